@@ -350,7 +350,7 @@ def test_a_sleeping_driver_keeps_its_write(client: Client, location: Path, event
         wait_until(lambda: not client.write_record(events, write.write_id).alive)
         (left,) = windrow.commits.recover(client, events)
 
-        assert (left.outcome, left.reason) == ("left", "its driver runs")
+        assert (left.outcome, left.reason) == ("left", "its driver is running")
         write.commit(report_of(stage(write.folder, FILES)))
     assert_whole(client, events, location, KINDS["append"][3])
 

@@ -1,4 +1,4 @@
-"""What commits ask of a coordinator, and nothing else of it."""
+"""The coordinator's calls that commits need."""
 
 from __future__ import annotations
 

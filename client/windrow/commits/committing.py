@@ -34,12 +34,12 @@ class Commit:
     """A commit whose intent is recorded: from here on it is finished, never undone.
 
     Attributes:
-        client: Of the coordinator.
+        client: The coordinator's client.
         table: The table, with its current snapshot.
         staging: The write's staging folder.
-        intent: Recorded there.
-        lease: Of the write, which is in state `committing`.
-        began_s: When the commit began, on the monotonic clock; None of one that was interrupted.
+        intent: The intent recorded in the staging folder.
+        lease: Lease of the write, which is in state `committing`.
+        began_s: When the commit began, on the monotonic clock; None for an interrupted commit.
     """
 
     client: CommitCalls
@@ -54,15 +54,15 @@ class Commit:
         added: LocalInventory | None = None,
         on_moved: Callable[[int, int], None] | None = None,
     ) -> PublishedSnapshot | None:
-        """Move in, publish, tidy up; return what was published, None if that was done before.
+        """Move the files in, publish them, tidy up; return None if they were published before.
 
         Args:
             added: Inventory of the new files, if it is at hand.
             on_moved: See `TableWrite.commit`.
 
         Raises:
-            CommitInterruptedError: It stopped halfway, and may be called again.
-            UnpublishedError: The coordinator refuses the inventory of what was moved in.
+            CommitInterruptedError: The commit stopped halfway; call this again to go on.
+            UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
             WriteLostError: Another process has taken the write over.
             NotFoundError: The table has been deleted.
         """
@@ -78,7 +78,7 @@ class Commit:
 
         try:
             moving.move_in(count)
-            snapshot, refusal = self._published(added)
+            snapshot, refusal = self._publish(added)
             self.lease.tell("published", report=self._report())
             moving.finish()
         except (WriteLostError, NotFoundError):
@@ -98,10 +98,10 @@ class Commit:
             return report
         return report.model_copy(update={"commit_seconds": time.monotonic() - self.began_s})
 
-    def _published(
+    def _publish(
         self, added: LocalInventory | None
     ) -> tuple[PublishedSnapshot | None, Exception | None]:
-        """Return the snapshot, or why the coordinator will never accept one."""
+        """Publish; return the snapshot, or the error if the coordinator refuses for good."""
         record = self.client.write_record(self.table.name, self.intent.write_id)
         if record.snapshot_id is not None:
             return None, None
@@ -147,7 +147,7 @@ class Commit:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Tell whether the coordinator would refuse it again."""
+    """Tell whether the coordinator would refuse the same request again."""
     if isinstance(error, WriteLostError | WriteInProgressError):
         return False
     return isinstance(error, InventoryError | InvalidRequestError) or (
@@ -156,15 +156,15 @@ def _is_refusal(error: Exception) -> bool:
 
 
 class Moving:
-    """Moves what an intent says, so that each step may be done again after a crash.
+    """Moves files as an intent says; each step may be repeated after a crash.
 
-    A folder keeps its inode when it is moved, so the inode that an intent holds tells whether a
-    partition has been moved in already.
+    A moved folder keeps its inode, so the inode in the intent shows whether a partition has
+    already been moved in.
 
     Args:
         location: Absolute path of the table.
-        staging: The write's staging folder, below it.
-        intent: Recorded there.
+        staging: Absolute path of the write's staging folder.
+        intent: The intent recorded there.
     """
 
     def __init__(self, location: str, staging: str, intent: Intent) -> None:
@@ -176,10 +176,10 @@ class Moving:
         """Give every partition its new files, each partition in one step.
 
         Args:
-            on_moved: Told how many partitions are done.
+            on_moved: Called with the number of partitions done.
 
         Raises:
-            OSError: It failed; what is done stays, and it may be called again.
+            OSError: A move failed; finished moves stay. Call this again to go on.
         """
         for done, change in enumerate(self._intent.partitions, 1):
             if not change.folder:
@@ -194,10 +194,10 @@ class Moving:
         self._sync()
 
     def finish(self) -> None:
-        """Remove what is left of the old state; called once the new one is published.
+        """Remove what is left of the old state; call this once the new state is published.
 
         Raises:
-            OSError: It failed, and may be called again.
+            OSError: A step failed; call this again to go on.
         """
         for change in self._intent.partitions:
             if change.folder:
@@ -207,7 +207,7 @@ class Moving:
 
     def _move_folder(self, change: PartitionChange) -> None:
         new, live = self._new(change), self._live(change)
-        # If it is in neither folder, somebody has removed the partition since it was moved in.
+        # If neither folder has this inode, somebody removed the partition after it was moved in.
         if posix.inode_of(live) != change.inode and posix.inode_of(new) == change.inode:
             posix.swap(new, live, self._aside(change))
 
@@ -228,7 +228,7 @@ class Moving:
             folder = os.path.dirname(folder)
 
     def _bring_back(self, change: PartitionChange) -> None:
-        """Keep what other programs did in a partition while it was exchanged."""
+        """Carry over changes that other programs made to a partition during the exchange."""
         live = self._live(change)
         aside = self._aside(change)
         old = aside if os.path.lexists(aside) else self._new(change)
@@ -236,12 +236,12 @@ class Moving:
             return
         left = {entry.name: entry for entry in os.scandir(old)}
         for name, entry in left.items():
-            if name in change.kept or _is(entry, change.gone.get(name)):
+            if name in change.kept or _is_unchanged(entry, change.gone.get(name)):
                 continue
             os.makedirs(live, exist_ok=True)
             self._give(entry.path, os.path.join(live, name))
         for name in set(change.kept) - left.keys():
-            # It was removed after it was linked and before the exchange.
+            # Another program removed it after it was linked and before the exchange.
             posix.remove_file(os.path.join(live, name))
 
     def _give(self, source: str, target: str) -> None:
@@ -289,7 +289,7 @@ class Moving:
         return os.path.join(self._staging, "old", change.folder)
 
 
-def _is(entry: os.DirEntry[str], known: tuple[int, int] | None) -> bool:
+def _is_unchanged(entry: os.DirEntry[str], known: tuple[int, int] | None) -> bool:
     if known is None:
         return False
     status = entry.stat(follow_symlinks=False)

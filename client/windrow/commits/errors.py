@@ -3,15 +3,15 @@
 * WindrowError
   + WriteError
     - UnfitLocationError          nothing can be committed there
-    - StagedFilesError            what was staged does not fit the table
-    - PartitionChangedError       files that are to be replaced have changed
-    - WriteConflictError          others have added files to what is to be replaced
-    - DefinitionChangedError      the table has been redefined since
+    - StagedFilesError            the staged files do not fit the table
+    - PartitionChangedError       files to be replaced have changed
+    - WriteConflictError          others published files that the write would remove
+    - DefinitionChangedError      the table's definition has changed
     - CommitBlockedError          another write has been moving its files in for too long
-    - CommitInterruptedError      some partitions are moved in, the others not yet
-    - UnpublishedError            all files are moved in, and the coordinator refuses them
-    - UnknownCommitError          the coordinator does not know a commit that was interrupted
-    - UnreadableIntentError       what an interrupted commit was to move is unknown
+    - CommitInterruptedError      some partitions are moved in, others not yet
+    - UnpublishedError            all files are moved in, but the coordinator refuses them
+    - UnknownCommitError          the coordinator does not know an interrupted commit
+    - UnreadableIntentError       the intent of an interrupted commit cannot be read
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windrow.errors import WindrowError
 
 
 class WriteError(WindrowError):
-    """Base of what stops a write to a table."""
+    """Base of errors that stop a write to a table."""
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class UnfitLocationError(WriteError):
 
 @dataclass(eq=False)
 class StagedFilesError(WriteError):
-    """What was staged does not fit the table; nothing was moved."""
+    """The staged files do not fit the table; nothing was moved."""
 
     table: str
     path: str
@@ -64,7 +64,7 @@ class PartitionChangedError(WriteError):
 
 @dataclass(eq=False)
 class WriteConflictError(WriteError):
-    """Files came into what a write replaces after it began; nothing was moved."""
+    """Others published files that a write would remove; nothing was moved."""
 
     table: str
     mode: str
@@ -77,8 +77,8 @@ class WriteConflictError(WriteError):
             where += f" and {len(self.folders) - 1:,} more"
         return (
             f"mode {self.mode} would remove files of table {self.table!r}{where} that {self.reason} "
-            "after this write began; nothing was changed. Write again from the rows that are there "
-            'now, or with conflict="overwrite" to remove them'
+            "after this write began; nothing was changed. Write again from the table's current rows, "
+            'or with conflict="overwrite" to remove them'
         )
 
 
@@ -124,13 +124,13 @@ class CommitInterruptedError(WriteError):
 
 @dataclass(eq=False)
 class UnpublishedError(WriteError):
-    """All files were moved in, and the coordinator refuses the inventory."""
+    """All files were moved in, but the coordinator refuses the inventory."""
 
     table: str
     write_id: str
     reason: str
     message = (
-        "the files of write {write_id} are in table {table!r}, and the coordinator refuses its "
+        "the files of write {write_id} are in table {table!r}, but the coordinator refuses its "
         "inventory ({reason}): {remedy}"
     )
     remedy = "fix that, then `windrow table refresh {table}`"
@@ -138,7 +138,7 @@ class UnpublishedError(WriteError):
 
 @dataclass(eq=False)
 class UnknownCommitError(WriteError):
-    """A commit was interrupted that the coordinator does not know."""
+    """The coordinator does not know an interrupted commit."""
 
     table: str
     folder: str
@@ -151,7 +151,7 @@ class UnknownCommitError(WriteError):
 
 @dataclass(eq=False)
 class UnreadableIntentError(WriteError):
-    """What an interrupted commit was to move is unknown."""
+    """The intent of an interrupted commit cannot be read."""
 
     folder: str
     reason: str

@@ -14,7 +14,7 @@ from windrow.files.entries import is_hidden
 from windrow.models import WriteKind, WriteMode, WriteReport
 
 _FILE = "intent.json"
-# Raise it when the meaning of an intent changes.
+# Raise this when the meaning of an intent changes.
 _VERSION = 1
 
 
@@ -23,13 +23,13 @@ class PartitionChange:
     """What a commit changes in one folder of data files.
 
     Attributes:
-        folder: Relative to the location; empty is the location itself, whose files are moved
-            one by one.
-        inode: Inode of the staged folder that replaces it; None if the folder goes, or is the
-            location itself.
+        folder: Path relative to the location; empty for the location itself, whose files are
+            moved one by one.
+        inode: Inode of the staged folder that replaces this one; None if the folder is removed,
+            or is the location itself.
         added: Names of new files.
         kept: Names of files, hidden ones too, that are also linked in the staged folder.
-        gone: Size in bytes and time of change of each file that goes, by name.
+        gone: Size in bytes and time of change of each file to remove, by name.
     """
 
     folder: str
@@ -40,11 +40,11 @@ class PartitionChange:
 
     @property
     def loses_data(self) -> bool:
-        """Whether a data file goes."""
+        """Whether a data file is removed."""
         return any(not is_hidden(name) for name in self.gone)
 
     def path(self, name: str) -> str:
-        """Return the path of one of its files, relative to the location."""
+        """Return the path of a file in the folder, relative to the location."""
         return f"{self.folder}/{name}" if self.folder else name
 
 
@@ -55,11 +55,11 @@ class Intent:
     Attributes:
         write_id: The write.
         table: The table's name.
-        kind: Of the write.
-        mode: Of the write.
+        kind: Kind of the write.
+        mode: Mode of the write.
         whole: Whether all files of the table are published, not only what changed.
-        partitions: Those that change; all others stay.
-        report: What the write made.
+        partitions: The partitions that change; all others stay as they are.
+        report: Report of the write.
     """
 
     write_id: str
@@ -75,7 +75,7 @@ class Intent:
         return [one.path(name) for one in self.partitions for name in one.added]
 
     def gone(self) -> list[str]:
-        """Return the paths of all data files that go, without a new one of the same name."""
+        """Return the paths of removed data files that no new file of that name replaces."""
         return [
             one.path(name)
             for one in self.partitions
@@ -85,10 +85,10 @@ class Intent:
 
 
 def record(staging: str, intent: Intent) -> None:
-    """Write an intent into a staging folder, as a whole or not at all, so that it lasts.
+    """Write an intent into a staging folder, atomically and durably.
 
     Raises:
-        OSError: It failed.
+        OSError: The intent could not be written.
     """
     document = {
         "version": _VERSION,
@@ -113,17 +113,19 @@ def record(staging: str, intent: Intent) -> None:
 
 
 def recorded(staging: str) -> Intent | None:
-    """Return the intent in a staging folder; None if there is none, so that nothing was moved.
+    """Return the intent in a staging folder.
+
+    Without an intent, nothing was moved, and the result is None.
 
     Raises:
-        UnreadableIntentError: It is of another version, or damaged.
-        OSError: It cannot be read.
+        UnreadableIntentError: The intent is of another version, or damaged.
+        OSError: The file cannot be read.
     """
     try:
         with open(os.path.join(staging, _FILE), "rb") as file:
             document = json.load(file)
         if document["version"] != _VERSION:
-            raise UnreadableIntentError(staging, f"it is of version {document['version']}")
+            raise UnreadableIntentError(staging, f"its version is {document['version']}")
         return Intent(
             write_id=document["write_id"],
             table=document["table"],

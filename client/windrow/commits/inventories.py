@@ -1,4 +1,4 @@
-"""Inventory rows of Parquet files on this machine, from their footers, as they are published."""
+"""Inventory rows to publish for local Parquet files, made from their footers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class LocalInventory:
-    """Files, and what their footers say.
+    """Files, and the columns in their footers.
 
     Attributes:
-        files: As they are published, with the columns of all of them in its metadata.
-        data: Those columns, and a file that holds some of them.
+        files: Rows to publish; the metadata of the Arrow schema lists the columns of all files.
+        data: These columns, and a file that holds some of them.
     """
 
     files: pa.Table
@@ -53,7 +53,7 @@ def list_local(folder: str) -> pa.Table:
 
 
 def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
-    """Return those of the given files that exist, as `list_local` does."""
+    """Return the given files that exist, in the form of `list_local`."""
     entries = FolderEntries()
     for path in sorted(paths):
         try:
@@ -70,14 +70,14 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
     """Read the footers of listed files.
 
     Args:
-        folder: Absolute path that they lie below.
-        listed: What `list_local` returned.
+        folder: Absolute path of the folder that holds the files.
+        listed: Files as `list_local` returns them.
         partitions: Names of the partition columns, which are not read from the files.
 
     Raises:
         UnreadableFileError: A file is not Parquet.
-        FileChangedError: A file is no longer what was listed.
-        SchemaConflictError: No type fits what two files hold of a column.
+        FileChangedError: A file has changed since it was listed.
+        SchemaConflictError: No type fits a column as two files hold it.
     """
     groups = joined(_footers(folder, listed))
     data = merge_schemas([group.files for group in groups], partitions)

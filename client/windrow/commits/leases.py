@@ -10,7 +10,7 @@ from windrow.commits.calls import CommitCalls
 from windrow.errors import NotFoundError, WindrowError, WriteLostError
 from windrow.models import WriteKind, WriteMode, WriteRecord, WriteReport, WriteState, WriteUpdate
 
-# How often a lease is renewed before it would run out.
+# Number of renewals before a lease would run out.
 _RENEWALS = 3
 
 
@@ -18,12 +18,12 @@ class Lease:
     """The claim of this process on a write.
 
     Args:
-        client: Of the coordinator.
+        client: The coordinator's client.
         table: The table's name.
         write_id: The write.
-        kind: Of the write.
-        mode: Of the write.
-        seconds: How long the coordinator presumes the driver alive without a renewal.
+        kind: Kind of the write.
+        mode: Mode of the write.
+        seconds: Time without a renewal after which the coordinator presumes the driver dead.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Lease:
     def tell(
         self, state: WriteState, *, report: WriteReport | None = None, takes_over: bool = False
     ) -> WriteRecord:
-        """Tell the coordinator how far the write is.
+        """Report the state of the write to the coordinator.
 
         Raises:
-            WriteLostError: The write is over, or in the hands of another process.
+            WriteLostError: The write has ended, or another process has taken it over.
             WriteInProgressError: Another write is moving files in.
         """
         with self._speaking:
@@ -65,32 +65,32 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """Make sure that the write has not been lost, as far as is known.
+        """Raise an error if the write is known to be lost.
 
         Raises:
-            WriteLostError: It is over, or in the hands of another process.
+            WriteLostError: The write has ended, or another process has taken it over.
             NotFoundError: The table or the write has been deleted.
         """
         if self._lost is not None:
             raise self._lost
 
     def end(self) -> None:
-        """Stop renewing it."""
+        """Stop renewing the lease."""
         self._ended.set()
 
     def _renew(self) -> None:
         while not self._ended.wait(self._seconds / _RENEWALS):
             try:
                 with self._speaking:
-                    # Only now is it certain which state was told last.
+                    # Only under the lock is it certain which state was reported last.
                     if self._state in ("staging", "committing") and not self._ended.is_set():
                         self._tell(self._state)
             except (WriteLostError, NotFoundError) as error:
                 self._lost = error
                 return
             except WindrowError:
-                # The coordinator may be back next time; until another process takes the write over,
-                # it belongs to this one.
+                # The coordinator may be back next time; the write belongs to this process until
+                # another takes it over.
                 continue
 
     def _tell(

@@ -1,4 +1,4 @@
-"""What commits need of a POSIX file system: exchange, link, lock and sync files and folders."""
+"""The POSIX operations that commits need: exchange, link, lock and sync files and folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
-# What a file system, a kernel or a C library that cannot do it answers.
+# Errors for an operation that the file system, the kernel or the C library does not support.
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _LOCK = "lock"
 _SYNCING_THREADS = 8
@@ -26,19 +26,19 @@ def exchange(one: str, other: str) -> None:
     """Exchange two folders in one step, so that neither is ever missing.
 
     Raises:
-        FileNotFoundError: One of them is not there.
-        NotImplementedError: The file system cannot.
-        OSError: It failed.
+        FileNotFoundError: One of the folders does not exist.
+        NotImplementedError: The file system cannot exchange folders.
+        OSError: The exchange failed.
     """
     _renameat2(one, other, _EXCHANGE)
 
 
 def move_if_free(source: str, target: str) -> None:
-    """Move a file or folder to where nothing is.
+    """Move a file or folder to a path that must be free.
 
     Raises:
-        FileExistsError: Something is there.
-        OSError: It failed.
+        FileExistsError: The path is taken.
+        OSError: The move failed.
     """
     try:
         _renameat2(source, target, _NOREPLACE)
@@ -49,13 +49,13 @@ def move_if_free(source: str, target: str) -> None:
 
 
 def swap(new: str, live: str, aside: str) -> None:
-    """Move the folder `new` to `live`; a folder that was there is then at `new`.
+    """Move the folder `new` to `live`; a folder that was at `live` is then at `new`.
 
-    Where the file system cannot exchange folders, the old one goes to `aside` first, and for a
+    If the file system cannot exchange folders, the old folder goes to `aside` first, and for a
     moment `live` is missing.
 
     Raises:
-        OSError: It failed.
+        OSError: A step failed.
     """
     os.makedirs(os.path.dirname(live), exist_ok=True)
     while True:
@@ -70,12 +70,12 @@ def swap(new: str, live: str, aside: str) -> None:
         try:
             return move_if_free(new, live)
         except FileExistsError:
-            # Somebody has just made it.
+            # Another program has just created `live`.
             continue
 
 
 def inode_of(path: str) -> int | None:
-    """Return the inode of a file or folder, which moves along with it; None if it is missing."""
+    """Return the inode of a file or folder, which a move does not change; None if missing."""
     try:
         return os.lstat(path).st_ino
     except (FileNotFoundError, NotADirectoryError):
@@ -83,10 +83,10 @@ def inode_of(path: str) -> int | None:
 
 
 def link(source: str, target: str) -> None:
-    """Link a file under a second name; it may have that name already.
+    """Link a file under a second name, unless it already has that name.
 
     Raises:
-        OSError: It failed.
+        OSError: The link failed.
     """
     try:
         os.link(source, target, follow_symlinks=False)
@@ -96,7 +96,7 @@ def link(source: str, target: str) -> None:
 
 
 def look_alike(model: str, folder: str) -> None:
-    """Give a folder the permissions of another, and its owner and group where that is allowed."""
+    """Copy permissions to a folder from another, and owner and group where that is allowed."""
     wanted = os.stat(model)
     with_owner = (wanted.st_uid, wanted.st_gid)
     status = os.stat(folder)
@@ -118,7 +118,7 @@ def sync(paths: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def syncing(paths: Iterable[str]) -> Iterator[None]:
-    """Do what `sync` does while the block runs; it has been done at its end.
+    """Sync paths while the block runs; all of them are synced at its end.
 
     Raises:
         OSError: The disk failed, or is full.
@@ -142,7 +142,7 @@ def write_atomically(path: str, content: bytes) -> None:
     """Write a file as a whole or not at all, so that it survives a loss of power.
 
     Raises:
-        OSError: It failed; what was there before stays.
+        OSError: Writing failed; an earlier file of this name stays.
     """
     aside = f"{path}.{secrets.token_hex(4)}"
     try:
@@ -167,8 +167,8 @@ class FolderLock:
     """The lock of a folder, held until `release` or the end of the process, however it ends.
 
     Attributes:
-        same_machine: Whether this machine made the lock, and has not been restarted since: only
-            then is its holder seen here.
+        same_machine: Whether this machine made the lock, and has not been restarted since. Only
+            then does this machine see whether the lock is held.
     """
 
     def __init__(self, descriptor: int, *, same_machine: bool) -> None:
@@ -198,10 +198,10 @@ class FolderLock:
         """Take the lock of a folder; None if it is held, by this process or another.
 
         Raises:
-            FileNotFoundError: It has none.
-            OSError: It cannot be opened.
+            FileNotFoundError: The folder has no lock.
+            OSError: The lock cannot be opened.
         """
-        # NFS locks only what is open for writing.
+        # NFS locks only files that are open for writing.
         descriptor = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,7 +214,7 @@ class FolderLock:
         return cls(descriptor, same_machine=os.read(descriptor, 100) == _machine())
 
     def release(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

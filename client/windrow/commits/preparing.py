@@ -1,4 +1,4 @@
-"""What a commit is to change, worked out before anything is moved."""
+"""The changes of a commit, worked out before anything is moved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windrow.commits.inventories import list_local
 from windrow.files.entries import is_hidden
 from windrow.models import TableInfo, WriteMode
 
-# Paths relative to the location; or with `size_bytes` and `mtime_ns` as they were when read.
+# Paths relative to the location; a table also has their `size_bytes` and `mtime_ns` when read.
 Replaced: TypeAlias = pa.Table | pa.Array | Sequence[str]
 
 
@@ -25,10 +25,10 @@ class Preparation:
     """Works out the changes of one write, and links the files that stay into the new folders.
 
     Attributes:
-        table: As it was when the write began.
+        table: The table as it is now.
         location: Absolute path of the table.
         data: Absolute path of the folder that the new files were staged in.
-        mode: Of the write.
+        mode: Mode of the write.
     """
 
     table: TableInfo
@@ -43,12 +43,12 @@ class Preparation:
 
         Args:
             staged: Paths of the new files, relative to `data`.
-            replaced: Files that go, by path relative to the location; size and time of change
+            replaced: Files to remove, by path relative to the location; size and time of change
                 where they are known.
 
         Raises:
-            StagedFilesError: The table already has a file of that name.
-            PartitionChangedError: A file that is to go has changed.
+            StagedFilesError: The table already has a file with the name of a new one.
+            PartitionChangedError: A file to remove has changed.
             UnfitLocationError: A folder cannot be exchanged.
             OSError: A file cannot be linked.
         """
@@ -69,20 +69,20 @@ class Preparation:
         self, folder: str, added: list[str], replaced: Mapping[str, tuple[int, int] | None]
     ) -> PartitionChange:
         live = os.path.join(self.location, folder)
-        there = self._there(folder)
-        gone = self._gone(folder, there, replaced)
-        kept = [name for name in there if name not in gone and not _is_shadow(name, gone)]
+        present = self._files_in(folder)
+        gone = self._gone(folder, present, replaced)
+        kept = [name for name in present if name not in gone and not _is_checksum_of(name, gone)]
         for name in added:
             if name in kept:
                 reason = "the table already has a file of this name: stage it under another"
                 raise StagedFilesError(self.table.name, _join(folder, name), reason)
         if not folder:
             return PartitionChange("", None, tuple(added), (), gone)
-        # Checksums that Hadoop keeps beside files go with them.
-        gone |= {name: there[name] for name in there if _is_shadow(name, gone)}
+        # Hadoop's checksum files are removed together with their files.
+        gone |= {name: present[name] for name in present if _is_checksum_of(name, gone)}
         self._check_rights(folder)
         if not added and all(is_hidden(name) for name in kept):
-            return PartitionChange(folder, None, (), (), there)
+            return PartitionChange(folder, None, (), (), present)
         new = os.path.join(self.data, folder)
         os.makedirs(new, exist_ok=True)
         if os.path.lexists(live):
@@ -91,7 +91,7 @@ class Preparation:
             posix.look_alike(live, new)
         return PartitionChange(folder, posix.inode_of(new), tuple(added), tuple(kept), gone)
 
-    def _there(self, folder: str) -> dict[str, tuple[int, int]]:
+    def _files_in(self, folder: str) -> dict[str, tuple[int, int]]:
         """Return size and time of change of each file directly in a folder."""
         found = {}
         try:
@@ -107,28 +107,28 @@ class Preparation:
     def _gone(
         self,
         folder: str,
-        there: Mapping[str, tuple[int, int]],
+        present: Mapping[str, tuple[int, int]],
         replaced: Mapping[str, tuple[int, int] | None],
     ) -> dict[str, tuple[int, int]]:
         if self.mode != "append":
-            return {name: known for name, known in there.items() if not is_hidden(name)}
+            return {name: known for name, known in present.items() if not is_hidden(name)}
         for name, known in replaced.items():
-            now = there.get(name)
+            now = present.get(name)
             if now is None or known not in (None, now):
                 reason = "is gone" if now is None else "was rewritten"
                 path = _join(folder, name)
                 raise PartitionChangedError(self.table.name, folder, path, reason)
-        return {name: there[name] for name in replaced}
+        return {name: present[name] for name in replaced}
 
     def _check_rights(self, folder: str) -> None:
         parts = folder.split("/")
         paths = [os.path.join(self.location, *parts[:depth]) for depth in range(len(parts) + 1)]
-        there = [path for path in paths if os.path.lexists(path)]
+        present = [path for path in paths if os.path.lexists(path)]
         reason = None
-        for path in there[1:]:
+        for path in present[1:]:
             if os.path.islink(path):
                 reason = f"folder {path!r} is a symbolic link: replace it by the folder itself"
-        for path in there[-2:]:
+        for path in present[-2:]:
             if not os.access(path, os.W_OK | os.X_OK):
                 reason = f"this user may not change folder {path!r}: give it the right to write"
         if reason is not None:
@@ -155,7 +155,7 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def _is_shadow(name: str, gone: Mapping[str, object]) -> bool:
+def _is_checksum_of(name: str, gone: Mapping[str, object]) -> bool:
     return name.startswith(".") and name.endswith(".crc") and name[1:-4] in gone
 
 

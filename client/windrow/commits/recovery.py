@@ -1,4 +1,4 @@
-"""Recovery of dead writes: their commits are finished, all else is undone."""
+"""Recovery of dead writes: their commits are finished, everything else is undone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from windrow.commits.staging_folders import StagingFolder, local_location, stagi
 from windrow.errors import NotFoundError, WriteLostError
 from windrow.models import TableInfo, WriteRecord
 
-# `published`: its commit was finished. `undone`: what it had staged was removed. `tidied`: only a
-# folder was left. `left`: its driver is alive, or may be.
+# `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
+# a leftover folder was removed. `left`: nothing was done; the driver may be alive, for example.
 RecoveryOutcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
 
 _LEASE_S = 30
@@ -28,7 +28,7 @@ _FORGOTTEN_S = 24 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What became of one write.
+    """The outcome of recovering one write.
 
     Attributes:
         write_id: The write.
@@ -42,20 +42,20 @@ class Recovered:
 
 
 def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Recovered]:
-    """Finish the commits of dead writes, and undo all else that they have left.
+    """Finish the commits of dead writes, and undo everything else that they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
     the lock was made on this machine.
 
     Args:
-        client: Of the coordinator.
+        client: The coordinator's client.
         table: The table's name.
         force: Also finish commits that the coordinator does not know, remove the staging folders
             of unknown writes whatever their age, and give up commits whose folder is gone.
 
     Raises:
         UnfitLocationError: The table does not lie on a local path.
-        UnknownCommitError: A commit was interrupted that the coordinator does not know.
+        UnknownCommitError: The coordinator does not know an interrupted commit.
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
@@ -64,7 +64,7 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
     waiting = {record.write_id for record in client.writes(table, open_only=True)}
     waiting |= {staging.write_id for staging in staging_folders_in(location)}
     recovery = _Recovery(client, info, force)
-    return [recovery.of(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
+    return [recovery.recover(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class _Recovery:
     table: TableInfo
     force: bool
 
-    def of(self, staging: StagingFolder) -> Recovered:
+    def recover(self, staging: StagingFolder) -> Recovered:
         lock = None
         try:
             lock = FolderLock.take(staging.path)
             if lock is None:
-                return _left(staging, "its driver runs")
-            return self._of_nobody(staging, same_machine=lock.same_machine)
+                return _left(staging, "its driver is running")
+            return self._recover_locked(staging, same_machine=lock.same_machine)
         except PermissionError as error:
             return _left(staging, f"this user may not recover it ({error})")
         except FileNotFoundError:
@@ -90,14 +90,14 @@ class _Recovery:
             if lock is not None:
                 lock.release()
 
-    def _of_nobody(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
-        """Recover a write whose lock is held here."""
+    def _recover_locked(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
+        """Recover a write whose lock this process holds."""
         record = self._record(staging)
         if record is None:
             return self._unknown(staging)
         if record.state in ("published", "undone"):
             staging.remove()
-            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it was over")
+            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
         if record.alive and not same_machine:
             return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
         lease = self._lease(staging, record)
@@ -115,12 +115,12 @@ class _Recovery:
     def _finish(self, staging: StagingFolder, intent: intents.Intent, lease: Lease) -> Recovered:
         lease.keep()
         try:
-            # Read here, since a commit that has just ended may have changed it.
+            # Read the table only now, since a commit that has just ended may have changed it.
             table = self.client.table(self.table.name)
             Commit(self.client, table, staging, intent, lease).finish()
         finally:
             lease.end()
-        reason = "its driver had died while it committed"
+        reason = "its driver died while committing"
         return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
 
     def _unknown(self, staging: StagingFolder) -> Recovered:
@@ -144,7 +144,7 @@ class _Recovery:
     def _without_folder(self, staging: StagingFolder) -> Recovered:
         record = self._record(staging)
         if record is None or record.state in ("published", "undone"):
-            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it was over")
+            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
         if record.alive:
             return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
         if record.state == "committing" and not self.force:
@@ -153,8 +153,8 @@ class _Recovery:
                 staging.write_id,
                 0,
                 0,
-                f"its staging folder {staging.path!r} is gone: if it cannot be brought back, "
-                "--force gives it up, and a refresh finds what was moved in",
+                f"its staging folder {staging.path!r} is gone: if it cannot be restored, "
+                "--force gives up the commit, and a refresh finds the files that were moved in",
             )
         lease = self._lease(staging, record)
         lease.tell("undone", takes_over=True)
@@ -177,5 +177,5 @@ def _left(staging: StagingFolder, reason: str) -> Recovered:
 
 
 def _undone(staging: StagingFolder) -> Recovered:
-    reason = "its driver had died before it committed"
+    reason = "its driver died before committing"
     return Recovered(write_id=staging.write_id, outcome="undone", reason=reason)

@@ -25,8 +25,8 @@ def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> 
 
     Args:
         table: The table.
-        mode: Of a write to it.
-        paths: Files whose folders name them, where nothing else does.
+        mode: Mode of a write to the table.
+        paths: Files whose folders name the columns, if nothing else does.
     """
     snapshot = table.current_snapshot
     if table.definition.partition_columns is not None:
@@ -41,11 +41,11 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
 
     Args:
         table: The table.
-        paths: Of the staged files.
+        paths: Paths of the staged files.
         partitions: Names of the table's partition columns.
 
     Raises:
-        StagedFilesError: One does not.
+        StagedFilesError: A file lies in other folders.
     """
     wanted = [name.lower() for name in partitions]
     for path in paths:
@@ -56,11 +56,11 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
 
 
 def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
-    """Make sure that a refresh will read the partition values of staged files.
+    """Make sure that a refresh can read the partition values of staged files.
 
     Args:
         table: The table; columns without a declared type take any value.
-        paths: Of the staged files, in folders as the table's are.
+        paths: Paths of the staged files, in folders like those of the table.
         partitions: Names of the table's partition columns.
 
     Raises:
@@ -92,7 +92,7 @@ def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> boo
 
     Args:
         table: The table.
-        mode: Of the write.
+        mode: Mode of the write.
         added: The new files.
     """
     snapshot = table.current_snapshot
@@ -107,7 +107,7 @@ def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> boo
 
 
 def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
-    """Return files as those of a table: in its own types Spark's reader reads the same."""
+    """Return files of a table, noting columns of other types, which Spark may read differently."""
     wanted = {column.name.lower(): column.type for column in columns}
     odd = [
         name.lower()
@@ -118,7 +118,7 @@ def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
 
 
 def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
-    """Return new files with the statistics of those columns that the snapshot has in that type."""
+    """Return new files with the statistics of columns whose types are those of the snapshot."""
     assert table.current_snapshot is not None
     held = {name.lower(): (name, type_) for name, type_ in added.columns.items()}
     stats = added.files["stats"].combine_chunks()

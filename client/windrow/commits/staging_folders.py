@@ -83,7 +83,7 @@ class StagingFolder:
         return lock
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it, as far as that can be done now."""
+        """Remove the folder and its contents, as far as that is possible now."""
         shutil.rmtree(self.path, ignore_errors=True)
         above = os.path.dirname(self.path)
         for folder in (above, os.path.dirname(above)):
@@ -121,7 +121,7 @@ def local_location(table: TableInfo) -> str:
         )
         raise UnfitLocationError(table.name, location, reason)
     if table.definition.format != "parquet":
-        reason = f"its format is {table.definition.format}, and only Parquet is written"
+        reason = f"its format is {table.definition.format}, but only Parquet can be written"
         raise UnfitLocationError(table.name, location, reason)
     if location.startswith("file:"):
         location = unquote(re.sub("^file:(//[^/]*)?", "", location))
@@ -129,17 +129,17 @@ def local_location(table: TableInfo) -> str:
         raise UnfitLocationError(
             table.name,
             location,
-            "only on local paths can files be moved in at once: write with Spark, then refresh the "
+            "files can be moved in at once only on local paths: write with Spark, then refresh the "
             "table",
         )
     return os.path.realpath(location)
 
 
 def require_plain(table: str, location: str) -> None:
-    """Make sure that files which are put into a table's folder become part of the table.
+    """Make sure that files put into a table's folder become part of the table.
 
     Raises:
-        UnfitLocationError: The folder is one of another format, or a streaming query's.
+        UnfitLocationError: The folder belongs to another table format or to a streaming query.
     """
     try:
         refuse_part_of_table(location)
@@ -153,6 +153,6 @@ def require_plain(table: str, location: str) -> None:
         raise UnfitLocationError(
             table,
             location,
-            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which says which files "
-            "count: write through that query, or to a table of its own",
+            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which lists the files "
+            "that count: write through that query, or to another table",
         )

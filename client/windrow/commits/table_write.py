@@ -1,4 +1,4 @@
-"""One write to a table: stage files, then commit them or undo all."""
+"""One write to a table: stage files, then commit or undo them."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ def begin(
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
-    """Begin a write to a table, once what dead writes have left is finished or undone.
+    """Recover the dead writes of a table, then begin a write to it.
 
     Args:
-        client: Of the coordinator that knows the table.
-        table: Its name.
+        client: Client of the coordinator that knows the table.
+        table: Name of the table.
         mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
             replaces the rows of partitions that get new ones.
         kind: What the write is for.
         conflict: What happens to files that others publish after this call and that the mode would
             remove: `fail` refuses the commit, `overwrite` removes them.
-        lease_seconds: The coordinator presumes this process dead if its lease is not renewed for so
-            long.
-        wait_seconds: How long the commit waits for another write's.
+        lease_seconds: Time without a renewal after which the coordinator presumes this process
+            dead.
+        wait_seconds: How long the commit waits for another commit.
 
     Raises:
         UnfitLocationError: The table does not lie on a local path, or cannot be written there.
-        UnknownCommitError: A commit was interrupted that the coordinator does not know.
+        UnknownCommitError: The coordinator does not know an interrupted commit.
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
@@ -88,12 +88,12 @@ def begin(
         raise UnfitLocationError(
             table,
             location,
-            "its partitions are those that a catalog lists, which would not know of new ones: write "
-            "with Spark's own writer, then run `windrow table sync` or refresh the table",
+            "a catalog lists its partitions, and would not know of new ones: write with Spark's own "
+            "writer, then run `windrow table sync` or refresh the table",
         )
     require_plain(table, location)
     recover(client, table)
-    # Read only now: what a recovery publishes was there before this write.
+    # Read only now, so that files that the recovery published are older than this write.
     info = client.table(table)
     staging = StagingFolder(location, uuid.uuid4().hex)
     lock = staging.make(table)
@@ -109,12 +109,12 @@ def begin(
 
 
 class TableWrite:
-    """A write to a table. Use it as a context manager: what is not committed is undone.
+    """A write to a table. Use it as a context manager: it is undone unless it is committed.
 
     Made by `begin`.
 
     Attributes:
-        write_id: Its name at the coordinator.
+        write_id: Id of the write at the coordinator.
         table: The table as it was at the beginning.
         folder: Absolute path that data files are written below, in partition folders as in the
             table.
@@ -157,7 +157,7 @@ class TableWrite:
         self.undo()
 
     def check(self) -> None:
-        """Make sure that the write has not been lost, as far as is known.
+        """Raise an error if the write is known to be lost.
 
         Raises:
             WriteLostError: The coordinator presumed this process dead, and another process finished
@@ -167,7 +167,7 @@ class TableWrite:
         self._lease.check()
 
     def undo(self) -> None:
-        """Remove what was staged; a write that is over, or is being moved in, stays as it is."""
+        """Remove the staged files; a write that has ended, or is being moved in, stays as it is."""
         self._lease.end()
         if self._phase == "staging":
             self._phase = "over"
@@ -186,23 +186,23 @@ class TableWrite:
         """Move the staged files in and publish them; a failure before that leaves nothing behind.
 
         Args:
-            report: What the write was to make, and what it made. How long the commit takes is
+            report: The planned and the actual outcome of the write; the duration of the commit is
                 filled in.
             replaces: Files that the new ones replace: paths relative to the location; or a table of
-                `path`, `size_bytes` and `mtime_ns`, as they were when they were read. They must not
-                have changed since. Only for mode `append`.
-            on_moved: Called with how many partitions are moved in, and how many there are.
+                `path`, `size_bytes` and `mtime_ns`, as they were when they were read. These files
+                must not have changed since. Only for mode `append`.
+            on_moved: Called with the number of partitions moved in, and their total number.
 
         Raises:
-            StagedFilesError: What was staged does not fit the table.
+            StagedFilesError: The staged files do not fit the table.
             PartitionChangedError: A file of `replaces` has changed.
-            WriteConflictError: Others have published files since `begin` that the commit would
-                remove.
+            WriteConflictError: The commit would remove files that others have published since
+                `begin`.
             DefinitionChangedError: The table's definition has changed.
             UnfitLocationError: A partition's folder cannot be exchanged.
             CommitBlockedError: Another commit takes too long.
-            CommitInterruptedError: It stopped with some partitions moved in.
-            UnpublishedError: The coordinator refuses the inventory of what was moved in.
+            CommitInterruptedError: The commit stopped halfway.
+            UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
             WriteLostError: See `check`.
             ProblemError: The coordinator refuses.
         """
@@ -231,9 +231,11 @@ class TableWrite:
     def _prepare(
         self, report: WriteReport, replaced: Mapping[str, tuple[int, int] | None]
     ) -> tuple[TableInfo, Intent, LocalInventory]:
-        """Do all that can fail, wait for the turn to move files in, and return what is to move."""
+        """Do everything that may fail, wait for this write's turn, and return its intent."""
         if replaced and self._mode != "append":
-            raise ValueError(f"mode {self._mode} replaces files already: give no others")
+            raise ValueError(
+                f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
+            )
         listed = self._list()
         staged = listed["path"].to_pylist()
         with posix.syncing(os.path.join(self._staging.data, path) for path in staged):
@@ -244,7 +246,7 @@ class TableWrite:
             raise DefinitionChangedError(table.name)
         whole = not is_a_change(table, self._mode, added)
         if whole and self._mode != "overwrite":
-            self._check_goes_with(added, staged)
+            self._check_compatible(added, staged)
         preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
         changes = preparation.changes(staged, replaced)
         if self._mode != "append" and self._conflict == "fail":
@@ -279,23 +281,23 @@ class TableWrite:
         except InventoryError as error:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
 
-    def _check_goes_with(self, added: LocalInventory, staged: Sequence[str]) -> None:
+    def _check_compatible(self, added: LocalInventory, staged: Sequence[str]) -> None:
         """Make sure that the table can still be read with the new files in it."""
         listed = list_local(self._staging.location)
-        there = self._footers(self._staging.location, listed, staged)
+        present = self._footers(self._staging.location, listed, staged)
         partitions = partition_names(self.table, self._mode, staged)
         try:
-            merge_schemas([there.data, added.data], partitions)
+            merge_schemas([present.data, added.data], partitions)
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
     def _refuse_unlisted(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
-        """Make sure that the table's list has the partitions; from now on it does not change."""
+        """Make sure that the table's list has the partitions; it cannot change during a commit."""
         listed = (one.location for one in self._client.partitions(table.name))
         known = {path_in(self._staging.location, location) for location in listed}
         for change in changes:
             if change.folder not in known:
-                reason = "it is the folder of no partition of the table's list: compact again"
+                reason = "no partition of the table's list has this folder: compact again"
                 raise StagedFilesError(table.name, change.folder, reason)
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
@@ -315,13 +317,13 @@ class TableWrite:
             if not (gained.complete or found):
                 found, reason = going, "others may have published"
         except NotFoundError:
-            # So many others have published meanwhile that the snapshot is no longer kept.
+            # The snapshot of the beginning is no longer kept, so conflicts cannot be ruled out.
             found, reason = going, "others may have published"
         if found:
             raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
 
     def _admit(self) -> None:
-        """Wait until no other write is moving files in, and keep others from beginning to."""
+        """Wait until no other write is moving files in, and keep others from starting."""
         began_s = time.monotonic()
         while True:
             try:
@@ -337,7 +339,7 @@ class TableWrite:
 
 
 def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
-    """Return the folders whose names make up the staged partitions."""
+    """Return the folders of the staged partitions, with all folders above them in `staging`."""
     found = {staging, os.path.join(staging, "data")}
     for change in changes:
         if change.inode is not None:

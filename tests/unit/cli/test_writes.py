@@ -65,7 +65,7 @@ def test_recovery_reports_the_outcome_of_each_write(windrow: Command, client: Cl
     outcomes = {one["write_id"]: one["outcome"] for one in done}
     assert outcomes == {lives.write_id: "left", died.write_id: "undone"}
     text = windrow("write", "recover", TABLE).out
-    assert f"{lives.write_id} left: its driver runs" in text
+    assert f"{lives.write_id} left: its driver is running" in text
     lives.undo()
 
 
