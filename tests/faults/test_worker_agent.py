@@ -244,7 +244,7 @@ def test_a_folder_has_one_agent(tmp_path: Path, table: Path) -> None:
         with agent(url_of(client), folder) as second:
             assert second.process.wait(_TIMEOUT_S) == 1
 
-        assert "another agent tends cache folder" in second.log.read_text()
+        assert "another agent manages cache folder" in second.log.read_text()
         assert first.process.poll() is None
 
 

@@ -78,7 +78,7 @@ class Agent:
         except (UnusableFolderError, CacheTroubleError) as error:
             raise AgentError(str(error)) from error
         # The reports of an earlier agent may be out of date.
-        self._known_as_before = True
+        self._reports_outdated = True
         self._session: str | None = None
         self._beat_due = self._all_due = 0.0
         self._is_full = False
@@ -126,8 +126,8 @@ class Agent:
         if os.path.exists(self._folder.damaged):
             _log.warning("replacing the damaged cache in %s with an empty one", self._folder.path)
             self._cache = contents.make_anew(self._folder)
-            self._known_as_before = True
-        if self._known_as_before:
+            self._reports_outdated = True
+        if self._reports_outdated:
             self._forget()
         self._beat_if_due()
         if time.monotonic() >= self._all_due:
@@ -139,7 +139,7 @@ class Agent:
         """Start a new session, so that the coordinator assumes that no files are held."""
         with suppress(NotFoundError):
             self._coordinator.forget_worker(self._worker_id)
-        self._known_as_before = False
+        self._reports_outdated = False
         self._session, self._beat_due = None, 0.0
 
     def _beat_if_due(self) -> None:
@@ -219,7 +219,7 @@ def _hold(folder: CacheFolder) -> int:
     except BlockingIOError:
         os.close(descriptor)
         raise AgentError(
-            f"another agent tends cache folder {folder.path!r}: name another folder, or stop it"
+            f"another agent manages cache folder {folder.path!r}: name another folder, or stop it"
         ) from None
     return descriptor
 

@@ -2,7 +2,7 @@
 
 An entry is a row of diskcache's database, with the content itself if it is small, and otherwise
 the name of a separate file. Partly written files have no row. Content is verified with a checksum
-that is seeded with the key, so that neither damaged nor swapped entries pass for the file.
+that is seeded with the key, so that neither damaged nor swapped entries are taken for the file.
 
 Reading writes nothing: each task records all its reads at once when it ends. With diskcache's own
 bookkeeping a read takes 110 us, and up to 460 us if two tasks read; without, 15 us.
@@ -43,7 +43,7 @@ class FileKey(NamedTuple):
         size_bytes: Size of the file.
         mtime_ns: Time of its last change, in nanoseconds since 1970.
         path: Path relative to `location`.
-        etag: Of an object, its ETag; empty if there is none, or it is unknown.
+        etag: ETag of an object; empty if there is none, or it is unknown.
     """
 
     table: str
@@ -64,7 +64,7 @@ class FileKey(NamedTuple):
 
 
 class CacheTroubleError(Exception):
-    """The cache cannot do what it was asked for; read past it."""
+    """The cache failed; read the file from its source."""
 
 
 class FileCache:
@@ -96,7 +96,7 @@ class FileCache:
         """Tell whether there is an entry.
 
         Raises:
-            CacheTroubleError: The cache does not tell.
+            CacheTroubleError: The cache cannot be read.
         """
         with self.translated():
             return key in self._store
@@ -105,7 +105,7 @@ class FileCache:
         """Return an entry's content, or None if there is none; a damaged entry is removed.
 
         Raises:
-            CacheTroubleError: The cache does not tell.
+            CacheTroubleError: The cache cannot be read.
         """
         with self.translated():
             content, checksum = self._store.get(key, tag=True)
@@ -122,7 +122,7 @@ class FileCache:
         The content is verified when this process opens an entry for the first time.
 
         Raises:
-            CacheTroubleError: The cache does not tell.
+            CacheTroubleError: The cache cannot be read.
         """
         with self.translated():
             file, checksum = self._store.get(key, read=True, tag=True)
@@ -153,7 +153,7 @@ class FileCache:
         return self.keep_copy(key, len(content), lambda write: write(content))
 
     def keep_copy(self, key: str, size_bytes: int, copy: Callable[[Write], object]) -> int:
-        """Make an entry of what `copy` writes, and return how many others were removed.
+        """Make an entry of the bytes that `copy` writes; return how many others were removed.
 
         Args:
             key: Name of the entry.
@@ -212,7 +212,7 @@ class FileCache:
         """Return the statistics since the cache was made, by the names given to `note`.
 
         Raises:
-            CacheTroubleError: The cache does not tell.
+            CacheTroubleError: The cache cannot be read.
         """
         with self.translated():
             return dict(self.connection.execute("SELECT name, value FROM Counts").fetchall())
@@ -221,7 +221,7 @@ class FileCache:
         """Return the bytes that the cache takes on disk, without files being fetched.
 
         Raises:
-            CacheTroubleError: The cache does not tell.
+            CacheTroubleError: The cache cannot be read.
         """
         with self.translated():
             return self._volume()
@@ -239,7 +239,7 @@ class FileCache:
             return self._shrink()
 
     def translated(self) -> _Translated:
-        """Turn what diskcache and SQLite raise into `CacheTroubleError`."""
+        """Turn exceptions of diskcache and SQLite into `CacheTroubleError`."""
         return _Translated(self.folder, self._errors)
 
     @contextmanager
@@ -335,7 +335,7 @@ class _Writer:
         """Write a piece completely."""
         self.checksum = zlib.crc32(piece, self.checksum)
         left = memoryview(piece)
-        # Only errors of writing are the cache's; `copy` may raise others.
+        # Only errors of writing are the cache's faults; `copy` may raise others.
         with self._translated:
             while left:
                 left = left[self._file.write(left) :]
@@ -345,7 +345,7 @@ def mark_if_damaged(folder: CacheFolder, error: BaseException | None) -> None:
     """Ask the agent to replace the cache if its database is damaged."""
     # Exactly sqlite3's class: its subclasses are temporary faults, such as a lock or a full disk.
     if type(error).__name__ == "DatabaseError":
-        # If this fails, whoever finds the damage next will set the mark.
+        # If this fails, the next task that finds the damage sets the mark.
         with suppress(OSError):
             os.close(os.open(folder.damaged, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 

@@ -80,7 +80,7 @@ def _make_database(folder: CacheFolder) -> None:
         os.makedirs(folder.files, 0o700, exist_ok=True)
         with closing(sqlite3.connect(database)) as connection:
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            # Returns freed pages to the disk.
+            # Return freed pages to the disk.
             connection.execute("PRAGMA auto_vacuum = FULL")
             connection.execute("VACUUM")
     except (OSError, sqlite3.Error) as error:
@@ -106,7 +106,7 @@ def held_bytes(cache: FileCache) -> int:
     """Return the bytes of the files that a cache holds, without its overhead.
 
     Raises:
-        CacheTroubleError: The cache does not tell.
+        CacheTroubleError: The cache cannot be read.
     """
     with cache.translated():
         (size_bytes,) = cache.connection.execute("SELECT bytes FROM Held").fetchone()
@@ -116,12 +116,12 @@ def held_bytes(cache: FileCache) -> int:
 def room_bytes(cache: FileCache) -> int:
     """Estimate how many bytes of files a full cache can hold, from its current contents.
 
-    Small files take up to 50 % more than their length. Whoever assigns files to a cache by length
-    must account for that: reading slightly more than a cache can hold in the same order again and
-    again would evict each file before its next read.
+    Small files take up to 50 % more than their length, and the coordinator assigns files by length:
+    if slightly more than the cache can hold were read repeatedly in the same order, each file
+    would be evicted before its next read.
 
     Raises:
-        CacheTroubleError: The cache does not tell.
+        CacheTroubleError: The cache cannot be read.
     """
     capacity_bytes, volume = cache.folder.capacity_bytes, cache.volume()
     if volume * _TELLING_PART < capacity_bytes:
@@ -133,7 +133,7 @@ def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
     """Yield the keys of all entries in pages, sorted so that those of a table are adjacent.
 
     Raises:
-        CacheTroubleError: The cache does not tell.
+        CacheTroubleError: The cache cannot be read.
     """
     last = ""
     while True:
@@ -151,7 +151,7 @@ def changes(cache: FileCache, limit: int) -> Changes:
     """Return the first changes that have not been settled.
 
     Raises:
-        CacheTroubleError: The cache does not tell.
+        CacheTroubleError: The cache cannot be read.
     """
     with cache.translated():
         rows = cache.connection.execute(
@@ -164,7 +164,7 @@ def last_change(cache: FileCache) -> int:
     """Return the number of the last change.
 
     Raises:
-        CacheTroubleError: The cache does not tell.
+        CacheTroubleError: The cache cannot be read.
     """
     with cache.translated():
         (last,) = cache.connection.execute("SELECT max(id) FROM Changes").fetchone()

@@ -24,7 +24,7 @@ class CacheFolder(NamedTuple):
         path: Absolute path.
         host: Host of the cache, by the name that Spark uses.
         capacity_bytes: Maximum size of the cache.
-        made: Differs after an agent has made the cache again.
+        made: Changes whenever an agent makes the cache again.
     """
 
     path: str
@@ -54,7 +54,7 @@ class CacheFolder(NamedTuple):
 
     @property
     def damaged(self) -> str:
-        """File that exists once the database was found to be damaged."""
+        """File that marks the database as damaged."""
         return os.path.join(self.path, "damaged")
 
 
@@ -68,7 +68,7 @@ def require_private(path: str) -> None:
     found = os.stat(path)
     if found.st_uid != os.geteuid():
         raise UnusableFolderError(
-            f"cache folder {path!r} belongs to another user (uid {found.st_uid}, and this is "
+            f"cache folder {path!r} belongs to another user (uid {found.st_uid}, not "
             f"{os.geteuid()}): run the agent and the executors as one user"
         )
     if found.st_mode & _WRITABLE_BY_OTHERS:
@@ -86,22 +86,22 @@ def find_folder(path: str) -> CacheFolder:
     about = os.path.join(path, _ABOUT)
     try:
         require_private(path)
-        found = os.stat(about)
+        status = os.stat(about)
         with open(about, "rb") as file:
-            said = json.load(file)
-        layout, host, capacity_bytes = said["layout"], said["host"], said["capacity_bytes"]
+            found = json.load(file)
+        layout, host, capacity_bytes = found["layout"], found["host"], found["capacity_bytes"]
     except FileNotFoundError:
         raise UnusableFolderError(
-            f"cache folder {path!r} is not there yet: `windrow worker run` makes it"
+            f"cache folder {path!r} does not exist yet: `windrow worker run` makes it"
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnusableFolderError(f"cache folder {path!r} cannot be read: {error}") from error
     if layout != _LAYOUT:
         raise UnusableFolderError(
-            f"cache folder {path!r} is of another version of Windrow (layout {layout}, and this "
-            f"is {_LAYOUT}): run the agent of this version"
+            f"cache folder {path!r} is of another version of Windrow (layout {layout}, not "
+            f"{_LAYOUT}): run the agent of this version"
         )
-    return CacheFolder(path, host, capacity_bytes, (found.st_ino, found.st_mtime_ns))
+    return CacheFolder(path, host, capacity_bytes, (status.st_ino, status.st_mtime_ns))
 
 
 def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
@@ -118,7 +118,7 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
         require_private(path)
         if (names := set(os.listdir(path))) and _AGENT_LOCK not in names:
             raise UnusableFolderError(
-                f"folder {path!r} holds something else than a cache: name an empty one"
+                f"folder {path!r} holds something other than a cache: name an empty one"
             )
         folder = CacheFolder(path, host, capacity_bytes, (0, 0))
         # Made first, since it distinguishes a cache from other folders.
@@ -135,7 +135,7 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
 def announce(folder: CacheFolder) -> None:
     """Publish the folder's host and capacity; executors use the folder from then on."""
     about = os.path.join(folder.path, _ABOUT)
-    said = {"layout": _LAYOUT, "host": folder.host, "capacity_bytes": folder.capacity_bytes}
+    content = {"layout": _LAYOUT, "host": folder.host, "capacity_bytes": folder.capacity_bytes}
     with open(f"{about}.new", "w") as file:
-        json.dump(said, file)
+        json.dump(content, file)
     os.replace(f"{about}.new", about)

@@ -18,8 +18,8 @@ def this_host() -> str:
     of this machine's name, or its network address if that is a loopback address.
     """
     for variable in ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"):
-        if told := os.environ.get(variable):
-            return told
+        if name := os.environ.get(variable):
+            return name
     try:
         address = socket.gethostbyname(socket.gethostname())
     except OSError:

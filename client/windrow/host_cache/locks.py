@@ -27,7 +27,7 @@ def locked(folder: str, name: str, patience_s: float) -> Iterator[bool]:
         patience_s: Maximum seconds to wait.
 
     Yields:
-        Whether the lock is held; False if someone else held it all the time.
+        Whether the lock is held; False if another holder kept it all the time.
 
     Raises:
         OSError: The lock file cannot be used.

@@ -57,7 +57,7 @@ class CacheUse:
 
     @property
     def hits(self) -> int:
-        """How many files the cache had so far."""
+        """Number of files that the cache has returned so far."""
         return self._counts["hits"]
 
     def at_hand(self, key: str) -> bytes | None:
@@ -82,7 +82,7 @@ class CacheUse:
         """
         if (content := self.at_hand(key)) is not None:
             return content
-        with self._alone(key):
+        with self._locked(key):
             # The previous holder of the lock may have fetched it.
             content = self.at_hand(key)
             if content is None:
@@ -99,7 +99,7 @@ class CacheUse:
             copy: Called with a function that writes one piece; writes the whole file with it, and
                 makes sure that it matches the key. Its exceptions are passed on.
         """
-        with self._alone(key):
+        with self._locked(key):
             file = self._opened(key)
             if file is not None:
                 self._count_hit(key, size_bytes)
@@ -136,7 +136,7 @@ class CacheUse:
             self._reads[key] = time.time()
 
     @contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
+    def _locked(self, key: str) -> Iterator[None]:
         """Keep others from fetching the same file during the block."""
         with ExitStack() as stack:
             if self._takes:

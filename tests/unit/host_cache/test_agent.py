@@ -114,7 +114,7 @@ def test_a_folder_with_other_contents_is_left_unchanged(tmp_path: Path) -> None:
 
     with (
         windrow.connect("http://127.0.0.1:1") as client,
-        pytest.raises(AgentError, match="something else than a cache"),
+        pytest.raises(AgentError, match="something other than a cache"),
     ):
         agent_of(client, folder)
 
