@@ -57,7 +57,7 @@ def _root(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code: 0, 1 failed, 2 usage, 130 interrupted."""
+    """Run one command; return its exit code: 0, 1 (failed), 2 (usage) or 130 (interrupted)."""
     try:
         code = app(list(arguments), prog_name="windrow", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

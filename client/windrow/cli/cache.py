@@ -84,7 +84,7 @@ def add(
 ) -> None:
     """Add a rule that makes files cacheable, or change it."""
     if lasting is not None and until is not None:
-        raise typer.BadParameter("--for and --until both say when the rule ends: give only one")
+        raise typer.BadParameter("--for and --until both set the end of the rule: give only one")
     ends = until if lasting is None else datetime.now(timezone.utc) + lasting
     with connect(url) as client:
         rule = client.cache_table(table, where, rule=name, expires_at=ends, max_bytes=max_bytes)
@@ -135,7 +135,7 @@ def drop(
 
 @app.command("show")
 def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show a table's cacheable files and who caches them."""
+    """Show a table's cacheable files and the workers that cache them."""
     with connect(url) as client:
         found = client.cache(table)
     if as_json:
@@ -208,7 +208,7 @@ def _done(result: CacheSqlResult) -> str:
 
 
 def _added(rule: CacheRule) -> str:
-    said = f"{rule.table}: rule {rule.rule} makes files cacheable where {filter_text(rule.filter)}"
+    text = f"{rule.table}: rule {rule.rule} makes files cacheable where {filter_text(rule.filter)}"
     if rule.max_bytes is not None:
-        said += f", at most {size_text(rule.max_bytes)}"
-    return said if rule.expires_at is None else f"{said}, until {time_text(rule.expires_at)}"
+        text += f", at most {size_text(rule.max_bytes)}"
+    return text if rule.expires_at is None else f"{text}, until {time_text(rule.expires_at)}"

@@ -92,9 +92,9 @@ def _left_alone(left: Sequence[LeftAlone]) -> Table:
     shown.add_column(overflow="fold")
     for one in left:
         noun = "partition" if one.partitions == 1 else "partitions"
-        said = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
-        said = said.replace("worth_reads", "--worth-reads")
-        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {said}"))
+        text = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
+        text = text.replace("worth_reads", "--worth-reads")
+        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {text}"))
     return shown
 
 
@@ -119,7 +119,7 @@ def _writes_title(found: TableAdvice) -> str:
     shown = min(found.write_count, _SHOWN_WRITES)
     if shown == found.write_count:
         return "Writes"
-    return f"Writes: {shown:,} of {found.write_count:,}, those with the most excess files"
+    return f"Writes: {shown:,} of {found.write_count:,}, the ones with the most excess files"
 
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
@@ -129,7 +129,7 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
         shown.add_column(name, justify="right", no_wrap=True)
     shown.add_column("trouble", overflow="fold")
     for one in writes:
-        what = [one.trouble, one.scheme and f"planned: {one.scheme}"]
+        remarks = [one.trouble, one.scheme and f"planned: {one.scheme}"]
         shown.add_row(
             _when(one.last_at),
             "" if one.tasks is None else f"{one.tasks:,}",
@@ -138,7 +138,7 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
             f"{one.small_files:,}",
             size_text(one.size_bytes),
             f"{one.would_be:,}",
-            Text(", ".join(text.replace("_", " ") for text in what if text)),
+            Text(", ".join(text.replace("_", " ") for text in remarks if text)),
         )
     return shown
 

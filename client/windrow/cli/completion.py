@@ -22,13 +22,13 @@ _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 @dataclass(eq=False)
 class UnknownShellError(WindrowError):
-    """It is not known how to complete commands in this shell."""
+    """Commands cannot be completed in this shell."""
 
     shell: str
 
     def __str__(self) -> str:
         found = f"{self.shell} is not one of them" if self.shell else "no shell was found"
-        return f"commands are completed in bash, zsh, fish and PowerShell, and {found}: set SHELL"
+        return f"completion works in bash, zsh, fish and PowerShell, but {found}: set SHELL"
 
 
 def _install(asked: bool) -> None:

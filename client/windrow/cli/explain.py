@@ -51,8 +51,8 @@ def explain(
 ) -> None:
     """Explain a plan.
 
-    Shows which files were pruned, why its groups are as they are, what every other strategy would
-    make of the same files, and whether request, session or table set each option.
+    Shows which files were pruned, why its groups are as they are, how every other strategy would
+    pack the same files, and whether request, session or table set each option.
     """
     given: dict[str, Any] = {
         "filter": filter_,
@@ -72,11 +72,11 @@ def explain(
         )
     with connect(url) as client:
         plan_id = what if is_plan else client.plan(what, **asked).info.plan_id
-        said = client.explain(plan_id)
+        explained = client.explain(plan_id)
     if as_json:
-        show_json(said)
+        show_json(explained)
     else:
-        show(explanation(said))
+        show(explanation(explained))
 
 
 _BAR_CELLS = 30
@@ -102,34 +102,37 @@ _PLACES = {
 }
 
 
-def explanation(said: PlanExplanation) -> RenderableType:
+def explanation(explained: PlanExplanation) -> RenderableType:
     """Show a plan's explanation."""
-    parts: list[RenderableType] = [_sentence(said), _section("Pruning", _pruned(said))]
-    if said.strategies[0].group_count:
+    parts: list[RenderableType] = [_sentence(explained), _section("Pruning", _pruned(explained))]
+    if explained.strategies[0].group_count:
         parts += [
-            _section("Groups", _reasons(said)),
-            _section("Fill of the groups", _fill(said)),
-            _section("Location of the data", _places(said)),
-            *([_section("Workers for cacheable files", _workers(said))] * bool(said.placements)),
-            _section("Comparison of strategies", _strategies(said), *_slots(said)),
+            _section("Groups", _reasons(explained)),
+            _section("Fill of the groups", _fill(explained)),
+            _section("Location of the data", _places(explained)),
+            *(
+                [_section("Workers for cacheable files", _workers(explained))]
+                * bool(explained.placements)
+            ),
+            _section("Comparison of strategies", _strategies(explained), *_slots(explained)),
         ]
-    if said.delete_files is not None:
-        parts.append(_section("Delete files", _deletes(said.delete_files)))
-    if said.option_sources:
-        parts.append(_section("Options", _options(said)))
+    if explained.delete_files is not None:
+        parts.append(_section("Delete files", _deletes(explained.delete_files)))
+    if explained.option_sources:
+        parts.append(_section("Options", _options(explained)))
     return Group(*parts)
 
 
-def _sentence(said: PlanExplanation) -> RenderableType:
-    own, options = said.strategies[0], said.options
+def _sentence(explained: PlanExplanation) -> RenderableType:
+    own, options = explained.strategies[0], explained.options
     what = (
-        f"Plan {said.plan_id} of {said.table}, snapshot {said.snapshot_id}: "
-        f"{said.files_planned:,} of {said.files_total:,} files"
+        f"Plan {explained.plan_id} of {explained.table}, snapshot {explained.snapshot_id}: "
+        f"{explained.files_planned:,} of {explained.files_total:,} files"
     )
     if not own.group_count:
         return Text(f"{what}, so there are no groups.")
     return Text(
-        f"{what} ({size_text(said.size_bytes)}, {said.split_count:,} splits) in "
+        f"{what} ({size_text(explained.size_bytes)}, {explained.split_count:,} splits) in "
         f"{own.group_count:,} groups of at most {size_text(options.max_split_size)}, packed by "
         f"{own.strategy} for {options.parallelism:,} tasks at a time. Prediction: the slowest slot "
         f"finishes after {seconds_text(own.slowest_slot_seconds)}; the longest task takes "
@@ -137,54 +140,54 @@ def _sentence(said: PlanExplanation) -> RenderableType:
     )
 
 
-def _pruned(said: PlanExplanation) -> Table:
+def _pruned(explained: PlanExplanation) -> Table:
     table = _table("pruned by", "files", "size", "")
-    rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in said.pruned]
-    rows.append(("planned", said.files_planned, said.size_bytes))
+    rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in explained.pruned]
+    rows.append(("planned", explained.files_planned, explained.size_bytes))
     for name, files, size_bytes in rows:
         planned = name == "planned"
         table.add_row(
             Text(name, "bold" if planned else ""),
             f"{files:,}",
             size_text(size_bytes),
-            _bar(files, said.files_total, "green" if planned else "red"),
+            _bar(files, explained.files_total, "green" if planned else "red"),
         )
     return table
 
 
-def _reasons(said: PlanExplanation) -> Table:
+def _reasons(explained: PlanExplanation) -> Table:
     table = _table("reason", "groups", "splits", "size")
-    for each in said.reasons:
+    for each in explained.reasons:
         if each.groups:
             figures = (f"{each.groups:,}", f"{each.splits:,}", size_text(each.size_bytes))
             table.add_row(_REASONS[each.reason], *figures)
     return table
 
 
-def _fill(said: PlanExplanation) -> Table:
+def _fill(explained: PlanExplanation) -> Table:
     table = _table("fill", "groups", "")
-    largest = max(said.fill_histogram)
-    for step, count in enumerate(said.fill_histogram):
+    largest = max(explained.fill_histogram)
+    for step, count in enumerate(explained.fill_histogram):
         label = f"{step * 10}{DASH}{step * 10 + 10} %"
         table.add_row(label, f"{count:,}", _bar(count, largest, "cyan"))
     return table
 
 
-def _places(said: PlanExplanation) -> Table:
+def _places(explained: PlanExplanation) -> Table:
     table = _table("place", "size", "share", "")
     for field, name in _PLACES.items():
-        size_bytes = getattr(said.locality, field)
+        size_bytes = getattr(explained.locality, field)
         if size_bytes:
-            share = _percent(size_bytes, said.size_bytes)
-            bar = _bar(size_bytes, said.size_bytes, "cyan")
+            share = _percent(size_bytes, explained.size_bytes)
+            bar = _bar(size_bytes, explained.size_bytes, "cyan")
             table.add_row(name, size_text(size_bytes), share, bar)
     return table
 
 
-def _workers(said: PlanExplanation) -> Table:
+def _workers(explained: PlanExplanation) -> Table:
     table = _table("worker", "cached", "size", "to fetch", "size", "")
-    sizes = [each.cached_bytes + each.placed_bytes for each in said.placements]
-    for each, size_bytes in zip(said.placements, sizes, strict=True):
+    sizes = [each.cached_bytes + each.placed_bytes for each in explained.placements]
+    for each, size_bytes in zip(explained.placements, sizes, strict=True):
         table.add_row(
             Text(each.host or "no room anywhere", "" if each.host else "yellow"),
             f"{each.cached_files:,}",
@@ -198,12 +201,12 @@ def _workers(said: PlanExplanation) -> Table:
 
 def _deletes(opens: DeleteOpens) -> Text:
     return Text(
-        f"Opened {opens.by_group:,} times, as each group opens those of all its splits once; they "
-        f"would be opened {opens.by_split:,} times if each split opened its own."
+        f"Opened {opens.by_group:,} times: each group opens the delete files of all its splits "
+        f"once. They would be opened {opens.by_split:,} times if each split opened its own."
     )
 
 
-def _strategies(said: PlanExplanation) -> Table:
+def _strategies(explained: PlanExplanation) -> Table:
     table = _table(
         "strategy",
         "groups",
@@ -214,10 +217,10 @@ def _strategies(said: PlanExplanation) -> Table:
         "slowest\nslot",
         "all\ntasks",
     )
-    located = said.size_bytes - said.locality.unknown_bytes
-    for each in said.strategies:
+    located = explained.size_bytes - explained.locality.unknown_bytes
+    for each in explained.strategies:
         table.add_row(
-            Text(each.strategy, "bold" if each is said.strategies[0] else ""),
+            Text(each.strategy, "bold" if each is explained.strategies[0] else ""),
             f"{each.group_count:,}",
             f"{each.fewest_groups:,}",
             _percent(each.fill, 1),
@@ -229,24 +232,24 @@ def _strategies(said: PlanExplanation) -> Table:
     return table
 
 
-def _slots(said: PlanExplanation) -> Sequence[RenderableType]:
+def _slots(explained: PlanExplanation) -> Sequence[RenderableType]:
     table = _table("slowest slot", "", "")
-    largest = max(each.slowest_slot_seconds for each in said.strategies)
-    for each in said.strategies:
+    largest = max(each.slowest_slot_seconds for each in explained.strategies)
+    for each in explained.strategies:
         seconds = each.slowest_slot_seconds
-        style = "green" if each is said.strategies[0] else "cyan"
+        style = "green" if each is explained.strategies[0] else "cyan"
         table.add_row(each.strategy, seconds_text(seconds), _bar(seconds, largest, style))
     note = (
-        "Times are predicted. For all strategies, opening a file is taken to cost as much as "
-        f"reading {size_text(said.open_file_cost)}."
+        "Times are predicted. For all strategies, opening a file is assumed to cost as much as "
+        f"reading {size_text(explained.open_file_cost)}."
     )
     return Text(""), table, Text(""), Text(note, "dim")
 
 
-def _options(said: PlanExplanation) -> Table:
+def _options(explained: PlanExplanation) -> Table:
     table = _table("option", "value", "set by")
-    for name, source in said.option_sources.items():
-        value = getattr(said.options, name)
+    for name, source in explained.option_sources.items():
+        value = getattr(explained.options, name)
         if value is None:
             shown = "no limit"
         elif name in _SIZES:

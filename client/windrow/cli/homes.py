@@ -39,7 +39,7 @@ class Commands(TyperGroup):
 
 
 class _Loaded(Mapping[str, Any]):
-    """Commands by name; each is built at its first lookup."""
+    """Commands by name; each is built when it is first looked up."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}

@@ -51,9 +51,9 @@ _WRITE_PLANS = ("no-estimate", "too-many-files", "scheme-unfit", "invalid-keys")
 
 
 def in_commands(error: ProblemError) -> str:
-    """Return the text of an error for somebody at a shell."""
+    """Return the text of an error, with commands instead of HTTP calls."""
     of_write_plans = error.problem.type.rpartition(":")[2] in _WRITE_PLANS
     text = str(error)
-    for pattern, said in (*_CALLS, *(_OPTIONS if of_write_plans else ())):
-        text = re.sub(pattern, said, text)
+    for pattern, replacement in (*_CALLS, *(_OPTIONS if of_write_plans else ())):
+        text = re.sub(pattern, replacement, text)
     return text

@@ -81,9 +81,9 @@ def serve(
     with ExitStack() as held:
         if embedded:
             _make_writable(settings.state_dir)
-            held.enter_context(_alone_in(settings.state_dir))
+            held.enter_context(_locked(settings.state_dir))
         listening = held.enter_context(listen(settings.host, settings.port))
-        # Imported last because they are slow: mistakes in the options are reported before.
+        # Imported last because they are slow: mistakes in the options are reported first.
         import uvicorn
 
         from windrow_service.bootstrap import check
@@ -124,7 +124,7 @@ def _make_writable(folder: Path) -> None:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Keep other coordinators out of a state folder until the end of the block."""
     if sys.platform == "win32":
         yield
@@ -139,7 +139,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
             lock.seek(0)
             process = lock.read().decode()
             raise ServeError(
-                f"process {process} serves from state folder {folder} already: stop it, or choose "
+                f"process {process} already serves from state folder {folder}: stop it, or choose "
                 "another folder with --state-dir"
             ) from None
         lock.truncate(0)

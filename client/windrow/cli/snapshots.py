@@ -218,7 +218,7 @@ def expire(
 ) -> None:
     """Drop old snapshots.
 
-    Recent ones stay, by number (--keep-last) and by age (--max-age-hours).
+    Recent ones are kept, by number (--keep-last) and by age (--max-age-hours).
     """
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url) as client:
@@ -281,8 +281,8 @@ def _read(suffix: str, file: object) -> pa.Table:
 
         return json.read_json(file)
     raise InventoryFileError(
-        f"{suffix or 'a file without a suffix'} is not an inventory's: name it .parquet, .arrow, "
-        ".arrows, .csv or .jsonl"
+        f"unknown suffix {suffix!r} of an inventory file: name it .parquet, .arrow, .arrows, .csv "
+        "or .jsonl"
     )
 
 

@@ -64,7 +64,7 @@ def register(
     format_option: Annotated[
         list[str] | None,
         typer.Option(
-            help="How Spark reads the files, such as header=true or sep=';' of csv; repeatable.",
+            help="How Spark reads the files, such as header=true or sep=';' for csv; repeatable.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -166,7 +166,7 @@ def alter(
         show_json(info)
     else:
         kept = plan_options_text(info.definition.plan_options)
-        show(message(f"{info.name}: plan options {kept or 'removed, so the defaults hold'}"))
+        show(message(f"{info.name}: plan options {kept or 'removed, so the defaults apply'}"))
 
 
 @app.command("list")
@@ -205,7 +205,7 @@ def refresh(
     valid_write_ids: Annotated[
         str | None,
         typer.Option(
-            help="For transactional tables: the write ids to see, as Hive's metastore tells them "
+            help="For transactional tables: the write ids to see, as Hive's metastore lists them "
             "(db.table:highest:least_open:open,…:aborted,…), or `on-disk`.",
             metavar="IDS",
         ),

@@ -45,21 +45,21 @@ app = typer.Typer(
 
 
 class TokenCommandError(WindrowError):
-    """The tokens cannot be looked after as asked."""
+    """The tokens cannot be managed as asked."""
 
 
 @dataclass(eq=False)
 class NoDatabaseError(TokenCommandError):
-    """There is no embedded database, and so there are no tokens."""
+    """There is no embedded database, so there are no tokens."""
 
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
-    remedy = "name that of the coordinator with --state-dir"
+    remedy = "give the coordinator's state folder with --state-dir"
 
 
 @dataclass(eq=False)
 class SecretLostError(TokenCommandError):
-    """The coordinator made a token, and its answer with the secret was lost."""
+    """The coordinator made a token, but its answer with the secret was lost."""
 
     token_id: str
     message = "token {token_id} was made, but the answer with its secret was lost: {remedy}"
@@ -87,7 +87,7 @@ def create(
         list[str] | None,
         typer.Option(
             help="What the token allows on some tables, such as read:sales.* or "
-            "write:sales.orders; worker:NAME lets it speak for that worker alone; repeatable.",
+            "write:sales.orders; worker:NAME lets it speak only for that worker; repeatable.",
             metavar="SCOPE:TABLES",
         ),
     ] = None,
@@ -226,7 +226,7 @@ def _kept(state_dir: Path | None) -> Sequence[Token]:
 
 
 def _connected(url: str) -> Client:
-    # Importing a client takes longer than to make a token.
+    # Importing a client takes longer than making a token.
     from windrow.connecting import connect
 
     return connect(url)

@@ -1,4 +1,4 @@
-"""`windrow write-plan`: how many files a write should make, and how each scheme would do."""
+"""`windrow write-plan`: how many files a write should make, and the outcome of each scheme."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ _ROWS, _BUCKET = "rows", "bucket"
 
 
 class CountsFileError(WindrowError):
-    """A file does not say how many rows each partition holds."""
+    """A file does not hold the row counts of partitions."""
 
 
 def read_counts(path: Path, table: TableInfo) -> KeyCounts:
@@ -194,7 +194,7 @@ def _read(path: Path, columns: list[Column]) -> pa.Table:
         lines = path.read_text().splitlines()
         return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
     raise CountsFileError(
-        f"{path} is not named as a file of counts: name it .csv, .json, .jsonl or .parquet"
+        f"{path} does not have the suffix of a counts file: name it .csv, .json, .jsonl or .parquet"
     )
 
 

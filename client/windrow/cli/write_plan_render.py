@@ -1,4 +1,4 @@
-"""A write plan as things that rich can print."""
+"""Rendering of write plans with rich."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOURCES = {
 
 
 def write_plan_report(plan: WritePlan) -> RenderableType:
-    """Show a write plan, and the other schemes if they were asked for."""
+    """Show a write plan, and the other schemes if they were requested."""
     parts: list[RenderableType] = [_sentence(plan), Text(""), _facts(plan)]
     if plan.others:
         outcomes = sorted([plan.outcome, *plan.others], key=lambda one: (not one.serves, one.files))
@@ -44,9 +44,9 @@ def _sentence(plan: WritePlan) -> Text:
         else size_text(plan.target_file_bytes)
     )
     count = "1 file" if plan.files == 1 else f"{plan.files:,} files"
-    though = "" if plan.outcome.serves else "as was asked for, though "
+    prefix = "" if plan.outcome.serves else "as requested, although "
     return Text(
-        f"Write {count} of about {wanted} with {_named(plan)}: {though}{plan.outcome.reason}."
+        f"Write {count} of about {wanted} with {_named(plan)}: {prefix}{plan.outcome.reason}."
     )
 
 

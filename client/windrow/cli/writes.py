@@ -1,4 +1,4 @@
-"""`windrow write list | recover`: a table's writes, and recovery of those that died."""
+"""`windrow write list | recover`: a table's writes, and recovery of dead ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import DASH, message, seconds_text
 
-app = typer.Typer(help="List writes, and clean up after those that died.")
+app = typer.Typer(help="List writes, and recover dead ones.")
 _ID_CHARACTERS = 8
 
 
@@ -54,9 +54,9 @@ def recover_writes(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Finish or undo the writes that died.
+    """Finish or undo dead writes.
 
-    A write that died while it committed is finished; any other is undone.
+    A write that died while committing is finished; any other is undone.
     """
     with connect(url) as client:
         done = recover(client, name, force=force)

@@ -150,7 +150,7 @@ def test_serve_on_a_taken_port_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_a_state_folder_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
     with _serving(tmp_path) as serving:
         second = _one_line(_finished("serve", "--port", "0", cwd=tmp_path))
-        assert f"process {serving.process.pid} serves from state folder .windrow already" in second
+        assert f"process {serving.process.pid} already serves from state folder .windrow" in second
 
     with _serving(tmp_path) as serving:
         assert _answers(serving.url)

@@ -78,7 +78,7 @@ def test_one_scheme_is_explained_without_the_others() -> None:
     text = " ".join(printed(plan, 80))
 
     assert "Write 1,825 files of about 1,000 rows with salted (5 salts, scale 5)" in text
-    assert "as was asked for, though one task writes" in text
+    assert "as requested, although one task writes" in text
     assert "side by side" not in text
 
 
