@@ -11,11 +11,11 @@ from types import FrameType
 
 @contextmanager
 def kept_interrupts() -> Iterator[Callable[[], None]]:
-    """Remember a Ctrl-C in the block; yields a function that raises it again if there was one.
+    """Remember a Ctrl-C in the block; yield a function that raises it again if there was one.
 
-    Python drops an exception that is raised within a finalizer, and so a Ctrl-C that arrives there.
-    Py4J has a finalizer for each object of the JVM, so that on Spark it may happen. What fails after
-    a Ctrl-C is replaced by it: Spark may fail to clean up after a call that was broken off.
+    Python drops exceptions that are raised in a finalizer, including a Ctrl-C. Py4J has a finalizer
+    for each object of the JVM, so this may happen on Spark. A Ctrl-C replaces any later error:
+    Spark may fail to clean up after an interrupted call.
     """
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
@@ -28,7 +28,7 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
         if pressed.is_set():
             raise KeyboardInterrupt
 
-    # Whoever has Ctrl-C ignored, or handled, keeps that; other threads do not get it.
+    # Other handlers of Ctrl-C stay in place, and only the main thread can set one.
     is_ours = before is signal.default_int_handler and (
         threading.current_thread() is threading.main_thread()
     )

@@ -38,7 +38,7 @@ class MissingJavaError(WindrowError):
     """There is no Java, or one that is too old for Spark."""
 
     found: str
-    message = "Spark needs Java 17 or newer, and {found}: {remedy}"
+    message = "Spark needs Java 17 or newer, but {found}: {remedy}"
     remedy = (
         "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
         "install openjdk@17; without root: unpack one from https://adoptium.net), and set "
@@ -81,7 +81,7 @@ def local_session(
     with _output_to(log), _kept_interrupt():
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-    # Py4J logs a traceback for whatever interrupts a call, including Ctrl-C.
+    # Py4J logs a traceback for any exception that interrupts a call, including Ctrl-C.
     traces = logging.FileHandler(log)
     logging.getLogger().addHandler(traces)
     try:
@@ -101,7 +101,7 @@ def require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
     if java is None:
-        raise MissingJavaError(f"there is none in JAVA_HOME ({home})" if home else "none is here")
+        raise MissingJavaError(f"there is none in JAVA_HOME ({home})" if home else "none was found")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if answer.returncode or version is None:
@@ -112,7 +112,7 @@ def require_java() -> None:
 
 @contextmanager
 def _kept_interrupt() -> Iterator[None]:
-    """Keep the handler of Ctrl-C: PySpark's own calls the JVM in the middle of another call."""
+    """Keep the handler of Ctrl-C: PySpark's handler calls the JVM in the middle of other calls."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

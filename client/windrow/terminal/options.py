@@ -133,7 +133,7 @@ def plan_options(texts: list[str]) -> dict[str, Any]:
 
 
 def named_texts(texts: list[str]) -> dict[str, str]:
-    """Return values by name from `name=value` texts; a value may be empty, and is taken as it is.
+    """Return values by name from `name=value` texts; a value may be empty, and is used as given.
 
     Raises:
         typer.BadParameter: A text has no name.
@@ -216,7 +216,8 @@ MinFiles = Annotated[
 WorthReads = Annotated[
     int | None,
     typer.Option(
-        help="Rewrite only what pays for itself within this many reads; 3,000 by default.", min=1
+        help="Rewrite partitions only if that pays off within this many reads; 3,000 by default.",
+        min=1,
     ),
 ]
 MaxBatchBytes = Annotated[
@@ -240,7 +241,7 @@ TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
 ]
 
-# Of imports from a metastore.
+# Options of imports from a metastore.
 Metastore = Annotated[
     str | None,
     typer.Option(
@@ -256,15 +257,15 @@ SparkSettings = Annotated[
 RefreshedTables = Annotated[
     Literal["changed", "all", "none"],
     typer.Option(
-        help="Which tables get a new inventory: those that are new or changed in the metastore, all "
-        "or none."
+        help="Which tables get a new inventory: tables that are new or changed in the metastore, "
+        "all or none."
     ),
 ]
 RefreshOnSpark = Annotated[
     bool,
     typer.Option(
         "--on-spark",
-        help="Let Spark's executors take the inventories, where they can; the coordinator takes the "
+        help="Let Spark's executors take the inventories where they can; the coordinator takes the "
         "others.",
     ),
 ]

@@ -192,7 +192,7 @@ def table_details(info: TableInfo) -> RenderableType:
     if definition.imported_from is not None:
         table.add_row("imported from", Text(definition.imported_from))
     if info.partition_count is not None:
-        table.add_row("partitions", f"{info.partition_count:,}, as a catalog lists them")
+        table.add_row("partitions", f"{info.partition_count:,}, listed by a catalog")
     if definition.bucket_spec is not None:
         spec = definition.bucket_spec
         table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))
@@ -239,12 +239,12 @@ def _deletes_text(log: LogFigures) -> str:
 
 
 def rows_text(count: int | None) -> str:
-    """Return a number of rows, for people."""
+    """Return a number of rows as readable text."""
     return "unknown" if count is None else f"{count:,}"
 
 
 def plan_options_text(options: PlanDefaults) -> str:
-    """Return the plan options that a table sets, for people."""
+    """Return the plan options that a table sets as readable text."""
     given = options.model_dump(exclude_none=True)
     return ", ".join(f"{name}={value}" for name, value in given.items())
 
@@ -261,7 +261,7 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
             f"in {seconds_text(status.seconds)}"
         )
     if status.snapshot.table_version is not None:
-        said += ", by the log of the table"
+        said += ", according to the table's log"
     else:
         folders = status.progress.folders_listed + status.progress.folders_unchanged
         said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
