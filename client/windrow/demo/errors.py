@@ -15,7 +15,7 @@ from windrow.errors import WindrowError
 
 
 class DemoError(WindrowError):
-    """Base of what can keep the demo from running, apart from what is not installed."""
+    """Base of errors that keep the demo from running, except for missing packages."""
 
 
 @dataclass(eq=False)
@@ -23,7 +23,7 @@ class ForeignFolderError(DemoError):
     """A folder for generated data holds files that were not generated."""
 
     folder: Path
-    message = "{folder} holds files that the demo did not write, and is left alone: {remedy}"
+    message = "{folder} holds files that the demo did not write, so it was not changed: {remedy}"
     remedy = "choose another folder for the data, or move it away"
 
 

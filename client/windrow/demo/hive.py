@@ -33,7 +33,7 @@ def write_hive_table(
 
     Args:
         folder: Folder of the table; it exists.
-        table: Sorted by the partition columns.
+        table: Rows, sorted by the partition columns.
         partition: Names of the partition columns; they are not stored in the files.
         on_written: Called with the number of files written since the last call.
     """
@@ -63,7 +63,7 @@ def folder_name(values: Sequence[tuple[str, object]]) -> str:
 
 
 def _write_chunk(folder: str, ipc: bytes, partition: tuple[str, ...], bounds: list[int]) -> int:
-    """Write one file for the rows between each two bounds; runs in a worker process."""
+    """Write one file for the rows between each pair of bounds; runs in a worker process."""
     table = pa.ipc.open_stream(ipc).read_all()
     data = table.drop_columns(list(partition))
     keys = table.select(partition).take(bounds[:-1]).to_pylist()

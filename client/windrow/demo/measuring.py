@@ -62,7 +62,7 @@ class Timing:
         side: Name of the side.
         query: Name of the query.
         seconds: Seconds of each timed run, including opening.
-        open_seconds: The part of each run before there was a DataFrame.
+        open_seconds: Seconds of each run until the DataFrame was open.
         task_count: Number of tasks that Spark ran in the last timed run.
         answer: Sorted rows of the answer.
     """
@@ -119,7 +119,7 @@ def time_in_turns(
         sides: The sides to compare.
         queries: The queries to run.
         runs: Number of timed rounds.
-        on_run: Told the seconds of each run, of the untimed round too.
+        on_run: Called with the seconds of each run, also in the untimed round.
         warm: Whether to run an untimed round first.
     """
     kept: dict[tuple[str, str], list[_Run]] = {}

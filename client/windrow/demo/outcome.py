@@ -1,4 +1,4 @@
-"""What the demo found out."""
+"""The results of the demo."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from windrow.models import Plan, RefreshStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlOutcome:
-    """What a query in SQL returned, and what Windrow planned for it.
+    """The answer of a query in SQL, and Windrow's plan for it.
 
     Attributes:
         text: The query.
-        answer: Its rows, as mappings.
+        answer: Rows of the answer, as mappings.
         columns: The columns that it read.
-        all_columns: How many the table has.
+        all_columns: Number of columns of the table.
         plan: The plan, without groups.
     """
 
@@ -43,7 +43,7 @@ class DemoOutcome:
         refresh_s: Seconds that the caller waited for the refresh.
         plan: Windrow's plan for the columns of the first query.
         plan_s: Seconds to request and receive that plan.
-        sql: A query in SQL on a view, which names no columns or files by itself.
+        sql: A query in SQL on a view; the view itself names no columns or files.
         environment: Relevant versions and settings, for people.
     """
 

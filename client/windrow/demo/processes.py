@@ -15,12 +15,12 @@ def run_in_processes(
     """Call `work` once per entry of `arguments`, spread over processes.
 
     Args:
-        work: A module-level function that returns how much it did.
+        work: A module-level function that returns the amount of work that it did.
         arguments: Arguments of each call.
         on_done: Called in this process with the result of each call as it ends.
     """
     if len(arguments) == 1:
-        # To start a process takes longer than most single calls.
+        # Starting a process takes longer than most single calls.
         on_done(work(*arguments[0]))
         return
     # spawn instead of fork, since the parent may run threads.

@@ -38,7 +38,7 @@ def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:
 
 
 def first_table(query: Query, sides: Sequence[Side], timings: Sequence[Timing]) -> Table:
-    """Return the table of each side's first run, to look at while the others are timed.
+    """Return the table of each side's first run, which is shown while the others are timed.
 
     Args:
         query: The query.

@@ -34,7 +34,7 @@ WHERE day = 1 AND dep_delay > 60 GROUP BY carrier ORDER BY late DESC LIMIT 3"""
 
 
 def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutcome:
-    """Run the demo; what it writes stays under `data`.
+    """Run the demo; all its files stay under `data`.
 
     Args:
         data: Folder for the table, the coordinator's state and the logs.

@@ -76,7 +76,7 @@ class WritesOutcome:
 def run_writes_demo(
     data: Path, *, tasks: int, days: int, row_count: int, target_bytes: int, console: Console
 ) -> WritesOutcome:
-    """Run the demo; what it writes stays under `data`.
+    """Run the demo; all its files stay under `data`.
 
     Args:
         data: Folder for the events, both tables, the coordinator's state and the logs.
