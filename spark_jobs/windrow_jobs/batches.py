@@ -35,12 +35,13 @@ from windrow.spark.writing.counting import RowSums, is_hashable, row_sums, sum_r
 from windrow_jobs.errors import RowsDifferError
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-# If the actual size differs from the expected one by more than this, files are planned again.
+# Files are planned again if their size differs from the expected one by more than this factor.
 _MUCH = 1.1
-# Limits the attempts: a new number of files changes the size again, as large files compress better.
+# Limits the attempts to plan again: each new number of files changes the size once more, as large
+# files compress better.
 _ATTEMPTS = 3
 
-# A folder, and one of its buckets if the table has any.
+# A folder, and one of its buckets if the table is bucketed.
 Partition: TypeAlias = tuple[str, int | None]
 
 
@@ -153,7 +154,7 @@ class Batch:
         splits = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
         at = groups.schema.get_field_index("splits")
         of_batch = groups.set_column(at, "splits", pa.ListArray.from_arrays(ends, splits))
-        # These files will be gone soon, so they should not be cached.
+        # These files are removed soon, so they should not be cached.
         return of_batch.filter(pa.array(counts > 0)).drop_columns(["cached_on"])
 
     def _texts(self, paths: pa.Array) -> pa.StructArray:
@@ -190,7 +191,7 @@ def rewrite(
     target_bytes: int,
     scale: float,
 ) -> Made:
-    """Rewrite the rows of a batch into the staging folder, and check that they are the same.
+    """Rewrite the rows of a batch into the staging folder, and check that no row changed.
 
     Args:
         spark: A classic session.
@@ -221,7 +222,7 @@ def rewrite(
         _empty(write.folder)
     written_s = time.monotonic()
     found = staged_sums(rows, batch.names, write.folder)
-    # Rows of a map task that ran twice are observed twice; a separate pass tells.
+    # Rows of a map task that ran twice are observed twice; a separate pass counts them once.
     if found != staged.expected and found != (expected := sum_rows(rows, batch.names)):
         raise RowsDifferError(write.table.name, str(expected), str(found))
     seconds = Seconds(0.0, written_s - began_s, time.monotonic() - written_s)

@@ -91,7 +91,7 @@ def compact(
     on_progress: Tell = lambda _: None,
     **options: Any,
 ) -> Compaction:
-    """Rewrite all partitions that are worth it, batch by batch; a second run has no work.
+    """Rewrite all worthwhile partitions, batch by batch; a second run has no work.
 
     Each batch is committed separately, so that the next run continues where a stopped one ended.
 
@@ -122,7 +122,7 @@ def compact(
         on_progress,
         Compaction(table=table),
     )
-    while work.once_through():
+    while work.rewrite_snapshot():
         pass
     work.done.seconds = time.monotonic() - began_s
     return work.done
@@ -156,8 +156,8 @@ class _Work:
     scale: float = 1.0
     refreshed: bool = False
 
-    def once_through(self) -> bool:
-        """Rewrite what is worth it in the current snapshot; return whether there may be more."""
+    def rewrite_snapshot(self) -> bool:
+        """Rewrite the worthwhile partitions of a snapshot; return whether more may follow."""
         before = self.done.batches, len(self.left)
         read: SplitPlan | None = None
         for batch, snapshot_id in self._batches():
@@ -294,7 +294,7 @@ def _main(
     max_batch_bytes: MaxBatchBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge the small files of a table where it pays."""
+    """Merge small files of a table where that pays off."""
     options: dict[str, Any] = {
         "target_file_size": target_size,
         "filter": filter_,

@@ -2,10 +2,10 @@
 
 * JobError
   + UnfitTableError        the job cannot take the inventory of such a table
-  + UnfitFilesError        files or folders are in the way; nothing was published
+  + UnfitFilesError        files or folders prevent an inventory; nothing was published
   + TableMovedError        the table was changed meanwhile; nothing was published
   + ColdFilesError         cacheable files are in no cache
-  + RowsDifferError        rows were not the same once they were rewritten
+  + RowsDifferError        rows differ after they were rewritten
   + PartitionsLeftError    partitions could not be rewritten
 """
 
@@ -32,15 +32,15 @@ class UnfitTableError(JobError):
 
 @dataclass(eq=False)
 class UnfitFilesError(JobError):
-    """Files or folders of the table are in the way of an inventory.
+    """Files or folders of the table prevent an inventory.
 
     Attributes:
-        reason: Which, and what to do about it.
+        reason: The files or folders, and what to do about them.
     """
 
     table: str
     reason: str
-    message = "nothing was published of table {table!r}: {reason}"
+    message = "nothing was published for table {table!r}: {reason}"
 
 
 @dataclass(eq=False)
@@ -56,13 +56,13 @@ class TableMovedError(JobError):
 
 @dataclass(eq=False)
 class ColdFilesError(JobError):
-    """Cacheable files are not in the cache of the worker that is to hold them.
+    """Cacheable files are not in the cache of the worker that should hold them.
 
     Attributes:
         table: The table.
         elsewhere_files: Files whose tasks Spark did not run on their worker.
-        failed_files: Files that could not be fetched, or not be kept.
-        reasons: Why, of some.
+        failed_files: Files that could not be fetched or kept.
+        reasons: Reasons for a few of them.
     """
 
     table: str
@@ -72,27 +72,27 @@ class ColdFilesError(JobError):
 
     def __str__(self) -> str:
         counts = {
-            "were seen by other hosts only": self.elsewhere_files,
+            "were seen only by other hosts": self.elsewhere_files,
             "could not be fetched or kept": self.failed_files,
         }
-        said = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        failed = " and ".join(f"{count:,} {text}" for text, count in counts.items() if count)
         return (
-            f"of the cacheable files of {self.table!r}, {said}: {'; '.join(self.reasons)}; what "
-            "was fetched stays, and the same command fetches the rest"
+            f"of the cacheable files of {self.table!r}, {failed}: {'; '.join(self.reasons)}; "
+            "fetched files stay cached, and the same command fetches the rest"
         )
 
 
 @dataclass(eq=False)
 class RowsDifferError(JobError):
-    """What was written is not what was read; nothing of it was moved in."""
+    """The written rows differ from the read ones; nothing was moved in."""
 
     table: str
     read: str
     written: str
     message = (
-        "of table {table!r}, {read} were read and {written} written: nothing was changed; {remedy}"
+        "of table {table!r}, {read} were read but {written} written: nothing was changed; {remedy}"
     )
-    remedy = "run it again, and report it if that says the same"
+    remedy = "run the job again, and report this error if it returns"
 
 
 @dataclass(eq=False)
@@ -105,6 +105,6 @@ class PartitionsLeftError(JobError):
     def __str__(self) -> str:
         name, reason = next(iter(self.reasons.items()))
         return (
-            f"partitions of table {self.table!r} that were left as they are: "
+            f"partitions of table {self.table!r} that could not be rewritten: "
             f"{len(self.reasons):,}, such as {name} ({reason}); the same command tries them again"
         )

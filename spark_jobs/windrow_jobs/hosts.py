@@ -99,11 +99,11 @@ def hosts_of(spark: SparkSession, location: str, paths: pa.ChunkedArray) -> pa.C
     files = jvm.org.apache.hadoop.fs.Path(location).getFileSystem(
         spark.sparkContext._jsc.hadoopConfiguration()
     )
-    telling = compiled(spark)
+    lister = compiled(spark)
 
     def look(folder: str) -> pa.Table:
         where = jvm.org.apache.hadoop.fs.Path(f"{location}/{folder}".rstrip("/"))
-        return read_told(folder, telling.inFolder(files, where))
+        return read_told(folder, lister.inFolder(files, where))
 
     folders = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist()
     with ThreadPoolExecutor(_THREADS) as threads:

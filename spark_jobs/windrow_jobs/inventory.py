@@ -128,7 +128,7 @@ def publish_inventory(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
-    """The files of a table at one moment, in the form that is published.
+    """The files of a table at one moment, in the form to publish.
 
     Attributes:
         files: Files sorted by path. The schema's metadata lists the columns stored in the files.
@@ -184,14 +184,13 @@ def take_inventory(
     if definition.listed_partitions or table.partition_count is not None:
         raise UnfitTableError(
             table.name,
-            "has the partitions that a catalog lists, and is refreshed by the coordinator: leave out "
-            "--on-spark",
+            "has a list of partitions, and is refreshed by the coordinator: leave out --on-spark",
         )
     if definition.bloom_columns:
         raise UnfitTableError(
             table.name,
             "has Bloom filters, which this job does not build: refresh it on the coordinator, or "
-            "take its bloom_columns out",
+            "remove its bloom_columns",
         )
     try:
         return _Taking(spark, definition, on_progress, max_footer_bytes).take()
@@ -223,7 +222,7 @@ class _Taking:
         groups = self._read(listed)
         data = self._data_schema(listed, [group.files for group in groups])
         published = published_files(listed, groups, data)
-        # Only with HDFS are files stored on hosts that may run tasks.
+        # Only HDFS stores files on hosts that may run tasks.
         if location.startswith("hdfs:"):
             self.on_progress("asking which hosts hold the files")
             hosts = hosts_of(self.spark, location, listed["path"])

@@ -1,4 +1,4 @@
-"""How a job runs: its Spark session, its client, what it tells, and how its command ends."""
+"""How a job runs: its Spark session, its client, its progress messages and its exit code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SparkWhenNeeded:
         """Return the session."""
         if self.started is None:
             builder = SparkSession.builder.appName(self._name)
-            # The jobs' own progress says more.
+            # The jobs' own progress messages are more useful.
             builder = builder.config("spark.ui.showConsoleProgress", "false")
             for key, value in self._conf.items():
                 builder = builder.config(key, value)

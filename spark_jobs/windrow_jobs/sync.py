@@ -62,16 +62,16 @@ def run(
         client: Client of the coordinator.
         refresh: Which tables get a new inventory; see `windrow.Client.import_tables`.
         on_spark: Whether Spark's executors take the inventories that the inventory job can take.
-        trust_partitions: Whether known partitions are taken to be where they were.
-        take_over: Whether to import over tables that were registered otherwise.
-        delete_vanished: Whether to delete the registration of tables that the metastore lost.
+        trust_partitions: Whether known partitions are assumed not to have moved.
+        take_over: Whether to replace tables that were registered in another way.
+        delete_vanished: Whether to delete registrations of tables that the metastore no longer has.
         metastore: URI of a remote metastore; taken from Spark's configuration by default.
         settings: Further settings of Spark.
         master: Spark master; taken from Spark's configuration by default.
         as_json: Print only JSON on stdout.
 
     Returns:
-        Whether no table failed. One that cannot be read has not failed.
+        Whether no table failed. A table that cannot be read does not count as failed.
 
     Raises:
         WindrowError: See `windrow.Client.import_tables`.
@@ -101,7 +101,11 @@ def run(
 
 
 def refresh_on_executors(spark: SparkSession, client: Coordinator, name: str) -> bool:
-    """Take a table's inventory on the executors, or by a refresh; return whether they took it."""
+    """Take a table's inventory on the executors, or else by a refresh.
+
+    Returns:
+        Whether the executors took it.
+    """
     try:
         publish_inventory(spark, client, name)
     except UnfitTableError:
@@ -118,7 +122,7 @@ def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> Renderab
     shown.add_column("outcome", no_wrap=True)
     shown.add_column("what", overflow="fold")
     for one in done:
-        # A table that stays as it is need not be looked at.
+        # An unchanged table needs no attention.
         if one.outcome != "unchanged" or one.notes:
             what = "; ".join(filter(None, [one.reason, ", ".join(one.changes), *one.notes]))
             shown.add_row(Text(one.name), one.outcome, Text(what))

@@ -103,7 +103,7 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def decoded(content: bytes) -> pa.Table:
-    """Return the table that `encoded` was given."""
+    """Return the table in the bytes from `encoded`."""
     with pa.ipc.open_stream(content) as stream:
         return stream.read_all()
 
@@ -111,16 +111,16 @@ def decoded(content: bytes) -> pa.Table:
 def _parsed(
     first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
 ) -> Footers:
-    answer, last_words = _in_child(first_row, paths, states, tails)
+    answer, output = _in_child(first_row, paths, states, tails)
     if answer is not None:
         return answer
     if len(paths) == 1:
-        return [], [(paths[0], f"its footer is damaged ({last_words})")], []
+        return [], [(paths[0], f"its footer is damaged ({output})")], []
     # Halve until the damaged file is found.
     half = len(paths) // 2
-    one = _parsed(first_row, paths[:half], states[:half], tails[:half])
-    other = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    first = _parsed(first_row, paths[:half], states[:half], tails[:half])
+    second = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
+    return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
 
 def _in_child(
@@ -128,7 +128,7 @@ def _in_child(
 ) -> tuple[Footers | None, str]:
     """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
-    The tails are read before, since connections to object stores do not survive a fork.
+    The tails are read before the fork, since connections to object stores do not survive a fork.
 
     Returns:
         The footers, or None and the last output of the process.

@@ -62,8 +62,8 @@ class Warmth:
         table: Name of the table.
         rule: The requested rule; None means all rules.
         cacheable_files: Files that the rules mark.
-        fetched_files: Files that the worker chosen for them has fetched.
-        present_files: Files that this worker already held.
+        fetched_files: Files that their chosen workers have fetched.
+        present_files: Files that their chosen workers already held.
         unplaced_files: Files without a worker, since none is running or has room.
         elsewhere_files: Files whose tasks Spark ran on other hosts at every attempt.
         failed_files: Files that could not be fetched or stored.

@@ -38,12 +38,12 @@ class Warmed(NamedTuple):
 
     Attributes:
         task: Number of the task.
-        file_count: Number of files that it should cache.
-        away: Why it could not use the cache at all; None if it could.
-        fetched_files: Files that it added to the cache.
-        fetched_bytes: Their size.
+        file_count: Number of files that the task should cache.
+        away: Why the task could not use the cache at all; None if it could.
+        fetched_files: Files that the task added to the cache.
+        fetched_bytes: Size of these files.
         present_files: Files that were already cached.
-        present_bytes: Their size.
+        present_bytes: Size of these files.
         failures: Reasons for a few of the other files.
     """
 
@@ -72,7 +72,7 @@ class Warming:
         table: Name of the table.
         location: Folder of the table.
         on_file: Called for each file with the number of fetched bytes.
-        logged: As of `ReadSpec`.
+        logged: See `ReadSpec`.
     """
 
     table: str
@@ -125,7 +125,7 @@ class Warming:
         path: str,
         planned: FileStatus,
     ) -> tuple[bool, str | None]:
-        """Return whether a file was already cached, and why it is not cached now, if so."""
+        """Return whether a file was already cached, and the reason if it is still not cached."""
         state = (planned.size_bytes, planned.mtime_ns or 0, path, planned.etag or "")
         key = FileKey(self.table, self.location, *state).text()
         uri = absolute_path(self.location, path)

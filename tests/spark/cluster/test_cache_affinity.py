@@ -230,7 +230,7 @@ def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
     done = windrow_command(table.place, "cache", "warm", table.name, "--master", "local[1]")
 
     assert done.returncode == 1
-    assert "60 were seen by other hosts only" in done.stderr
+    assert "60 were seen only by other hosts" in done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["elsewhere_files"] == 2 * FILES_PER_DAY
     assert not table.requested()
