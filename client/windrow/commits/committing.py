@@ -54,7 +54,7 @@ class Commit:
         added: LocalInventory | None = None,
         on_moved: Callable[[int, int], None] | None = None,
     ) -> PublishedSnapshot | None:
-        """Move the files in, publish them, tidy up; return None if they were published before.
+        """Move files in, publish, tidy up; return the snapshot, or None if published before.
 
         Args:
             added: Inventory of the new files, if it is at hand.

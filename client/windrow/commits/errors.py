@@ -77,8 +77,8 @@ class WriteConflictError(WriteError):
             where += f" and {len(self.folders) - 1:,} more"
         return (
             f"mode {self.mode} would remove files of table {self.table!r}{where} that {self.reason} "
-            "after this write began; nothing was changed. Write again from the table's current rows, "
-            'or with conflict="overwrite" to remove them'
+            "after this write began; nothing was changed. Write again from the table's current "
+            'rows, or with conflict="overwrite" to remove them'
         )
 
 

@@ -88,8 +88,8 @@ def begin(
         raise UnfitLocationError(
             table,
             location,
-            "a catalog lists its partitions, and would not know of new ones: write with Spark's own "
-            "writer, then run `windrow table sync` or refresh the table",
+            "a catalog lists its partitions, and would not know of new ones: write with Spark's "
+            "own writer, then run `windrow table sync` or refresh the table",
         )
     require_plain(table, location)
     recover(client, table)
