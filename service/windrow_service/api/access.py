@@ -20,10 +20,10 @@ _OPEN_BELOW = ("/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_I
 
 
 class Authentication:
-    """Middleware that authenticates the caller, as `request.state.principal`.
+    """Middleware that authenticates the caller and sets `request.state.principal`.
 
-    It runs before FastAPI reads the body, because the body of an unauthenticated request should
-    not be read at all.
+    It runs before FastAPI reads the body, so that the body of an unauthenticated request is never
+    read.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -35,7 +35,7 @@ class Authentication:
             request = Request(scope)
             access = services_of(request).access
             try:
-                # Only pages: a call that another site makes a browser send must not find a caller.
+                # Cookies count on pages only: another site can make a browser send a call.
                 if is_page(scope["path"]):
                     kept = access.browsers.session_in(request)
                     request.state.signed_in = await access.sessions.find(kept)

@@ -80,8 +80,8 @@ def _routes() -> list[BaseRoute]:
     return router.routes
 
 
-# FastAPI prepares routes when the first request looks for one: once, not for each application of a
-# process, such as embedded ones.
+# Shared by all applications of a process, such as embedded ones: FastAPI prepares routes when the
+# first request looks for one, and so does that only once.
 _ROUTES = _routes()
 
 
@@ -126,19 +126,19 @@ def _document(app: FastAPI) -> dict[str, Any]:
     problems.add_problem_schema(document)
     for model in (InventoryChange, PartitionList, WritePlanRequest):
         add_body_schema(document, model)
-    _make_bounds_whole(document)
+    _make_integer_bounds_exact(document)
     add_examples(document)
     return document
 
 
-def _make_bounds_whole(part: Any) -> None:
-    """Make the bounds of integers exact: FastAPI's are floats, which cannot hold 2^63 - 1."""
+def _make_integer_bounds_exact(part: Any) -> None:
+    """Make the bounds of integers exact: FastAPI's are floats, which cannot represent 2^63 - 1."""
     if isinstance(part, list):
         for inner in part:
-            _make_bounds_whole(inner)
+            _make_integer_bounds_exact(inner)
     elif isinstance(part, dict):
         if part.get("type") == "integer":
             for bound in {"minimum", "maximum"} & part.keys():
                 part[bound] = min(int(part[bound]), 2**63 - 1)
         for inner in part.values():
-            _make_bounds_whole(inner)
+            _make_integer_bounds_exact(inner)

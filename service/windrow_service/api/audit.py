@@ -48,8 +48,8 @@ async def list_changes(
 ) -> AuditPage:
     """List who changed tables, snapshots, cache rules, writes and tokens, newest first.
 
-    A record is made in the transaction of its change: there is none of a change that failed. Plans,
-    heartbeats, and what workers hold are not recorded, since they expire by themselves.
+    A record is made in the transaction of its change, so a failed change leaves none. Plans,
+    heartbeats and reports of cached files are not recorded, since they expire by themselves.
     """
     limit = page_size or _DEFAULT_PAGE
     before = page_tokens.read_number("audit", page_token, _NEWEST)

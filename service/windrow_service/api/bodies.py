@@ -23,7 +23,7 @@ _STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partiti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Most bytes of a body: of columns sent as a stream, and of any other body of a call."""
+    """Most bytes of a body: `max_published_bytes` of a stream of columns, else `max_bytes`."""
 
     max_bytes: int
     max_published_bytes: int
@@ -90,7 +90,7 @@ def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
 
 
 def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:
-    """Add to the OpenAPI document a model whose bodies `read_json` parses."""
+    """Add the schema of a model whose bodies `read_json` parses to the OpenAPI document."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
 

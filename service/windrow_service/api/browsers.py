@@ -1,4 +1,4 @@
-"""What browsers keep and send back: cookies, and forms that only own pages can send."""
+"""Cookies that browsers keep, and forms that only the coordinator's own pages can send."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from windrow_service.usecases.access.ports import BegunSignIn, Session
 from windrow_service.usecases.access.sessions import LONGEST
 
 _SESSION, _SIGN_IN = "windrow_session", "windrow_sign_in"
-# Of a cookie with this name, browsers make sure that no other host has set it, and no plain HTTP.
+# Browsers accept a cookie with this prefix only from this host itself, and only by HTTPS.
 _OF_THIS_HOST = "__Host-"
 _SIGN_IN_LASTS_S = 600
 
 
 class FormOutdatedError(Exception):
-    """A form was not made for this caller by a page here, or too long ago."""
+    """A form is too old, or no page here made it for this caller."""
 
     def __str__(self) -> str:
         return "this form is too old, or is another caller's: open the page again"
 
 
 class Browsers:
-    """Write and read what browsers keep.
+    """Write and read the cookies and forms of browsers.
 
     Args:
-        key: Signs it; all replicas have the same key.
-        encrypted: Whether all browsers come by HTTPS; otherwise, each request tells.
+        key: Signs forms and sign-ins; all replicas have the same key.
+        encrypted: Whether all browsers use HTTPS; otherwise, each request shows whether its does.
     """
 
     def __init__(self, key: str, *, encrypted: bool) -> None:
@@ -38,14 +38,14 @@ class Browsers:
         self._encrypted = encrypted
 
     def form_of(self, principal: str) -> str:
-        """Return what the forms on a page for a caller carry."""
+        """Return the signed value that forms on a caller's pages contain."""
         return str(self._forms.dumps(principal))
 
     def check_form(self, principal: str, sent: str) -> None:
-        """Make sure that a form is of a page for the caller.
+        """Make sure that a form was made for the caller.
 
         Raises:
-            FormOutdatedError: It is not.
+            FormOutdatedError: It was not, or it is too old.
         """
         try:
             made_for = self._forms.loads(sent, max_age=int(LONGEST.total_seconds()))
@@ -70,7 +70,7 @@ class Browsers:
         self._keep(request, answer, _SESSION, "", 0, "strict")
 
     def sign_in_in(self, request: Request) -> tuple[BegunSignIn, str] | None:
-        """Return the sign-in that a browser has begun, and to which page; None if it has none."""
+        """Return the sign-in that a browser has begun, and the page it leads to; None if none."""
         try:
             kept = self._sign_ins.loads(
                 self._kept(request, _SIGN_IN) or "", max_age=_SIGN_IN_LASTS_S
@@ -81,9 +81,9 @@ class Browsers:
         return BegunSignIn(issuer=issuer, state=state, nonce=nonce, verifier=verifier), to
 
     def keep_sign_in(self, request: Request, answer: Response, begun: BegunSignIn, to: str) -> None:
-        """Make a browser keep a sign-in that it has begun, and to which page."""
+        """Make a browser keep the sign-in that it has begun, and the page it leads to."""
         signed = str(self._sign_ins.dumps([*astuple(begun), to]))
-        # The issuer sends the browser back, which strict cookies would not survive.
+        # The browser comes back from the issuer's site, and would not send a strict cookie then.
         self._keep(request, answer, _SIGN_IN, signed, _SIGN_IN_LASTS_S, "lax")
 
     def forget_sign_in(self, request: Request, answer: Response) -> None:
@@ -115,7 +115,7 @@ class Browsers:
         return _OF_THIS_HOST + name if self._is_encrypted(request) else name
 
     def _is_encrypted(self, request: Request) -> bool:
-        # Who lies about it gets a cookie that the browser does not send back. Of several proxies,
-        # the first one is the browser's.
+        # A caller that lies in the header only gets a cookie that its browser does not send back.
+        # Of several values, the first is from the proxy that the browser talks to.
         forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip()
         return self._encrypted or "https" in (request.url.scheme, forwarded.lower())

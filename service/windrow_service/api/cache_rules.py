@@ -28,7 +28,7 @@ RuleNamePath = Annotated[
 IfMatchHeader = Annotated[
     str | None,
     Header(
-        description="Only if the rule's ETag is still this; `*` if such a rule exists.",
+        description="Change it only if the rule's ETag is still this; `*`: only if it exists.",
         max_length=256,
     ),
 ]
@@ -54,13 +54,15 @@ async def define_cache_rule(
 ) -> Response:
     """Create or change a rule that marks files as cacheable. Repeating it changes nothing.
 
-    Plans then send tasks that read those files to workers that hold them, or that will.
+    Plans then send the tasks that read these files to workers that hold them, or will hold them.
     """
-    made = await services.define_rule(name, rule, definition, version_of(if_match), once(_defined))
-    return _defined(made).response()
+    made = await services.define_rule(
+        name, rule, definition, version_of(if_match), once(_rule_answer)
+    )
+    return _rule_answer(made).response()
 
 
-def _defined(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
+def _rule_answer(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
     rule, is_new = made
     return KeptAnswer(
         status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
@@ -110,8 +112,8 @@ async def delete_cache_rule(
     if_match: IfMatchHeader = None,
 ) -> Response:
     """Delete a cache rule. Workers keep the files that it marked until they need the room."""
-    await services.rules.delete(name, rule, version_of(if_match), once(_deleted))
-    return _deleted(None).response()
+    await services.rules.delete(name, rule, version_of(if_match), once(_deletion_answer))
+    return _deletion_answer(None).response()
 
 
 @router.get(
@@ -128,5 +130,5 @@ async def show_cache(name: TableNamePath, services: CachesDep) -> TableCache:
     return await services.show(name)
 
 
-def _deleted(_: None) -> KeptAnswer:
+def _deletion_answer(_: None) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_204_NO_CONTENT)

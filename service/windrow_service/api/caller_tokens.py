@@ -19,7 +19,9 @@ router = GuardedRouter(tags=["tokens"])
 _DEFAULT_PAGE = 100
 _SECRETS = {"Cache-Control": "no-store"}
 
-TokenIdPath = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="Not secret.")]
+TokenIdPath = Annotated[
+    str, Path(pattern="^[0-9a-f]{16}$", description="Id of the token; it is not secret.")
+]
 
 
 @router.post(
@@ -31,20 +33,20 @@ TokenIdPath = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="Not sec
     responses=problem_responses(400, 413, 422, 503, 504),
 )
 async def create_token(asked: TokenRequest, services: AccessDep, once: OnceDep) -> Response:
-    """Make a token for a caller. The answer tells its secret, this one time.
+    """Make a token for a caller. Only this answer contains its secret.
 
     The database keeps only a digest of the secret. If the answer is lost, repeating the request
-    with its `Idempotency-Key` makes no other token, but tells the id of the first: revoke it, and
-    make another with a new key.
+    with its `Idempotency-Key` makes no second token, but returns the id of the first: revoke it,
+    and make another with a new key.
     """
     expires_in = asked.expires_in_seconds
     token, secret = await services.tokens.create(
         asked.name,
         [*asked.scopes, *asked.grants],
         None if expires_in is None else timedelta(seconds=expires_in),
-        once(_made),
+        once(_new_token_answer),
     )
-    return _made(token, secret).response()
+    return _new_token_answer(token, secret).response()
 
 
 @router.get(
@@ -81,14 +83,14 @@ async def list_tokens(
     responses=problem_responses(404, 422, 503, 504),
 )
 async def revoke_token(token_id: TokenIdPath, services: AccessDep) -> TokenInfo:
-    """Refuse a token from now on, and within five seconds on every replica.
+    """Revoke a token: within five seconds, every replica refuses it.
 
-    It stays in the list for 30 days. Repeating the call changes nothing.
+    The token stays in the list for 30 days. Repeating the call changes nothing.
     """
     return _info(await services.tokens.revoke(token_id))
 
 
-def _made(token: Token, secret: str | None = None) -> KeptAnswer:
+def _new_token_answer(token: Token, secret: str | None = None) -> KeptAnswer:
     new = NewToken(**_info(token).model_dump(), token=secret)
     return KeptAnswer(status=status.HTTP_201_CREATED, headers=_SECRETS, body=new.model_dump_json())
 

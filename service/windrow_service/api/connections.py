@@ -1,6 +1,6 @@
 """Connections: limited in number, and in what each may send before a request is parsed.
 
-uvicorn limits none of this with httptools, and with h11 only the bytes of a head.
+With httptools, uvicorn sets none of these limits; with h11, it only limits the bytes of a head.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windrow_service.logs import get_logger
 # Lowest rate of a body, on average, once `body_timeout_s` is used up.
 MIN_BODY_BYTES_PER_S = 1024
 _LOOK_EVERY_S = 1.0
-# How long to discard what a client still sends after a refusal, so that it can read the answer.
+# How long to discard data that arrives after a refusal, so that the client can read the answer.
 _LINGER_S = 2.0
 # A client that reads nothing for this long may have to make room for another.
 _STALLED_S = 2.0
@@ -70,7 +70,7 @@ def bounded_http(bounds: ConnectionLimits) -> type[asyncio.Protocol]:
 
 
 class _Expects(Enum):
-    """What the client has to send next."""
+    """The part that the client has to send next."""
 
     REQUEST = auto()
     HEAD = auto()
@@ -214,10 +214,10 @@ class _BoundedHttp(HttpToolsProtocol):
         )
 
     def _make_room(self) -> bool:
-        """Close the connection that is the slowest; tell whether there was one.
+        """Close the slowest connection; tell whether there was one.
 
-        Connections without a whole request come first, the longest wait first; then those in the
-        middle of a body or an answer, the client that is furthest behind first.
+        Of the connections without a whole request, the one that has waited longest is closed. If
+        there are none, it is the one in the middle of a body or an answer that is furthest behind.
         """
         others = [
             other
@@ -234,7 +234,7 @@ class _BoundedHttp(HttpToolsProtocol):
         return bool(idle or slow)
 
     def _behind_s(self) -> float | None:
-        """Return for how long the client has delayed a request or its answer."""
+        """Return how long the client has delayed a request or its answer; None if it has not."""
         if self._expects is _Expects.BODY:
             return self.limits.body_timeout_s - self._patience_s
         if self._unread_since is not None:

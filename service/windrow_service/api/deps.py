@@ -34,7 +34,7 @@ PageTokenQuery = Annotated[
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def _no_number(text: object) -> object:
+def _refuse_number(text: object) -> object:
     # Pydantic would take a number for seconds since 1970.
     if isinstance(text, str) and not _DATE.match(text):
         raise ValueError("not a time such as 2026-11-21T08:00:00Z")
@@ -42,24 +42,25 @@ def _no_number(text: object) -> object:
 
 
 def in_utc(at: datetime) -> datetime:
-    """Return a time in UTC, which one without a zone is in already.
+    """Return a time in UTC; a time without a zone is taken to be in UTC.
 
     Raises:
-        ValueError: It is too far away.
+        ValueError: The time is out of range.
     """
     try:
         return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
     except OverflowError as error:
-        raise ValueError("too far away") from error
+        raise ValueError("out of range") from error
 
 
 # In UTC, since SQLite compares times without their zones.
-Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(in_utc)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number), AfterValidator(in_utc)]
 # PostgreSQL has no text with a null character.
 NO_NULLS = r"^[^\x00]*$"
 PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries to return.")]
 IfMatchHeader = Annotated[
-    str | None, Header(description="Only if the table's ETag is still this.", max_length=256)
+    str | None,
+    Header(description="Make the change only if the table's ETag is still this.", max_length=256),
 ]
 PreferHeader = Annotated[
     str | None,
@@ -79,7 +80,7 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def wait_of(prefer: str | None) -> float | None:
-    """Return how many seconds to wait before answering 202; None if that is not preferred.
+    """Return how many seconds to wait before answering 202; None if 202 is not preferred.
 
     Other preferences are ignored, as RFC 7240 allows.
     """

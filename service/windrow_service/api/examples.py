@@ -1,4 +1,4 @@
-"""Worked examples of all calls, which are one story: see `examples.json`."""
+"""Worked examples of all calls, told as one story: see `examples.json`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Step(TypedDict, total=False):
     """One call of the story.
 
     Attributes:
-        operation: Its id.
-        when: When to make it; empty where the story merely needs it once more.
-        path: Values in its path, by name; likewise `query` and `headers`.
-        body: What is sent, as JSON.
-        status: Of the answer.
-        answer: Its JSON; null if it has none.
+        operation: Id of the call.
+        when: When to make the call; empty where the story merely repeats it.
+        path: Values in the path, by name; so are `query` and `headers`.
+        body: JSON to send.
+        status: Status of the answer.
+        answer: JSON of the answer; null if it has none.
     """
 
     operation: str
@@ -39,7 +39,7 @@ def story() -> Sequence[Step]:
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Add to the OpenAPI document when to make each call, what to send, and what is answered."""
+    """Add when to make each call, an example request and its answer to the OpenAPI document."""
     operations = {
         operation["operationId"]: operation
         for methods in document["paths"].values()
@@ -54,7 +54,7 @@ def _add(operation: dict[str, Any], step: Step) -> None:
     operation["description"] += f"\n\n*{step['when']}*"
     given = step.get("path", {}) | step.get("query", {})
     for parameter in operation.get("parameters", ()):
-        # An optional one would be sent whenever somebody tries the call from the page.
+        # The page would send the example of an optional parameter whenever somebody tries the call.
         if parameter["required"] and parameter["name"] in given:
             parameter.setdefault("example", given[parameter["name"]])
     answered = operation["responses"][str(step["status"])].get("content", {})

@@ -20,7 +20,7 @@ from windrow_service.api.connections import ConnectionLimits, bounded_http
 from windrow_service.logs import get_logger
 from windrow_service.usecases.errors import PortTakenError
 
-# A scraper or two, and someone who looks.
+# Enough for a scraper or two, and a person.
 _LIMITS = ConnectionLimits(
     max_connections=10,
     max_head_bytes=8192,
@@ -55,8 +55,8 @@ async def serving_metrics(
     """Serve a registry until the end of the block.
 
     Args:
-        registry: What is shown; read in a thread, because writing thousands of series takes long.
-        look: Called before it is shown.
+        registry: The metrics; encoded in a thread, because thousands of series take long.
+        look: Updates metrics that have to be looked up; called before each answer.
         host: Address to listen on.
         port: Port to listen on.
 
@@ -65,7 +65,7 @@ async def serving_metrics(
     """
 
     async def show(request: Request) -> Response:
-        # If it takes longer, what was seen last is shown.
+        # If this takes longer, the answer has the figures that were looked up last.
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(look(), _LOOK_S)
         encode, media_type = choose_encoder(request.headers.get("Accept", ""))
@@ -81,7 +81,7 @@ async def serving_metrics(
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,
     )
     config.load()
-    # On the loop of the coordinator: a loop of its own would wake up ten times a second.
+    # Without uvicorn's own main loop, which would wake up ten times a second.
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     with listening(host, port) as sock:

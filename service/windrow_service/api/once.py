@@ -1,4 +1,4 @@
-"""Changes with an `Idempotency-Key`: made once, and answered alike however often requested."""
+"""Changes with an `Idempotency-Key`: made once, with the same answer to each repetition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeptAnswer(BaseModel):
     Attributes:
         status: HTTP status.
         headers: Headers that belong to the answer, such as ETag.
-        body: JSON, or None.
+        body: JSON; empty if there is none.
     """
 
     status: int
@@ -45,9 +45,9 @@ KeyHeader = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="Names this one change, for example a UUID. If repeated within a day, the "
-        "change is not made again: the answer is the first one, with `Idempotency-Replayed: true`. "
-        "A change that was refused may be tried again with the same key.",
+        description="Names this one change, for example a UUID. If it is repeated within a day, "
+        "the change is not made again: the first answer is returned, with "
+        "`Idempotency-Replayed: true`. A refused change may be tried again with the same key.",
         pattern="^[!-~]+$",
         max_length=128,
     ),
@@ -83,7 +83,7 @@ async def _once(
         raise
 
 
-# Among the dependencies of a route, it answers repeated requests before later rules are looked at.
+# As a dependency of a route, it answers repeated requests before later rules are checked.
 ONCE = Depends(_once)
 OnceDep = Annotated[MakeOnce, ONCE]
 

@@ -23,9 +23,9 @@ async def live() -> Health:
 
 @health.get("/health/ready", operation_id="ready", responses=problem_responses(503))
 async def ready(services: OperationsDep) -> Health:
-    """Answer if the coordinator can do its work, which requires that the database answers.
+    """Answer if the coordinator can do its work, which requires its database.
 
-    `degraded` counts as ready. Without the cache map plans are still correct, only less local. If
+    `degraded` counts as ready. Without the cache map, plans are still correct, only less local. If
     the disk of the embedded database is full, data can be read but not changed.
     """
     await services.ping()

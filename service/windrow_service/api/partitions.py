@@ -50,12 +50,13 @@ async def set_partitions(
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """Take over the partitions of a table as a catalog lists them. Repeating it changes nothing.
+    """Set the list of a table's partitions, as a catalog has it. Repeating it changes nothing.
 
-    From the next refresh on, the files of the table are those right in the folders of these
-    partitions, and their values are the ones given here, whatever the folders are called. A
-    partition may lie outside the table's location, under any allowed prefix that is not of a table
-    which the caller may not read; its files then have absolute paths. The table's definition must name its partition columns.
+    From the next refresh on, the files of the table are those directly in the folders of these
+    partitions. Their partition values are the ones given here, whatever the folders are called. A
+    partition may lie outside the table's location, under any allowed prefix, but not where a table
+    that the caller may not read has its files; files outside the location have absolute paths. The
+    table's definition must name its partition columns.
 
     An Arrow IPC stream has the columns `values` (a list of texts for each partition) and
     `location`. Up to 10,000 partitions can also be sent as JSON.
@@ -65,9 +66,9 @@ async def set_partitions(
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
         sent = await services.set_partitions.runner.run(lambda: read_json(PartitionList, body))
     made = await services.set_partitions(
-        name, sent, version_of(if_match), principal.tables, once(_changed)
+        name, sent, version_of(if_match), principal.tables, once(_list_change_answer)
     )
-    return _changed(made).response()
+    return _list_change_answer(made).response()
 
 
 @router.get(
@@ -85,7 +86,7 @@ async def list_partitions(
 ) -> PartitionPage:
     """List the partitions that a catalog gave, by folder; none if there is no such list.
 
-    The list may change between two pages: then the next page is not found.
+    If the list changes between two pages, the next page is not found.
     """
     limit = page_size or _DEFAULT_PAGE
     table, listed = await services.show_partitions(name)
@@ -116,12 +117,12 @@ async def remove_partitions(
 ) -> Response:
     """Forget the list: from the next refresh on, the table's folders are its partitions again."""
     made = await services.set_partitions(
-        name, None, version_of(if_match), principal.tables, once(_changed)
+        name, None, version_of(if_match), principal.tables, once(_list_change_answer)
     )
-    return _changed(made).response()
+    return _list_change_answer(made).response()
 
 
-def _changed(made: tuple[StoredTable, PartitionListChange]) -> KeptAnswer:
+def _list_change_answer(made: tuple[StoredTable, PartitionListChange]) -> KeptAnswer:
     table, change = made
     return KeptAnswer(
         status=status.HTTP_200_OK,

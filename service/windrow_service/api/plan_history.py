@@ -1,4 +1,4 @@
-"""The call about plans that were made, expired ones included."""
+"""The call that lists plans, including expired ones."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def list_plans(
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
 ) -> PlanHistoryPage:
-    """List plans that were made, newest first, expired and deleted ones included.
+    """List plans, newest first, including expired and deleted ones.
 
-    A caller sees its own plans, and those of others with the scope `admin` on their tables. Of each
-    plan its figures are kept, for seven days unless the coordinator is configured otherwise; its
-    groups are gone once it has expired. Plans that failed in the background are listed too;
-    requests that were refused are not.
+    A caller sees its own plans and, with the scope `admin` on their tables, those of others. The
+    figures of each plan are kept, for seven days unless the coordinator is configured otherwise;
+    its groups are gone once it has expired. Plans that failed in the background are listed too;
+    refused requests are not.
     """
     limit = page_size or _DEFAULT_PAGE
     before = page_tokens.read_number("plans", page_token, NEWEST)

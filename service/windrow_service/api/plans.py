@@ -39,7 +39,7 @@ AcceptHeader = Annotated[str, Header(max_length=1024)]
 
 
 async def _plannable(request: PlanRequest, principal: PrincipalDep) -> PlanRequest:
-    # Before an earlier answer to the same request is looked up.
+    # Checked before an earlier answer to the same request is looked up.
     principal.require_table("read", request.table)
     return request
 
@@ -63,7 +63,7 @@ class _Replaying(APIRoute):
                 plan = await services.plans.read.get(made.body, request.state.principal)
                 tokens = services.access.page_tokens.of(plan.principal)
                 accept = request.headers.get("Accept", "")
-                response = await _made(services.plans, tokens, plan, accept)
+                response = await _answer_with_plan(services.plans, tokens, plan, accept)
                 response.headers[REPLAYED] = "true"
                 return response
 
@@ -95,20 +95,20 @@ async def make_plan(
 ) -> Response:
     """Plan how to read a table: group its surviving files into split groups, one group per task.
 
-    With `Accept: application/vnd.apache.arrow.stream` a plan that is completed is answered by all
-    of its groups, as `get_groups` streams them; the plan itself is JSON in the metadata of the
-    stream's schema, under `windrow:plan`.
+    With `Accept: application/vnd.apache.arrow.stream`, the answer is a stream of all groups, as
+    `get_groups` returns it, if the plan is completed. The plan itself is JSON in the metadata of
+    the stream's schema, under `windrow:plan`.
 
-    With `Prefer: respond-async` the plan is made in the background, and the answer is 202: at
+    With `Prefer: respond-async`, the plan is made in the background, and the answer is 202: at
     once or, with `wait=<seconds>` added, if the plan takes longer than that. `GET` on the plan
-    then tells when it is completed, even if the coordinator that took the request has died.
+    then shows when it is completed, even if the coordinator that took the request has died.
     """
     wait_s = wait_of(prefer)
     if wait_s is None:
-        plan = await services.make(request, principal.name, once(_recorded))
+        plan = await services.make(request, principal.name, once(_kept_plan_id))
     else:
-        plan = await services.runs.submit(request, principal.name, wait_s, once(_recorded))
-    return await _made(services, tokens, plan, accept)
+        plan = await services.runs.submit(request, principal.name, wait_s, once(_kept_plan_id))
+    return await _answer_with_plan(services, tokens, plan, accept)
 
 
 router.include_router(made_once)
@@ -125,11 +125,11 @@ async def get_plan(plan: OwnPlanDep, services: PlansDep, tokens: PageTokensDep) 
     """Return a plan with its first page of groups, or its progress.
 
     A plan that is still being made has the status `submitted`, and `Retry-After` says when to
-    ask again. A plan that could not be made has the status `failed`, with the reason.
+    ask again. A plan that could not be made has the status `failed` and a problem.
     """
     if plan.state == "completed":
-        return await _with_groups(services, tokens, plan)
-    return _without_groups(plan)
+        return await _first_page_answer(services, tokens, plan)
+    return _status_answer(plan)
 
 
 @router.get(
@@ -159,7 +159,7 @@ async def get_groups(
     """
     info_of(plan)
     if ARROW_STREAM in accept:
-        return await _streamed(services.read.stream(plan))
+        return await _stream_answer(services.read.stream(plan))
     begin = tokens.read_number(_listing(plan.plan_id), page_token, 0)
     page = await services.read.page(plan, begin, page_size)
     return _json({"plan_id": plan.plan_id, "next_page_token": _next_token(tokens, page)}, page)
@@ -172,7 +172,7 @@ async def get_groups(
     responses=problem_responses(404, 409, 410, 422, 503),
 )
 async def explain_plan(plan: OwnPlanDep, services: PlansDep) -> PlanExplanation:
-    """Say why a plan is as it is, and what the other strategies would make of its files.
+    """Explain how a plan came about, and compare it with the plans of the other strategies.
 
     The explanation is computed from the plan's snapshot, filter, limit and options, which takes as
     long as planning with every strategy. Nothing is stored.
@@ -189,39 +189,41 @@ async def explain_plan(plan: OwnPlanDep, services: PlansDep) -> PlanExplanation:
 )
 async def delete_plan(plan: OwnPlanDep, services: PlansDep, once: OnceDep) -> None:
     """Delete a plan before it expires; if it is still being made, the work stops."""
-    await services.runs.delete(plan.plan_id, once(_deleted))
+    await services.runs.delete(plan.plan_id, once(_deletion_answer))
 
 
-def _recorded(plan: PlanRecord) -> KeptAnswer:
+def _kept_plan_id(plan: PlanRecord) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_200_OK, body=plan.plan_id)
 
 
-def _deleted(_: None) -> KeptAnswer:
+def _deletion_answer(_: None) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
 
 
-async def _made(
+async def _answer_with_plan(
     services: PlanServices, tokens: PageTokens, plan: PlanRecord, accept: str
 ) -> Response:
     if plan.info is not None:
         if ARROW_STREAM in accept:
             described = to_json(dict(plan.info))
-            return await _streamed(services.read.stream(plan, described))
-        return await _with_groups(services, tokens, plan)
-    answer = _without_groups(plan)
+            return await _stream_answer(services.read.stream(plan, described))
+        return await _first_page_answer(services, tokens, plan)
+    answer = _status_answer(plan)
     answer.status_code = status.HTTP_202_ACCEPTED
     answer.headers["Location"] = f"/plans/{plan.plan_id}"
     return answer
 
 
-async def _with_groups(services: PlanServices, tokens: PageTokens, plan: PlanRecord) -> Response:
+async def _first_page_answer(
+    services: PlanServices, tokens: PageTokens, plan: PlanRecord
+) -> Response:
     page = await services.read.page(plan, 0, plan.request.page_size)
     fields = dict(page.plan) | {"next_page_token": _next_token(tokens, page)}
     del fields["groups"]
     return _json(fields, page)
 
 
-def _without_groups(plan: PlanRecord) -> Response:
+def _status_answer(plan: PlanRecord) -> Response:
     body = PlanStatus(
         plan_id=plan.plan_id,
         status="failed" if plan.state == "failed" else "submitted",
@@ -237,12 +239,12 @@ def _without_groups(plan: PlanRecord) -> Response:
     return answer
 
 
-async def _streamed(stream: AsyncIterator[bytes]) -> Response:
-    # An error at the start can still be answered with a problem.
-    return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
+async def _stream_answer(stream: AsyncIterator[bytes]) -> Response:
+    # Awaited here, because an error before the first part can still be answered with a problem.
+    return StreamingResponse(_chained(await anext(stream), stream), media_type=ARROW_STREAM)
 
 
-async def _begun(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for data in rest:
         yield data

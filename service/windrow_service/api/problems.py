@@ -68,7 +68,7 @@ INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVA
 KINDS: Mapping[type[Exception], ProblemType] = {
     access.UnauthenticatedError: ProblemType(UNAUTHORIZED, "unauthenticated", "Token required"),
     access.IssuerUnavailableError: ProblemType(
-        UNAVAILABLE, "issuer-unavailable", "Issuer cannot be asked now"
+        UNAVAILABLE, "issuer-unavailable", "Issuer is not available"
     ),
     access.SignInNotOfferedError: ProblemType(
         NOT_FOUND, "sign-in-not-offered", "No such way to sign in"
@@ -118,25 +118,25 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
     ),
     snapshots.TableContendedError: ProblemType(
-        UNAVAILABLE, "table-contended", "Table is published by others too often"
+        UNAVAILABLE, "table-contended", "Others keep publishing the table"
     ),
     snapshots.BloomColumnsChangedError: ProblemType(
-        CONFLICT, "bloom-columns-changed", "Table now has other Bloom filter columns"
+        CONFLICT, "bloom-columns-changed", "Bloom filter columns of the table have changed"
     ),
     tables.TransactionalTableError: ProblemType(
         CONFLICT, "transactional-table", "Table is transactional"
     ),
     tables.ListedPartitionsError: ProblemType(
-        CONFLICT, "listed-partitions", "Partitions are those of the table's list"
+        CONFLICT, "listed-partitions", "Table has a list of partitions"
     ),
     inventory.PartitionListError: ProblemType(
-        INVALID, "partition-list", "List of partitions cannot be the table's"
+        INVALID, "partition-list", "List of partitions does not fit the table"
     ),
     snapshots.NotTransactionalError: ProblemType(
         CONFLICT, "not-transactional", "Table is not transactional"
     ),
     snapshots.VersionNotKnownError: ProblemType(
-        NOT_FOUND, "version-not-known", "Table has no snapshot of this version"
+        NOT_FOUND, "version-not-known", "No snapshot of the table has this version"
     ),
     snapshots.NotLoggedError: ProblemType(CONFLICT, "not-logged", "Table keeps no versions"),
     tables.LoggedTableError: ProblemType(
@@ -233,7 +233,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     ),
     delta.DeltaLogError: ProblemType(CONFLICT, "delta-log", "Log of a Delta table cannot be read"),
     delta.DeltaFeatureError: ProblemType(
-        CONFLICT, "delta-feature", "Delta table needs what is not known here"
+        CONFLICT, "delta-feature", "Delta table uses an unknown feature"
     ),
     delta.DeltaVersionError: ProblemType(
         NOT_FOUND, "delta-version", "Delta table does not have the version"
@@ -269,13 +269,13 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         CONFLICT, "file-changed", "File changed during the refresh"
     ),
     inventory.TextColumnsError: ProblemType(
-        CONFLICT, "text-columns", "Table of text has other columns than one"
+        CONFLICT, "text-columns", "Table of text must have one column of strings"
     ),
     inventory.InvalidInventoryError: ProblemType(
         INVALID, "invalid-inventory", "Inventory cannot be accepted"
     ),
     inventory.TotalsTooLargeError: ProblemType(
-        INVALID, "totals-too-large", "Files add up to too much"
+        INVALID, "totals-too-large", "Totals of the files are too large"
     ),
     inventory.CorruptManifestError: ProblemType(
         HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
@@ -286,7 +286,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         INVALID, "plan-too-large", "Plan holds too many files or splits"
     ),
     write_planning.UnhashableTypeError: ProblemType(
-        INVALID, "unhashable-type", "Spark's hash is not known"
+        INVALID, "unhashable-type", "Spark's hash of this type is not known"
     ),
     write_planning.InvalidKeysError: ProblemType(
         INVALID, "invalid-keys", "Keys of the write are not valid"
@@ -335,7 +335,7 @@ class ProblemAnswer:
 def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
     """Return the problem for an error; an unlisted error reveals nothing about itself."""
     if isinstance(error, snapshots.RefreshFailedError):
-        return _told_again(error.problem, instance)
+        return _repeated(error.problem, instance)
     kind = KINDS.get(type(error), _UNKNOWN)
     body: dict[str, Any] = {
         "type": PREFIX + kind.slug,
@@ -359,7 +359,7 @@ def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
     return ProblemAnswer(body, headers)
 
 
-def _told_again(problem: Mapping[str, Any], instance: str | None) -> ProblemAnswer:
+def _repeated(problem: Mapping[str, Any], instance: str | None) -> ProblemAnswer:
     where = {} if instance is None else {"instance": instance}
     headers = {"Retry-After": "1"} if problem["status"] == UNAVAILABLE else {}
     return ProblemAnswer({**problem, **where}, headers)
@@ -429,7 +429,7 @@ async def _answer_http(request: Request, error: Exception) -> Response:
 
 
 def _methods_at(request: Request) -> set[str]:
-    """Return the methods of all calls on a path; the router only names those of the first one."""
+    """Return the methods of all calls on a path; the router names only those of the first."""
     return {
         method
         for method in _METHODS

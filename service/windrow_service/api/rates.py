@@ -1,4 +1,4 @@
-"""Requests above a caller's rate are refused before their bodies are read."""
+"""Refuses requests above a caller's rate, before their bodies are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windrow_service.usecases.errors import TooManyRequestsError
 
 
 class RatesLimited:
-    """Middleware after authentication; calls that need no caller, such as health, are not limited."""
+    """Middleware that limits the rate of each caller; calls without a caller are not limited."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -45,13 +45,13 @@ async def refresh_table(
     """List the table's location again, and publish a snapshot if anything has changed.
 
     Where the file system keeps modification times of folders, only folders that changed are listed.
-    Of Delta and Iceberg tables no folder is listed: their log tells what has changed.
+    For Delta and Iceberg tables no folder is listed: their log shows what has changed.
     If a write is moving files in, the refresh waits for it while its driver is alive, for up to a
     minute.
 
     Only one refresh runs per table, over all replicas: a second call joins it. With
     `Prefer: respond-async` the answer comes at once or, with `wait=<seconds>` added, if the refresh
-    takes longer than that; `GET` on the same path then tells its progress. Repeating the call needs
+    takes longer than that; `GET` on the same path then shows its progress. Repeating the call needs
     no idempotency key: the files decide what is published.
     """
     asked = request or RefreshRequest()
@@ -72,7 +72,7 @@ async def refresh_table(
     responses=problem_responses(404, 422, 503),
 )
 async def get_refresh(name: TableNamePath, services: TablesDep) -> RefreshStatus:
-    """Tell the progress of the running refresh, or how the last one ended, on any replica.
+    """Return the progress of the running refresh, or the outcome of the last, on any replica.
 
     If the coordinator that ran it has died, the refresh becomes `failed` a few seconds later, with
     the problem `refresh-abandoned`: the next `POST` starts another.
@@ -90,9 +90,9 @@ async def get_refresh(name: TableNamePath, services: TablesDep) -> RefreshStatus
 async def cancel_refresh(
     name: TableNamePath, services: TablesDep, response: Response
 ) -> RefreshStatus:
-    """Cancel the running refresh for all callers who wait for it; nothing of it is published.
+    """Cancel the running refresh, for all callers that wait for it; it publishes nothing.
 
-    `GET` on the same path tells when it has ended: `cancelled`, or `done` if this came too late.
+    `GET` on the same path shows when it has ended: `cancelled`, or `done` if this came too late.
     """
     return _accepted(await services.refreshes.cancel(name), response)
 

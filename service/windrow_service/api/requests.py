@@ -67,7 +67,7 @@ class RequestLog:
                 status = _CLIENT_CLOSED
             except Exception as error:
                 if status:
-                    # Part of an answer is sent: the server logs the error and hangs up.
+                    # Part of an answer is sent: the server logs the error and disconnects.
                     raise
                 _log.error("request failed", exc_info=error)
                 await problem_answer(Request(scope), error)(scope, receive, noting)
@@ -94,7 +94,7 @@ def _route(scope: Scope) -> str | None:
 def _note(scope: Scope, status: int, seconds: float) -> None:
     route = _route(scope)
     principal = scope["state"].get("principal")
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "method": scope["method"],
         # A request without a route has only its path.
         **({"path": scope["path"]} if route is None else {"route": route}),
@@ -105,6 +105,6 @@ def _note(scope: Scope, status: int, seconds: float) -> None:
     meters = services_of(Request(scope)).operations.meters
     meters.request(scope["method"], route or "", status, seconds)
     if scope["path"].startswith("/health/"):
-        _log.debug("request", **said)
+        _log.debug("request", **fields)
     else:
-        _log.info("request", **said)
+        _log.info("request", **fields)

@@ -29,31 +29,33 @@ _bearer = HTTPBearer(
 _BearerDep = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-async def _anything(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
+async def _has_scope(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
     for scope in needed.scopes:
         principal.require(scope)
 
 
-async def _everything(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
+async def _has_scope_everywhere(
+    needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep
+) -> None:
     for scope in needed.scopes:
         principal.require_everywhere(scope)
 
 
-async def _this_table(
+async def _has_scope_on_table(
     needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
 ) -> None:
     for scope in needed.scopes:
         principal.require_table(scope, request.path_params["name"])
 
 
-async def _this_name(
+async def _has_scope_on_name(
     needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
 ) -> None:
     for scope in needed.scopes:
         principal.require_on(scope, request.path_params["name"])
 
 
-async def _this_worker(
+async def _has_scope_on_worker(
     needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
 ) -> None:
     for scope in needed.scopes:
@@ -70,36 +72,36 @@ async def _known_plan(
     return await services.look_back.known(plan_id, principal)
 
 
-# About no table, or about those that the caller sees; also if the body names the table, which the
-# handler then checks.
-READ = Security(_anything, scopes=["read"])
-# About the caller alone.
-SIGNED_IN = Security(_anything, scopes=[])
-# About all tables.
-ADMIN = Security(_everything, scopes=["admin"])
-# About the table that the path names.
-READ_TABLE = Security(_this_table, scopes=["read"])
-WRITE_TABLE = Security(_this_table, scopes=["write"])
-ADMIN_TABLE = Security(_this_table, scopes=["admin"])
-# About the table that the path names, which need not exist.
-REGISTER_TABLE = Security(_this_name, scopes=["write"])
-# About the worker that the path names.
-THIS_WORKER = Security(_this_worker, scopes=["worker"])
-# About a plan of the caller's; together with READ.
+# For calls about no table, or about all tables that the caller may read. Also for calls whose body
+# names the table: their handler checks it.
+READ = Security(_has_scope, scopes=["read"])
+# For calls about the caller itself.
+SIGNED_IN = Security(_has_scope, scopes=[])
+# For calls about all tables.
+ADMIN = Security(_has_scope_everywhere, scopes=["admin"])
+# For calls about the table that the path names.
+READ_TABLE = Security(_has_scope_on_table, scopes=["read"])
+WRITE_TABLE = Security(_has_scope_on_table, scopes=["write"])
+ADMIN_TABLE = Security(_has_scope_on_table, scopes=["admin"])
+# For calls about the table that the path names, which need not exist.
+REGISTER_TABLE = Security(_has_scope_on_name, scopes=["write"])
+# For calls about the worker that the path names.
+THIS_WORKER = Security(_has_scope_on_worker, scopes=["worker"])
+# For calls about a plan that the caller may see; together with READ.
 OWN_PLAN = Depends(_own_plan)
 OwnPlanDep = Annotated[PlanRecord, OWN_PLAN]
-# The same of a plan that may have expired.
+# The same, for a plan that may have expired.
 KNOWN_PLAN = Depends(_known_plan)
 KnownPlanDep = Annotated[KnownPlan, KNOWN_PLAN]
 
-# The rules that a call may have, by what its path names.
+# The rules that a call may have, by the subject that its path names.
 _OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
-    "name": {_this_table, _this_name},
+    "name": {_has_scope_on_table, _has_scope_on_name},
     "plan_id": {_own_plan, _known_plan},
-    "worker_id": {_this_worker},
-    # A token is not part of a table.
-    "token_id": {_everything},
-    None: {_anything, _everything},
+    "worker_id": {_has_scope_on_worker},
+    # A token belongs to no table.
+    "token_id": {_has_scope_everywhere},
+    None: {_has_scope, _has_scope_everywhere},
 }
 _SUBJECT = re.compile(r"^(?:/dashboard)?/\w+/\{(\w+)\}")
 
@@ -109,8 +111,8 @@ class RuleMissingError(Exception):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} has no rule for what its path names: add one of windrow_service.api.rules to "
-            "the dependencies of its route"
+            f"{path} has no rule for the subject of its path: add one of windrow_service.api.rules "
+            "to the dependencies of its route"
         )
 
 
@@ -128,7 +130,7 @@ class GuardedRouter(APIRouter):
         """Add a call.
 
         Raises:
-            RuleMissingError: It has no rule, or none for what its path names.
+            RuleMissingError: The call has no rule for the subject of its path.
         """
         found = _SUBJECT.match(path)
         rules = _OF_PATH.get(found[1] if found else None, set())
@@ -138,13 +140,13 @@ class GuardedRouter(APIRouter):
 
 
 def require_open(routes: Iterable[BaseRoute]) -> None:
-    """Make sure that everybody may use routes that no router guards.
+    """Make sure that routes outside guarded routers are open to everybody.
 
     Raises:
-        RuleMissingError: One is for callers alone.
+        RuleMissingError: A route is not.
     """
     for route in routes:
         path = getattr(route, "path", "a route without a path")
-        # That of a mount names no file below it.
+        # The path of a mount lacks the slash of the paths below it.
         if not is_open(path) and not is_open(f"{path}/"):
             raise RuleMissingError(path)

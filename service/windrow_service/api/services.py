@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, callers' tokens, repeated requests, page tokens, and what browsers keep."""
+    """Authentication, tokens, repeated requests, page tokens, sessions of browsers, and rates."""
 
     authenticate: Authenticate
     tokens: ManageTokens

@@ -1,4 +1,4 @@
-"""Calls about snapshots: publish an inventory, history, expiry."""
+"""Calls about snapshots: publish an inventory, list snapshots, find gained files, expire."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ IfSnapshotHeader = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        description="Only if this is still the table's ETag, or its current snapshot in the form "
-        '`"snapshot-7"`.',
+        description="Publish only if this is still the table's ETag, or its current snapshot in "
+        'the form `"snapshot-7"`.',
         max_length=256,
     ),
 ]
@@ -108,18 +108,18 @@ async def publish_inventory(
     """Make an inventory taken elsewhere, or a change to it, the table's current snapshot.
 
     An Arrow IPC stream has the columns `path` (relative to the location), `size_bytes`,
-    `mtime_ns` and `row_count` (null if unknown, which tables of Parquet and ORC may not have).
-    Optional columns are `bucket`, `hosts`, `row_group_offsets`,
-    `delete_count`, `delete_bytes`, `stats_see_nan`, `grouped_columns` (names of the file's columns
-    that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case),
-    `native_columns` (of an ORC file, those that only Spark's own reader gives right),
-    `stats` (a struct with a struct of `min`, `max` and `null_count` for each column) and `bloom`. A delta also has `change`: `added`, or
-    `removed`, for which only the path is used. Up to 10,000 files can also be sent as JSON.
+    `mtime_ns` and `row_count` (null if unknown; never for Parquet and ORC). Optional columns
+    are `bucket`, `hosts`, `row_group_offsets`, `delete_count`, `delete_bytes`, `stats_see_nan`,
+    `grouped_columns` (names, in lower case, of the file's columns that Spark's own Parquet reader
+    may read differently from the grouped reader), `native_columns` (names of an ORC file's columns
+    that only Spark's own reader reads correctly), `stats` (a struct with a struct of `min`, `max`
+    and `null_count` for each column) and `bloom`. A delta also has `change`: `added`, or `removed`,
+    for which only the path is used. Up to 10,000 files can also be sent as JSON.
 
     Columns must be plain: dictionaries, run-end encoding, views and extension types are refused.
     Decoded, the columns may take at most `max_publish_decoded_bytes`.
 
-    For a file that is unchanged, columns that are not sent keep their values. The columns of the
+    For an unchanged file, columns that are not sent keep their values. The columns of the
     files are the declared ones; else those in the stream's metadata `windrow:columns`, a JSON list
     of `{"name": …, "type": …}` with Spark SQL types; else those of the current snapshot or, if
     there is none, of `stats`.
@@ -137,12 +137,12 @@ async def publish_inventory(
     sent = SentInventory(
         content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
     )
-    change = once(_published)
+    change = once(_snapshot_answer)
     made = await services.publish(name, sent, version_of(if_match), change)
-    return _published(made).response()
+    return _snapshot_answer(made).response()
 
 
-def _published(made: Published) -> KeptAnswer:
+def _snapshot_answer(made: Published) -> KeptAnswer:
     return KeptAnswer(
         status=status.HTTP_201_CREATED,
         headers={"ETag": f'"{made.version}"'},
@@ -184,10 +184,11 @@ async def list_snapshots(
 async def find_gained_files(
     name: TableNamePath, services: SnapshotsDep, since: SinceQuery
 ) -> GainedFiles:
-    """Tell which folders have files in the current snapshot that an older snapshot does not have.
+    """List the folders with files in the current snapshot that an older snapshot does not have.
 
-    A write that replaces files asks this once it is `committing`, when nobody else may publish: it
-    must not remove files that came after it began. A file that was rewritten counts as gained.
+    A write that replaces files makes this call once it is `committing`, when nobody else may
+    publish: it must not remove files that were added after it began. A rewritten file counts as
+    gained.
     """
     return await services.find_gained_files(name, since)
 
@@ -202,15 +203,15 @@ async def find_gained_files(
 async def expire_snapshots(
     name: TableNamePath, expiry: SnapshotExpiry, services: SnapshotsDep, once: OnceDep
 ) -> Response:
-    """Drop snapshots that are neither among the newest ones nor young.
+    """Drop snapshots that are neither young nor among the newest.
 
-    The current snapshot stays, as does any that an unexpired plan is pinned to.
+    The current snapshot stays, as do those that unexpired plans are pinned to.
     """
     max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
-    gone = await services.expire(name, expiry.keep_last, max_age, once(_expired))
-    return _expired(gone).response()
+    gone = await services.expire(name, expiry.keep_last, max_age, once(_expiry_answer))
+    return _expiry_answer(gone).response()
 
 
-def _expired(snapshot_ids: Sequence[int]) -> KeptAnswer:
+def _expiry_answer(snapshot_ids: Sequence[int]) -> KeptAnswer:
     body = ExpiredSnapshots(snapshot_ids=list(snapshot_ids)).model_dump_json()
     return KeptAnswer(status=status.HTTP_200_OK, body=body)

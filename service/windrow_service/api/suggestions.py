@@ -1,4 +1,4 @@
-"""Suggestions for names of tables that do not exist, out of those that the caller may read."""
+"""Suggests tables that the caller may read, with names similar to one that does not exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow_service.usecases.tables.errors import TableNotFoundError
 
 
 def install(app: FastAPI) -> None:
-    """Make an application suggest names that are similar to those it does not find."""
+    """Make an application suggest similar names when it does not find a table."""
     app.add_exception_handler(TableNotFoundError, _answer)
 
 

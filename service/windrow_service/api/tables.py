@@ -48,16 +48,15 @@ async def register_table(
 ) -> Response:
     """Register a table, or change its definition. Repeating it changes nothing.
 
-    A caller that may not read all tables cannot choose a location that overlaps that of a table
-    which it may not read.
+    A caller cannot choose a location that overlaps with that of a table that it may not read.
     """
     made = await services.register(
-        name, definition, version_of(if_match), principal.tables, once(_registered)
+        name, definition, version_of(if_match), principal.tables, once(_table_answer)
     )
-    return _registered(made).response()
+    return _table_answer(made).response()
 
 
-def _registered(made: tuple[StoredTable, bool]) -> KeptAnswer:
+def _table_answer(made: tuple[StoredTable, bool]) -> KeptAnswer:
     table, is_new = made
     return KeptAnswer(
         status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
@@ -115,9 +114,9 @@ async def delete_table(
     name: TableNamePath, services: TablesDep, once: OnceDep, if_match: IfMatchHeader = None
 ) -> Response:
     """Delete a table and its snapshots. Its files are not touched."""
-    await services.tables.delete(name, version_of(if_match), once(_deleted))
-    return _deleted(None).response()
+    await services.tables.delete(name, version_of(if_match), once(_deletion_answer))
+    return _deletion_answer(None).response()
 
 
-def _deleted(_: None) -> KeptAnswer:
+def _deletion_answer(_: None) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_204_NO_CONTENT)

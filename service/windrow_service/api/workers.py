@@ -37,8 +37,8 @@ WorkerIdPath = Annotated[
 async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: CachesDep) -> WorkerInfo:
     """Report that a worker is alive; repeat this well within `ttl_seconds`.
 
-    If `session` differs from the previous answer, the worker had been forgotten: it should report
-    all its files again, with `replace`.
+    If `session` differs from that of the previous answer, the worker had been forgotten: it should
+    report all its files again, with `replace`.
     """
     return await services.heartbeats.beat(worker_id, heartbeat, services.clock())
 
@@ -93,8 +93,9 @@ async def report_cached_files(
 ) -> CachedFilesCount:
     """Report which files of a table a worker holds, or no longer holds.
 
-    Plans read a file at a live worker that holds it, if its path, size and time of change match
-    the table's snapshot. A token with scopes on tables may report only those that it may read.
+    Plans read a file on a live worker that holds it, if its path, size and time of change match
+    the table's snapshot. A token with scopes on some tables may report only files of tables that
+    it may read.
     """
     principal.require_report_on(report.table)
     return await services.report_files(worker_id, report)

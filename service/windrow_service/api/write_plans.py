@@ -27,7 +27,7 @@ _BODY = {
     responses=problem_responses(404, 409, 413, 422, 503),
 )
 async def plan_write(request: Request, services: WritesDep, principal: PrincipalDep) -> Response:
-    """Say how many files a write should make, and how Spark can make exactly these.
+    """Plan how many files a write should make, and how Spark can make exactly that many.
 
     Unless the request gives the bytes per row, they are estimated from the table's earlier
     writes or its files. Nothing is written, and the plan is not stored.

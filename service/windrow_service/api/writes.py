@@ -63,8 +63,8 @@ async def cancel_write(
 ) -> WriteRecord:
     """Cancel a write that has not begun to move its files in (`staging`); repeating it is allowed.
 
-    Nothing of it is in the table. Its driver gets `write-cancelled` when it renews its lease or wants
-    to commit, and removes what it has staged; if it has died, the next write does.
+    None of its files is in the table. Its driver gets `write-cancelled` when it renews its lease or
+    begins to commit, and removes its staged files; if it has died, the next write removes them.
     """
     return await services.writes.cancel(name, write_id)
 
