@@ -120,7 +120,7 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
         # The browser sends the form again.
         page.reload()
 
-        expect(page.get_by_role("status")).to_contain_text("made this token once")
+        expect(page.get_by_role("status")).to_contain_text("has already made this token")
         page.get_by_role("link", name="Access").first.click()
         expect(page.locator("body")).not_to_contain_text(secret)
         tokens = page.get_by_role("region", name="Tokens").get_by_role("row")

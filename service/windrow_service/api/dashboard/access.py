@@ -1,4 +1,4 @@
-"""The page of access: who changed what, tokens, and who is signed in; for `admin` alone."""
+"""The access page: who changed what, tokens, and who is signed in; for `admin` only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOKENS, _CHANGES, _SESSIONS = 500, 100, 100
 _log = get_logger(__name__)
 _NEWEST = 2**63 - 1
 _ACCESS = f"{ROOT}/access"
-# How long a new token may last: days, or for ever.
+# How long a new token may last, in days or for ever.
 _LIFETIMES = {
     "1": "1 day",
     "7": "7 days",
@@ -57,14 +57,14 @@ async def show_access(
 
 @router.post(
     f"{_ACCESS}/tokens",
-    # As the audit log knows it.
+    # Its name in the audit log.
     operation_id="create_token",
     dependencies=[ADMIN],
 )
 async def create_token(
     request: Request, access: AccessDep, operations: OperationsDep, principal: PrincipalDep
 ) -> Response:
-    """Make a token, and show its secret on this page alone."""
+    """Make a token, and show its secret this one time."""
     asked = await changes_of(request)
     try:
         token, secret = await access.tokens.create(
@@ -75,12 +75,14 @@ async def create_token(
         )
     except (InvalidTokenError, IdempotencyKeyReusedError) as error:
         is_new = isinstance(error, InvalidTokenError)
-        refused = str(error) if is_new else "this form has made another token before: send it anew"
+        refused = (
+            str(error) if is_new else "this form has already made another token: send it again"
+        )
         answer = await _access_page(request, access, operations.audit, refused=refused, asked=asked)
         answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return answer
     except RepeatedRequestError as made:
-        # The page was loaded again, or the button pressed twice.
+        # The page was loaded again, or the button was pressed twice.
         return await page(request, "token.html", token_id=made.answer, secret=None)
     return await page(request, "token.html", token_id=token.token_id, secret=secret, token=token)
 
@@ -89,7 +91,7 @@ async def create_token(
     f"{_ACCESS}/tokens/{{token_id}}/revoke", operation_id="revoke_token", dependencies=[ADMIN]
 )
 async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDep) -> Response:
-    """Revoke a token; the one that the caller signed in with only when asked again."""
+    """Revoke a token; the one that the caller signed in with, only after a confirmation."""
     asked = await changes_of(request)
     is_own = request.state.signed_in.token_id == token_id
     if is_own and asked.get("sure") != "yes":
@@ -149,18 +151,18 @@ async def _access_page(
 
 def _lifetime(days: str) -> timedelta | None:
     if days not in _LIFETIMES:
-        raise InvalidTokenError("a token needs an end, or `never`: choose after how many days")
+        raise InvalidTokenError("a token needs an end, or `never`: choose when it expires")
     return None if days == "never" else timedelta(days=int(days))
 
 
 def _once(principal: str, asked: Mapping[str, str]) -> Once:
-    """Return what keeps a form that is sent again from making another token."""
-    said = repr([asked.get(name) for name in ("name", "grants", "days")])
+    """Return the key that keeps a form sent twice from making two tokens."""
+    fields = repr([asked.get(name) for name in ("name", "grants", "days")])
     return Once(
         principal=principal,
-        # Other than any key of a call.
+        # Unlike any key of a call, which cannot contain a space.
         key=f"page {asked.get('key', '')[:64]}",
-        fingerprint=hashlib.sha256(said.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(fields.encode()).hexdigest(),
         answer=_token_id,
     )
 

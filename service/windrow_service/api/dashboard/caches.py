@@ -1,4 +1,4 @@
-"""The page of caches: workers, and the rules that say what they should hold."""
+"""The cache page: workers, and the rules that say which files they should hold."""
 
 from __future__ import annotations
 

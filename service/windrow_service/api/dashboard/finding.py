@@ -1,4 +1,4 @@
-"""What pages look for, some of which may not be found."""
+"""Lookups of pages, some of which may fail."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Generic, TypeVar
 from windrow_service.api.problems import describe
 from windrow_service.usecases.errors import UseCaseError
 
-# Files that can be looked at one by one while somebody waits for the page.
+# Most files that are looked at one by one while somebody waits for the page.
 MAX_LOOKED_AT = 1_000_000
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What was looked for, or why it could not be found."""
+    """The result of a lookup, or the reason why it failed."""
 
     value: T | None
     problem: str = ""
 
 
 async def found(work: Awaitable[T]) -> Found[T]:
-    """Return what work finds, or what the page says in its place."""
+    """Return the result of a lookup, or the message that the page shows instead."""
     try:
         return Found(await work)
     except UseCaseError as error:

@@ -20,7 +20,7 @@ from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import SignInNotOfferedError
 from windrow_service.usecases.errors import UseCaseError
 
-# What nobody needs to be signed in for: see `api.access`.
+# Pages that need no session: see `api.access`.
 open_router = APIRouter(include_in_schema=False)
 _log = get_logger(__name__)
 
@@ -30,7 +30,7 @@ async def leave(issuer: str, request: Request, access: AccessDep, to: str = "tab
     """Send a browser to an issuer.
 
     A link, not a form: a form that leads to another host would need that host in the pages'
-    policy. All that another site can do with it is to make a browser ask its issuer.
+    policy. With the link, another site can only make a browser visit its issuer.
     """
     try:
         if access.signing_in is None:
@@ -45,7 +45,7 @@ async def leave(issuer: str, request: Request, access: AccessDep, to: str = "tab
 
 @open_router.get(f"{SIGN_IN}/{{issuer}}/callback")
 async def come_back(issuer: str, request: Request, access: AccessDep) -> Response:
-    """Begin a session of whom an issuer names."""
+    """Begin a session for the person that an issuer has identified."""
     kept = access.browsers.sign_in_in(request)
     begun, to = kept or (None, "tables")
     try:
@@ -57,10 +57,10 @@ async def come_back(issuer: str, request: Request, access: AccessDep) -> Respons
         answer = await sign_in_page(request, to, error)
     else:
         _log.info("signed in", principal=session.principal, by=issuer)
-        # Not a redirect: the browser would take it for one of the issuer, and leave out the cookie.
+        # Not a redirect: for the browser it would come from the issuer, and lose the strict cookie.
         answer = await page(request, "signed_in.html", to=relative_to(request, f"{ROOT}/{to}"))
         access.browsers.keep_session(request, answer, session, secret)
-    # The address of this page has the code.
+    # The address of this page contains the code.
     answer.headers["Referrer-Policy"] = "no-referrer"
     access.browsers.forget_sign_in(request, answer)
     return answer

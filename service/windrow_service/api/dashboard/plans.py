@@ -1,4 +1,4 @@
-"""Pages about plans: those that were made, and why one is as it is."""
+"""Pages about plans: the list of plans, and the explanation of one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FILLS = [f"{10 * tenth} to {10 * tenth + 10} %" for tenth in range(10)]
 
 
 def _form_time(text: object) -> datetime | None:
-    """Read a field for a time, which browsers send without a zone: it is UTC."""
+    """Read a time from a form; browsers send it without a zone, and it is in UTC."""
     if text in ("", None):
         return None
     return in_utc(datetime.fromisoformat(str(text)))
@@ -60,12 +60,12 @@ async def list_plans(
     until: _FormTime = None,
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
 ) -> Response:
-    """List the plans of the caller, the latest first: those being made, and those that were."""
+    """List the caller's plans, the latest first: plans being made, then finished ones."""
     wanted = Wanted(before=before, table=table or None, since=since, until=until)
     past = await services.look_back.page(principal, wanted, _SHOWN + 1)
-    anew = before == NEWEST and since is None and until is None
-    under_way = await services.read.under_way(principal, _SHOWN) if anew else []
-    asked = {"table": table, "since": _as_in_form(since), "until": _as_in_form(until)}
+    is_first_page = before == NEWEST and since is None and until is None
+    under_way = await services.read.under_way(principal, _SHOWN) if is_first_page else []
+    asked = {"table": table, "since": _form_text(since), "until": _form_text(until)}
     return await page(
         request,
         "plans.html",
@@ -78,10 +78,10 @@ async def list_plans(
 
 @router.get(f"{ROOT}/plans/{{plan_id}}", dependencies=[READ, KNOWN_PLAN])
 async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) -> Response:
-    """Show what a plan leaves out and how it groups the rest, and what others would make of it.
+    """Show the files that a plan leaves out, its groups, and the plans of other strategies.
 
-    What has to plan again comes last, while the browser shows what comes first. Of a plan that has
-    expired, what is left is shown.
+    Parts that need planning again come last, while the browser already shows the others. If the
+    plan has expired, the page shows the figures that are kept.
     """
     live, past = plan.live, plan.past
     summary = None if past is None else past.summary
@@ -113,5 +113,5 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
     )
 
 
-def _as_in_form(at: datetime | None) -> str:
+def _form_text(at: datetime | None) -> str:
     return "" if at is None else f"{at:%Y-%m-%dT%H:%M}"

@@ -1,4 +1,4 @@
-"""Signing in and out, the style sheet, and the way to the first page."""
+"""Signing in and out, the style sheet, and the redirect to the first page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STYLE = "dashboard.css"
 _MAX_FIELDS = 20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
-# What nobody needs to be signed in for: see `api.access`.
+# Pages that need no session: see `api.access`.
 open_router = APIRouter(include_in_schema=False)
 router = GuardedRouter(include_in_schema=False)
 _log = get_logger(__name__)
@@ -38,7 +38,7 @@ async def fields_of(request: Request) -> dict[str, str]:
     """Return the fields of a form that was sent.
 
     Raises:
-        FormOutdatedError: It has more fields than any, or a null character, which no page sends.
+        FormOutdatedError: It has too many fields or a null character, so no page here sent it.
     """
     body = (await request.body()).decode("utf-8", "replace")
     try:
@@ -54,7 +54,7 @@ async def changes_of(request: Request) -> dict[str, str]:
     """Return the fields of a form that changes something.
 
     Raises:
-        FormOutdatedError: It is not of a page that was made for the caller.
+        FormOutdatedError: It was not made for the caller, or is too old.
     """
     fields = await fields_of(request)
     browsers = services_of(request).access.browsers
@@ -64,13 +64,13 @@ async def changes_of(request: Request) -> dict[str, str]:
 
 @router.get(ROOT, dependencies=[READ])
 async def front(request: Request) -> Response:
-    """Go to the first page."""
+    """Redirect to the first page."""
     return RedirectResponse(relative_to(request, f"{ROOT}/tables"))
 
 
 @open_router.get(SIGN_IN)
 async def sign_in(request: Request, to: str = "tables") -> Response:
-    """Ask who it is."""
+    """Show the sign-in page."""
     return await sign_in_page(request, to)
 
 
@@ -99,12 +99,12 @@ async def signed_in(request: Request) -> Response:
 
 
 async def sign_in_page(request: Request, to: str, error: UseCaseError | None = None) -> Response:
-    """Return the page of signing in, with what was wrong before.
+    """Return the sign-in page, with the error of the last attempt.
 
     Args:
         request: The request.
         to: The page that was asked for.
-        error: What was wrong.
+        error: Error of the last attempt.
     """
     signing_in = services_of(request).access.signing_in
     problem = None if error is None else describe(error)
@@ -115,7 +115,7 @@ async def sign_in_page(request: Request, to: str, error: UseCaseError | None = N
         "sign_in.html",
         to=page_asked_for(to),
         ways=[] if signing_in is None else signing_in.ways,
-        # What the error says is for callers of the API.
+        # The error's own message is for callers of the API.
         refused=_NOT_VALID if is_token_refused else refused,
         is_token_refused=is_token_refused,
     )

@@ -1,4 +1,4 @@
-"""Pages about tables: all of them, the worst first, and what is wrong with one."""
+"""Pages about tables: a list, the worst first, and the problems of one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ON_PAGE = 50
 _SNAPSHOTS = 30
 _WORST = 20
 _NEWEST = 2**31
-# A power of two, so that the sizes that a snapshot counts tell exactly how many are smaller.
+# A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
 _SMALL_BYTES = WELL_SIZED_BYTES // 2
 # Sizes under this share one bar.
 _FIRST_BITS = 10
@@ -68,7 +68,7 @@ async def show_table(
 ) -> Response:
     """Show what is wrong with a table, and what would help.
 
-    What takes a look at each file comes last, while the browser shows what comes first.
+    Parts that look at each file come last, while the browser already shows the others.
     """
     table = await services.tables.get(name)
     trend = list(reversed(await snapshots.snapshots.page(name, _NEWEST, _SNAPSHOTS)))

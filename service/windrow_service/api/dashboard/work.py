@@ -1,4 +1,4 @@
-"""The page of work: refreshes and writes, running and recent, of all tables."""
+"""The work page: running and recent refreshes and writes of all tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def show_work(
 
 @router.post(
     f"{ROOT}/tables/{{name}}/cancel-refresh",
-    # As the audit log knows it.
+    # Its name in the audit log.
     operation_id="cancel_refresh",
     dependencies=[WRITE_TABLE],
 )

@@ -1,4 +1,4 @@
-"""Charts as SVG in a page, which the page's style sheet colours; a table says the same beside."""
+"""Charts as SVG, coloured by the page's style sheet; a table beside each has its figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPTIONS = {
 
 
 def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
-    """Return a chart of one bar for each label."""
+    """Return a chart with one bar for each label."""
     chart = _pygal().Bar(**_OPTIONS, spacing=2, range=_from_zero(values), value_formatter=_number)
     chart.x_labels = labels
     chart.add(None, values)
@@ -33,7 +33,7 @@ def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
 
 
 def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int | None]]) -> Markup:
-    """Return a chart of one line for each series."""
+    """Return a chart with one line for each series."""
     chart = _pygal().Line(
         **{**_OPTIONS, "show_legend": True, "legend_at_bottom": True},
         dots_size=3,
@@ -48,7 +48,7 @@ def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int |
 
 
 def _from_zero(values: Iterable[int | None]) -> tuple[float, float]:
-    """Return a range with some room above the highest of values."""
+    """Return a range from zero, with some room above the highest value."""
     return 0, 1.05 * max((value or 0 for value in values), default=0)
 
 
@@ -61,21 +61,21 @@ def _pygal() -> Any:
     # Late, because importing it takes a tenth of a second.
     import pygal
 
-    # It adds a finder of modules for its plugins, which all later imports would have to pass.
+    # pygal adds an import hook for its plugins, which would slow down all later imports.
     sys.meta_path[:] = [one for one in sys.meta_path if type(one) is not pygal.PluginImportFixer]
     return pygal
 
 
 def _inline(chart: Any, title: str) -> Markup:
     drawn = chart.render_tree()
-    # Inline styles and scripts, which the page's policy forbids.
+    # The page's policy forbids their inline styles and scripts.
     for definitions in drawn.findall("defs"):
         drawn.remove(definitions)
     for each in list(drawn):
         if each.tag == "title":
             drawn.remove(each)
     for each in drawn.iter():
-        # Sizes of texts are the style sheet's.
+        # The style sheet sets the sizes of texts.
         each.attrib.pop("style", None)
     drawn.attrib.pop("id", None)
     drawn.set("role", "img")

@@ -1,4 +1,4 @@
-"""Loads what pages need, so that the first page of a process does not wait for it."""
+"""Loads everything that pages need, so that the first page of a process does not wait for it."""
 
 from __future__ import annotations
 

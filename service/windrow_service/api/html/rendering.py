@@ -1,4 +1,4 @@
-"""Pages from templates: what all of them have, and the pages of errors."""
+"""Pages from templates: their common parts, and pages of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = "/dashboard"
 SIGN_IN = f"{ROOT}/sign-in"
 PROBLEM = "problem.html"
 _MAX_ASKED = 1_000
-# Below `ROOT`. None leads out of it: no part is of dots alone, nor encoded.
+# Pages below `ROOT`. None leads out of it: no part begins with a dot or is encoded.
 _PAGE = re.compile(r"[a-z]+(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*(\?[!-~]*)?")
 # No scripts at all; styles and forms of this origin only.
 _HEADERS = {
@@ -32,7 +32,7 @@ _HEADERS = {
     # For browsers that do not support `frame-ancestors`.
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
-    # What one caller may see is not for the next one at the same machine.
+    # The next caller on the same machine must not see the pages of the last one.
     "Cache-Control": "no-store",
 }
 
@@ -43,12 +43,12 @@ def is_page(path: str) -> bool:
 
 
 def relative_to(request: Request, path: str) -> str:
-    """Return a path as seen from the page, because a proxy may serve the coordinator under one."""
+    """Return a path relative to the page, because a proxy may add a prefix to all paths."""
     return "../" * (request.url.path.count("/") - 1) + path.removeprefix("/")
 
 
 def page_asked_for(asked: str) -> str:
-    """Return what a browser asked for if that is a page here, or else the first page."""
+    """Return the page that a browser asked for if it is a page here, else the first page."""
     return asked if len(asked) <= _MAX_ASKED and _PAGE.fullmatch(asked) else "tables"
 
 
@@ -60,7 +60,7 @@ async def page(request: Request, template: str, **context: Any) -> Response:
 
 
 def page_in_parts(request: Request, template: str, **context: Any) -> Response:
-    """Return a page whose beginning is sent before its template awaits what takes longer."""
+    """Return a page whose beginning is sent before its template awaits slower parts."""
     made = environment(True).get_template(template)
     parts = made.generate_async(**_common(request), **context)
     return StreamingResponse(parts, headers=_HEADERS, media_type="text/html; charset=utf-8")
@@ -69,7 +69,7 @@ def page_in_parts(request: Request, template: str, **context: Any) -> Response:
 def problem_page(
     request: Request, problem: Mapping[str, Any], headers: Mapping[str, str]
 ) -> Response:
-    """Return the page of an error, or the way to sign in."""
+    """Return the page of an error, or a redirect to the sign-in page."""
     status = problem["status"]
     if status == HTTPStatus.UNAUTHORIZED and request.url.path != SIGN_IN:
         asked = request.url.path.removeprefix(ROOT).removeprefix("/")
@@ -100,8 +100,8 @@ def _common(request: Request) -> dict[str, Any]:
 
 @cache
 def environment(is_async: bool) -> Environment:
-    """Return the templates, for pages that wait for what they show or for those that do not."""
-    # Late, like all that only pages need: many coordinators are never asked for one.
+    """Return the templates, for pages that await what they show or for pages that do not."""
+    # Imported late, like everything that only pages need: many coordinators never show one.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -111,14 +111,16 @@ def environment(is_async: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         enable_async=is_async,
-        # They change with the version alone.
+        # Templates change only with the version.
         auto_reload=False,
     )
-    made.filters.update(size=size, number=_number, when=_when, seconds=_seconds, told=_told)
+    made.filters.update(
+        size=size, number=_number, when=_when, seconds=_seconds, with_code=_with_code
+    )
     return made
 
 
-def _told(text: str) -> str:
+def _with_code(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
