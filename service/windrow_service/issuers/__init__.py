@@ -1,1 +1,1 @@
-"""Access tokens that others issue: OpenID Connect providers, and Kubernetes."""
+"""Access tokens of other issuers: OpenID Connect providers, and Kubernetes."""

@@ -1,4 +1,4 @@
-"""The public keys of an issuer: fetched, kept through outages, and fetched anew when it has others."""
+"""The public keys of an issuer: fetched, kept through outages, and fetched again if one is new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow_service.issuers.requests import UNUSABLE, IssuerRequests, safe_url_
 from windrow_service.issuers.trust import Issuer
 from windrow_service.usecases.access.errors import IssuerUnavailableError
 
-# A caller can make the coordinator ask an issuer this often, with the ids of keys it makes up.
+# Callers that invent ids of keys can make the coordinator ask an issuer, but only this often.
 _ASK_AGAIN_S = 5.0
 _MAX_KEYS = 100
 _MIN_RSA_BITS = 2048
@@ -24,7 +24,7 @@ class IssuerKeys:
     """The keys of one issuer, by their ids.
 
     Args:
-        name: What the settings call the issuer.
+        name: Name of the issuer in the settings.
         issuer: The issuer.
         seconds: A clock that never goes back.
     """
@@ -49,12 +49,12 @@ class IssuerKeys:
         """Return a key; None if the issuer does not have it.
 
         Raises:
-            IssuerUnavailableError: No keys are known, and the issuer does not tell them.
+            IssuerUnavailableError: No keys are known, and the issuer does not provide any.
         """
         if self._has(key_id):
             return self._keys[key_id]
         async with self._fetching:
-            # Another caller may have fetched it meanwhile.
+            # Another caller may have fetched the key meanwhile.
             if not self._has(key_id) and self._may_ask():
                 await self._fetch()
         if not self._are_known():
@@ -62,10 +62,10 @@ class IssuerKeys:
         return self._keys.get(key_id)
 
     async def refresh(self) -> None:
-        """Fetch the keys, so that those that the issuer has dropped are dropped here.
+        """Fetch the keys, so that keys that the issuer has dropped are no longer trusted.
 
         Raises:
-            IssuerUnavailableError: The issuer does not tell them; those known are kept.
+            IssuerUnavailableError: The issuer does not provide them; the known keys are kept.
         """
         async with self._fetching:
             if not await self._fetch():
@@ -84,16 +84,16 @@ class IssuerKeys:
     async def _fetch(self) -> bool:
         began_at = self._seconds()
         try:
-            keys = self._usable(await self._tell())
+            keys = self._usable_keys(await self._request_keys())
         except UNUSABLE:
             return False
         finally:
-            # At the end, so that those who waited do not ask in turn.
+            # Set at the end, so that waiting callers do not ask again, one after another.
             self._tried_at = self._seconds()
         self._keys, self._fetched_at = keys, began_at
         return True
 
-    async def _tell(self) -> dict[str, Any]:
+    async def _request_keys(self) -> dict[str, Any]:
         url, file = self._issuer.keys_url, self._issuer.token_file
         if url is None:
             url = safe_url_in(await self._requests.describe(), "jwks_uri")
@@ -101,7 +101,7 @@ class IssuerKeys:
         return await self._requests.get(url, token)
 
     @staticmethod
-    def _usable(found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
+    def _usable_keys(found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
         listed = found.get("keys")
         if not isinstance(listed, list) or len(listed) > _MAX_KEYS:
             raise ValueError("the answer has no keys, or too many")

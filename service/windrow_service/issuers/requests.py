@@ -13,9 +13,9 @@ from windrow_service.issuers.trust import Issuer, authorities_of, is_safe_url
 
 _TIMEOUT_S = 5.0
 _MAX_BYTES = 2**20
-# Visitors who sign in make the coordinator ask, and the others wait.
+# Each visitor who signs in makes the coordinator send requests; further ones wait.
 _MOST_AT_ONCE = 20
-# What can be wrong with an issuer that does not answer, or answers nonsense.
+# Errors of requests to an issuer that does not answer, or gives an answer that makes no sense.
 UNUSABLE = (
     httpx.HTTPError,
     httpx.InvalidURL,
@@ -27,10 +27,10 @@ UNUSABLE = (
 
 
 class IssuerRequests:
-    """Connections to one issuer; all that they raise is in `UNUSABLE`.
+    """Connections to one issuer; all their errors are in `UNUSABLE`.
 
     Args:
-        name: What the settings call the issuer.
+        name: Name of the issuer in the settings.
         issuer: The issuer.
     """
 
@@ -43,7 +43,7 @@ class IssuerRequests:
             # Another host must not take the issuer's place.
             follow_redirects=False,
             trust_env=False,
-            # A short answer can be a large one that is compressed.
+            # A short answer that is compressed can become a large one.
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
         )
 
@@ -52,7 +52,7 @@ class IssuerRequests:
         await self._http.aclose()
 
     async def describe(self) -> dict[str, Any]:
-        """Return what the issuer says of itself."""
+        """Return the issuer's description of itself."""
         url = f"{self._issuer.url.rstrip('/')}/.well-known/openid-configuration"
         described = await self.get(url)
         if described.get("issuer") != self._issuer.url:
@@ -60,9 +60,9 @@ class IssuerRequests:
         return described
 
     async def get(self, url: str, token: str | None = None) -> dict[str, Any]:
-        """Return what is at a URL."""
+        """Return the JSON object at a URL."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        status, found = await self._asked(self._http.build_request("GET", url, headers=headers))
+        status, found = await self._send(self._http.build_request("GET", url, headers=headers))
         if status != httpx.codes.OK:
             raise ValueError(f"the answer has the status {status}")
         return found
@@ -70,12 +70,12 @@ class IssuerRequests:
     async def post(
         self, url: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> tuple[int, dict[str, Any]]:
-        """Send a form; return the status of the answer, which the issuer may refuse, with it."""
+        """Send a form; return the status and JSON object of the answer, which may be a refusal."""
         asked = self._http.build_request("POST", url, data=dict(form), headers=dict(headers))
-        return await self._asked(asked)
+        return await self._send(asked)
 
-    async def _asked(self, request: httpx.Request) -> tuple[int, dict[str, Any]]:
-        # The client's timeout is one of each step.
+    async def _send(self, request: httpx.Request) -> tuple[int, dict[str, Any]]:
+        # The client's own timeout is for each step, not for all of them.
         return await asyncio.wait_for(self._read(request), _TIMEOUT_S)
 
     async def _read(self, request: httpx.Request) -> tuple[int, dict[str, Any]]:
@@ -95,10 +95,10 @@ class IssuerRequests:
 
 
 def safe_url_in(described: Mapping[str, Any], name: str) -> str:
-    """Return a URL that an issuer's description has.
+    """Return a URL from an issuer's description.
 
     Raises:
-        ValueError: It has none, or one that is not safe.
+        ValueError: The URL is missing, or is not safe.
     """
     url = described.get(name)
     if not isinstance(url, str) or not is_safe_url(url):
@@ -107,5 +107,5 @@ def safe_url_in(described: Mapping[str, Any], name: str) -> str:
 
 
 def with_query(url: str, fields: Mapping[str, str]) -> str:
-    """Return a URL with further fields in its query."""
+    """Return a URL with more fields in its query."""
     return str(httpx.URL(url).copy_merge_params(dict(fields)))

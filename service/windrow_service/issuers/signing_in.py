@@ -1,4 +1,4 @@
-"""People who sign in with an issuer: OpenID Connect's authorization code flow, with PKCE."""
+"""Signing in with an issuer: OpenID Connect's authorization code flow, with PKCE."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
 
 _DESCRIPTION_KEPT_S = 300.0
-# Visitors can make the coordinator ask an issuer that is away this often.
+# Visitors can make the coordinator ask an issuer that does not answer only this often.
 _ASK_AGAIN_S = 5.0
 _MAX_CODE = 4_096
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
-    """Where an issuer lets people sign in, and where it tells who did."""
+class _Endpoints:
+    """The URLs where an issuer signs people in and tells who did, and how it expects requests."""
 
     authorization: str
     token: str
@@ -52,10 +52,10 @@ class SigningIn:
     """Send people to an issuer, and find out who came back.
 
     Args:
-        issuers: By the names that the settings give them.
-        tokens: Checks what they sign.
-        page: The URL of the page of signing in, with the ways to issuers and back below it. It
-            is fixed by the settings, because whoever could change it would get the codes.
+        issuers: Issuers, by their names in the settings.
+        tokens: Checks the tokens that they sign.
+        page: URL of the sign-in page; the URLs that lead to issuers and back are below it. The
+            settings fix it, because whoever could change it would get the codes.
         clock: The time.
         seconds: A clock that never goes back.
     """
@@ -79,13 +79,13 @@ class SigningIn:
 
     @property
     def ways(self) -> Sequence[tuple[str, str]]:
-        """The URLs that send browsers to issuers, and what people call these."""
+        """The URLs that send browsers to issuers, each with the title of its issuer."""
         return [
             (f"{self._page}/{name}", offered.sign_in.title or name)
             for name, offered in self._offered.items()
         ]
 
-    def _back(self, name: str) -> str:
+    def _callback_url(self, name: str) -> str:
         return f"{self._page}/{name}/callback"
 
     async def aclose(self) -> None:
@@ -94,14 +94,14 @@ class SigningIn:
             await offered.requests.aclose()
 
     async def begin(self, name: str) -> tuple[str, BegunSignIn]:
-        """Return where to send somebody who signs in, and what the browser keeps meanwhile.
+        """Return the URL to send a browser to, and the sign-in that it keeps meanwhile.
 
         Raises:
-            SignInNotOfferedError: Nobody can sign in with such an issuer.
-            IssuerUnavailableError: It does not answer, or answers nonsense.
+            SignInNotOfferedError: People cannot sign in with this issuer.
+            IssuerUnavailableError: The issuer does not answer, or its answer makes no sense.
         """
-        offered = self._of(name)
-        places = await offered.places()
+        offered = self._offered_issuer(name)
+        endpoints = await offered.endpoints()
         begun = BegunSignIn(
             issuer=name,
             state=secrets.token_urlsafe(32),
@@ -112,14 +112,14 @@ class SigningIn:
         asked = {
             "response_type": "code",
             "client_id": offered.sign_in.client_id,
-            "redirect_uri": self._back(name),
+            "redirect_uri": self._callback_url(name),
             "scope": " ".join(offered.sign_in.scopes),
             "state": begun.state,
             "nonce": begun.nonce,
             "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        return with_query(places.authorization, asked), begun
+        return with_query(endpoints.authorization, asked), begun
 
     async def finish(
         self, name: str, answer: Mapping[str, str], begun: BegunSignIn | None
@@ -127,65 +127,65 @@ class SigningIn:
         """Return who has signed in.
 
         Args:
-            name: What the settings call the issuer to which the way back belongs.
-            answer: What the browser brought from there.
-            begun: What the browser kept.
+            name: Name in the settings of the issuer from which the browser should come.
+            answer: Fields with which the issuer sent the browser back.
+            begun: The sign-in that the browser kept; None if it kept none.
 
         Raises:
-            SignInNotOfferedError: Nobody can sign in with such an issuer.
-            SignInOutdatedError: The answer is none to what this browser asked of this issuer.
-            SignInRefusedError: The issuer let nobody in.
-            SignInUnconfirmedError: It does not confirm the code, or not as it should.
-            IssuerUnavailableError: It does not answer, or answers nonsense.
+            SignInNotOfferedError: People cannot sign in with this issuer.
+            SignInOutdatedError: The answer does not belong to this sign-in.
+            SignInRefusedError: The issuer refused the sign-in.
+            SignInUnconfirmedError: The issuer did not confirm the code with a valid ID token.
+            IssuerUnavailableError: The issuer does not answer, or its answer makes no sense.
         """
-        offered = self._of(name)
+        offered = self._offered_issuer(name)
         if begun is None or begun.issuer != name or not _same(answer.get("state"), begun.state):
             raise SignInOutdatedError
-        places = await offered.places()
+        endpoints = await offered.endpoints()
         sender = answer.get("iss")
         # RFC 9207: the answer of one issuer must not be taken for that of another.
-        if sender != offered.issuer.url and (sender is not None or places.names_itself):
+        if sender != offered.issuer.url and (sender is not None or endpoints.names_itself):
             _log.warning("a sign-in was answered for another issuer", issuer=name)
             raise SignInOutdatedError
         if "error" in answer:
-            _log.info("an issuer let nobody in", issuer=name, why=answer["error"][:64])
+            _log.info("an issuer refused a sign-in", issuer=name, why=answer["error"][:64])
             raise SignInRefusedError(name)
         code = answer.get("code", "")
         if not 0 < len(code) <= _MAX_CODE:
             raise SignInOutdatedError
-        token = await self._redeemed(offered, places, code, begun)
+        token = await self._redeemed(offered, endpoints, code, begun)
         try:
             identity = await self._tokens.identify_by_id_token(
                 name, token, offered.sign_in.client_id, begun.nonce
             )
         except UnauthenticatedError:
             raise SignInUnconfirmedError(name) from None
-        # The token says for how long it may be shown, which is often minutes: that was now.
+        # The ID token itself often expires within minutes: it only had to be valid now.
         return replace(identity, expires_at=self._clock() + offered.sign_in.lasts)
 
-    def _of(self, name: str) -> _Offered:
+    def _offered_issuer(self, name: str) -> _Offered:
         if name not in self._offered:
             raise SignInNotOfferedError
         return self._offered[name]
 
     async def _redeemed(
-        self, offered: _Offered, places: _Places, code: str, begun: BegunSignIn
+        self, offered: _Offered, endpoints: _Endpoints, code: str, begun: BegunSignIn
     ) -> str:
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": self._back(offered.name),
+            "redirect_uri": self._callback_url(offered.name),
             "code_verifier": begun.verifier,
             "client_id": offered.sign_in.client_id,
         }
         headers: dict[str, str] = {}
         try:
             secret = await offered.secret()
-            if secret is not None and places.secret_in_form:
+            if secret is not None and endpoints.secret_in_form:
                 form["client_secret"] = secret
             elif secret is not None:
                 headers["Authorization"] = _basic(offered.sign_in.client_id, secret)
-            status, told = await offered.requests.post(places.token, form, headers)
+            status, told = await offered.requests.post(endpoints.token, form, headers)
         except UNUSABLE as error:
             raise offered.unavailable(error) from None
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -209,31 +209,31 @@ class _Offered:
         self.sign_in = sign_in
         self.requests = IssuerRequests(name, issuer)
         self._seconds = seconds
-        self._places: _Places | None = None
+        self._endpoints: _Endpoints | None = None
         self._asked_at: float | None = None
         self._asking = asyncio.Lock()
 
-    async def places(self) -> _Places:
-        """Return where people sign in.
+    async def endpoints(self) -> _Endpoints:
+        """Return the issuer's endpoints.
 
         Raises:
-            IssuerUnavailableError: The issuer does not say.
+            IssuerUnavailableError: The issuer does not describe them.
         """
         async with self._asking:
             since = None if self._asked_at is None else self._seconds() - self._asked_at
-            kept_s = _ASK_AGAIN_S if self._places is None else _DESCRIPTION_KEPT_S
+            kept_s = _ASK_AGAIN_S if self._endpoints is None else _DESCRIPTION_KEPT_S
             if since is None or since >= kept_s:
-                self._places = None
+                self._endpoints = None
                 try:
-                    self._places = _places_in(await self.requests.describe())
+                    self._endpoints = _endpoints_in(await self.requests.describe())
                 except UNUSABLE as error:
                     raise self.unavailable(error) from None
                 finally:
-                    # At the end, so that those who waited do not ask in turn.
+                    # Set at the end, so that waiting callers do not ask again, one after another.
                     self._asked_at = self._seconds()
-        if self._places is None:
+        if self._endpoints is None:
             raise IssuerUnavailableError(self.name)
-        return self._places
+        return self._endpoints
 
     async def secret(self) -> str | None:
         """Return the client's secret, if it has one."""
@@ -245,16 +245,16 @@ class _Offered:
     def unavailable(self, error: Exception) -> IssuerUnavailableError:
         """Return the error for an issuer that cannot be used, and log the reason."""
         why = str(error) or type(error).__name__
-        _log.warning("nobody can sign in with an issuer", issuer=self.name, why=why)
+        _log.warning("signing in with an issuer is not possible now", issuer=self.name, why=why)
         return IssuerUnavailableError(self.name)
 
 
-def _places_in(described: Mapping[str, Any]) -> _Places:
+def _endpoints_in(described: Mapping[str, Any]) -> _Endpoints:
     ways = described.get("token_endpoint_auth_methods_supported")
-    return _Places(
+    return _Endpoints(
         authorization=safe_url_in(described, "authorization_endpoint"),
         token=safe_url_in(described, "token_endpoint"),
-        # In a header, unless the issuer says that it reads it in the form alone.
+        # Sent in a header, unless the issuer says that it only reads the form.
         secret_in_form=isinstance(ways, list)
         and "client_secret_post" in ways
         and "client_secret_basic" not in ways,

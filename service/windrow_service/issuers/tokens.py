@@ -24,15 +24,15 @@ from windrow_service.usecases.access.grants import compiled, grant_of
 from windrow_service.usecases.access.ports import Identity
 
 _MAX_LENGTH = 8192
-# Not sent by callers, but by the issuer, and may list hundreds of groups.
+# The issuer sends ID tokens, not callers; they may list hundreds of groups.
 _MAX_ID_TOKEN = 65_536
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
-# As long as the database keeps the names of callers; visible letters, for logs.
+# The database keeps names of this length; only visible characters, because logs show names.
 _NAME = re.compile("[!-~]{1,128}")
 _MAX_GROUPS = 1_000
 _ID_TOKEN_TYPES = (None, "jwt")
 _TYPES = (*_ID_TOKEN_TYPES, "at+jwt", "application/at+jwt")
-# What a token can hold that its library does not expect.
+# Errors that a token can cause, also those that its library does not expect.
 _UNREADABLE = (
     jwt.PyJWTError,
     AttributeError,
@@ -46,10 +46,10 @@ _log = get_logger(__name__)
 
 
 class SignedTokens:
-    """Callers by the access tokens of trusted issuers.
+    """Identifies callers by access tokens of trusted issuers.
 
     Args:
-        issuers: By the names that the settings give them, which begin the names of callers.
+        issuers: Issuers, by their names in the settings, which begin the names of their callers.
         seconds: A clock that never goes back.
     """
 
@@ -70,7 +70,7 @@ class SignedTokens:
         """Fetch the keys of all issuers.
 
         Raises:
-            IssuerUnavailableError: One does not tell them.
+            IssuerUnavailableError: An issuer does not provide its keys.
         """
         failed = None
         for keys in self._keys.values():
@@ -99,7 +99,7 @@ class SignedTokens:
         """See `TokenIssuers.identify`."""
         if len(token) > _MAX_LENGTH:
             raise UnauthenticatedError
-        head, claimed = _unchecked(token)
+        head, claimed = _parts_unchecked(token)
         if not isinstance(claimed, str) or claimed not in self._issuers:
             raise UnauthenticatedError
         name, issuer = self._issuers[claimed]
@@ -108,33 +108,33 @@ class SignedTokens:
     async def identify_by_id_token(
         self, name: str, token: str, client_id: str, nonce: str
     ) -> Identity:
-        """Return whom an issuer names in the ID token of a sign-in.
+        """Return the identity in the ID token of a sign-in.
 
         Args:
-            name: What the settings call the issuer.
+            name: Name of the issuer in the settings.
             token: The ID token.
-            client_id: The client for which it must be.
-            nonce: Of the sign-in for which it must be.
+            client_id: The client that the token must be for.
+            nonce: Nonce of the sign-in that the token must belong to.
 
         Raises:
-            UnauthenticatedError: It is not valid.
+            UnauthenticatedError: The token is not valid.
             IssuerUnavailableError: The issuer's keys are unknown, and cannot be fetched.
         """
         (issuer,) = (issuer for named, issuer in self._issuers.values() if named == name)
         if len(token) > _MAX_ID_TOKEN:
             raise UnauthenticatedError
-        head, _ = _unchecked(token)
+        head, _ = _parts_unchecked(token)
 
-        def must_be_of_this_sign_in(claims: Mapping[str, Any]) -> None:
-            said = claims.get("nonce")
-            if not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):
-                raise ValueError("the token is of another sign-in")
+        def check_sign_in(claims: Mapping[str, Any]) -> None:
+            sent = claims.get("nonce")
+            if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+                raise ValueError("the token belongs to another sign-in")
             several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
             if claims.get("azp", None if several else client_id) != client_id:
                 raise ValueError("the token was given to another client")
 
         return await self._checked(
-            name, issuer, token, head, _ID_TOKEN_TYPES, client_id, must_be_of_this_sign_in
+            name, issuer, token, head, _ID_TOKEN_TYPES, client_id, check_sign_in
         )
 
     async def _checked(
@@ -161,7 +161,7 @@ class SignedTokens:
             claims = jwt.decode(
                 token,
                 key,
-                # Whatever keys the issuer has: none of these works with a shared secret.
+                # None of these works with a shared secret, whatever keys the issuer has.
                 algorithms=issuer.algorithms,
                 audience=audience,
                 issuer=issuer.url,
@@ -169,18 +169,18 @@ class SignedTokens:
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
             further(claims)
-            said = _said(issuer, claims)
-            # Fails here, where the log tells why, if the claims name no caller.
-            _principal(name, issuer, said.claims)
-            return said
+            identity = _identity(issuer, claims)
+            # Called here because, if the claims name no caller, the log then has the reason.
+            _principal(name, issuer, identity.claims)
+            return identity
         except _UNREADABLE as error:
-            # Not the caller's business, but that of who looks after the issuer.
+            # The reason is for the issuer's operator, not for the caller.
             _log.info("a signed token was refused", issuer=name, why=type(error).__name__)
             raise UnauthenticatedError from None
 
 
-def _unchecked(token: str) -> tuple[Mapping[str, Any], object]:
-    """Return the head of a token, and the issuer that it claims to be of."""
+def _parts_unchecked(token: str) -> tuple[Mapping[str, Any], object]:
+    """Return the head of a token and the issuer that it claims, neither of them checked."""
     if not _TOKEN.fullmatch(token):
         raise UnauthenticatedError
     try:
@@ -190,7 +190,7 @@ def _unchecked(token: str) -> tuple[Mapping[str, Any], object]:
         raise UnauthenticatedError from None
 
 
-def _said(issuer: Issuer, claims: Mapping[str, Any]) -> Identity:
+def _identity(issuer: Issuer, claims: Mapping[str, Any]) -> Identity:
     kept = {"sub", issuer.name_claim, issuer.groups_claim, issuer.scopes_claim}
     return Identity(
         issuer=issuer.url,
@@ -201,7 +201,7 @@ def _said(issuer: Issuer, claims: Mapping[str, Any]) -> Identity:
 
 def _principal(name: str, issuer: Issuer, claims: Mapping[str, Any]) -> Principal:
     subject = claims.get(issuer.name_claim)
-    # No token that is kept here has a name with a slash.
+    # Names of Windrow's own tokens have no slash.
     principal = f"{name}/{subject}"
     if not isinstance(subject, str) or not subject or not _NAME.fullmatch(principal):
         raise ValueError("the claim names no caller")
@@ -216,9 +216,9 @@ def _grants(issuer: Issuer, claims: Mapping[str, Any]) -> Iterator[str]:
             yield from issuer.groups.get(group, ())
     if issuer.scopes_claim is not None:
         scopes = claims.get(issuer.scopes_claim)
-        # The standard says that a text lists them; some issuers send a list.
+        # By the standard, they are a text with spaces between them; some issuers send a list.
         for scope in scopes.split() if isinstance(scopes, str) else scopes or ():
-            # Scopes of other services stand beside ours.
+            # Scopes of other services may be among them.
             if _is_grant(scope):
                 yield scope
 

@@ -1,4 +1,4 @@
-"""Which issuers are trusted, with what, what their callers may do, and how people sign in."""
+"""Settings of trusted issuers: their tokens, their callers' grants, and how people sign in."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from windrow_service.usecases.access.errors import AuthoritiesError, InvalidToke
 from windrow_service.usecases.access.grants import grant_of
 from windrow_service.usecases.access.sessions import LONGEST
 
-# Those with a public key alone: with a shared secret, whoever checks tokens could make them.
+# Only algorithms with public keys: whoever checks tokens by a shared secret could also make them.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
 
 
 def is_safe_url(url: str) -> bool:
-    """Tell whether what comes from a URL can be trusted: by TLS, or because it is this machine."""
+    """Tell whether answers from a URL can be trusted: by TLS, or because they are local."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)
@@ -43,10 +43,10 @@ def is_safe_url(url: str) -> bool:
 
 
 def authorities_of(name: str, issuer: Issuer) -> ssl.SSLContext:
-    """Return what trusts the authorities that vouch for an issuer.
+    """Return a TLS context that trusts the certificate authorities of an issuer.
 
     Args:
-        name: What the settings call the issuer.
+        name: Name of the issuer in the settings.
         issuer: The issuer.
 
     Raises:
@@ -85,11 +85,11 @@ class SignIn(BaseModel):
     """How people sign in to pages with an issuer: by its authorization code flow.
 
     Attributes:
-        client_id: What the issuer calls this coordinator.
-        client_secret: What the coordinator proves that with; none if the issuer asks for none.
-        client_secret_file: A file that has it instead, read anew each time.
-        scopes: What is asked for, so that the ID token has the claims that grants depend on.
-        title: What people call the issuer; its name in the settings by default.
+        client_id: Id of this coordinator at the issuer.
+        client_secret: Secret that proves the id; None if the issuer requires none.
+        client_secret_file: File that contains the secret instead; read again each time.
+        scopes: Scopes to request, so that the ID token has the claims that grants depend on.
+        title: Name of the issuer for people; by default its name in the settings.
         lasts: How long somebody stays signed in.
     """
 
@@ -107,7 +107,7 @@ class SignIn(BaseModel):
         if self.client_secret is not None and self.client_secret_file is not None:
             raise ValueError("client_secret and client_secret_file are two secrets: unset one")
         if "openid" not in self.scopes:
-            raise ValueError("without the scope `openid` an issuer tells nobody's name: add it")
+            raise ValueError("without the scope `openid` an issuer identifies nobody: add it")
         return self
 
 
@@ -115,20 +115,20 @@ class Issuer(BaseModel):
     """An issuer of access tokens.
 
     Attributes:
-        url: What its tokens call it (`iss`), letter by letter.
-        audience: What its tokens must be for (`aud`).
-        algorithms: Those that it may sign with.
-        keys_url: Where its public keys are; by default, where its own description says.
+        url: The issuer exactly as its tokens name it (`iss`).
+        audience: Audience that its tokens must have (`aud`).
+        algorithms: Algorithms that it may sign with.
+        keys_url: URL of its public keys; by default, the one in its own description.
         leeway: How far its clock may be off.
         keys_kept_for: How long keys are trusted after they were last fetched.
-        name_claim: The claim that names the caller; it must never name two.
+        name_claim: The claim that names the caller; two callers must never have the same name.
         groups_claim: The claim that lists the caller's groups.
-        scopes_claim: A claim that says what the caller may do, as grants; none by default.
+        scopes_claim: A claim that lists the caller's grants; none by default.
         groups: Grants by group.
         subjects: Grants by `sub`.
         ca_file: Certificates of the authority that vouches for the issuer.
-        token_file: A token to be sent when keys are fetched, read anew each time.
-        sign_in: How people sign in to pages with it; they do not by default.
+        token_file: File with a token to send when keys are fetched; read again each time.
+        sign_in: How people sign in to pages with it; by default they cannot.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -153,7 +153,7 @@ class Issuer(BaseModel):
     sign_in: SignIn | None = None
 
     @model_validator(mode="after")
-    def _send_tokens_only_where_told(self) -> Issuer:
+    def _require_keys_url(self) -> Issuer:
         if self.token_file is not None and self.keys_url is None:
-            raise ValueError("token_file is sent to keys_url alone: set that too")
+            raise ValueError("token_file is sent only to keys_url: set that too")
         return self

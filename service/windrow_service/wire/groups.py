@@ -85,7 +85,7 @@ SPLITS_PER_BATCH = 65_536
 
 # Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
-# Likewise for unpacking them.
+# Below this, the same holds for decompressing them.
 _FEW_BYTES = 64 * 2**10
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
 _DELETE_FILE = ["path", "size_bytes", "mtime_ns"]
