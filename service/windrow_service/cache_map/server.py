@@ -50,7 +50,7 @@ class RedisServer:
         """Send requests that belong together, and return their result.
 
         Raises:
-            CacheUnavailableError: The server does not answer or refuses, now or a moment ago.
+            CacheUnavailableError: The server does not answer or refuses, or did so a moment ago.
         """
         if time.monotonic() < self._rests_until:
             raise CacheUnavailableError(_retry_after_s())
@@ -59,7 +59,7 @@ class RedisServer:
         except (RedisError, OSError, asyncio.TimeoutError) as error:
             self._rests_until = time.monotonic() + _REST_S
             if not self._is_down:
-                # Leave out the error's text: a server may quote in it what it was sent.
+                # Without the error's text, in which a server may quote what it was sent.
                 _log.warning("cache map is down: plans are less local", error=type(error).__name__)
             self._is_down = True
             raise CacheUnavailableError(_retry_after_s()) from error

@@ -1,1 +1,1 @@
-"""Planning off the event loop."""
+"""Work outside requests: leases, refreshes, background plans, threads, turns, shared work."""

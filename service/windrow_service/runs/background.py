@@ -1,4 +1,4 @@
-"""Work beside requests, and its end."""
+"""Background work, and how to stop it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _log = get_logger(__name__)
 
 
 async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: float) -> None:
-    """Repeat the work after each pause; errors are logged, and it is tried again next time.
+    """Repeat work, with a pause after each run; errors are logged, and do not stop it.
 
     Args:
-        what: The work, for the log.
-        work: Does it once.
+        what: Name of the work, for the log.
+        work: Does the work once.
         every_s: Seconds from the end of one run to the start of the next.
     """
     while True:
@@ -26,7 +26,7 @@ async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: flo
             await work()
         except UseCaseError as error:
             _log.warning(f"not done this time: {what}", reason=str(error))
-        except Exception:  # or one surprise would end it until the process is restarted
+        except Exception:  # an unexpected error must not stop the work until a restart
             _log.exception(f"not done this time: {what}")
         await asyncio.sleep(every_s)
 

@@ -1,4 +1,4 @@
-"""Work done under leases: renewed while it runs, and known by name while anybody may ask for it."""
+"""Work under leases, which are renewed while it runs, and tasks that are found by name."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def renewed(
 ) -> T:
     """Do work, and renew its lease every `RENEW_S` until it ends.
 
-    While the database is away the work goes on: only its result needs the database. Whoever
-    takes the lease over meanwhile is noticed by the next renewal.
+    While the database is away, the work continues: only its result needs the database. If another
+    process takes the lease over meanwhile, the next renewal notices it.
 
     Args:
-        what: The work, for the log.
-        work: Does it.
-        renew: Renews the lease once. An error of its own, as when the lease is lost, ends the work.
+        what: Name of the work, for the log.
+        work: The work.
+        renew: Renews the lease once. Any other error, such as that of a lost lease, ends the work.
     """
     task = asyncio.create_task(work)
     try:
@@ -42,7 +42,7 @@ async def renewed(
 
 
 class NamedTasks(Generic[T]):
-    """Tasks of this process by name, each until it ends or another takes its name."""
+    """Tasks of this process by name, each until it ends or another task takes its name."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[T]] = {}
@@ -61,16 +61,16 @@ class NamedTasks(Generic[T]):
             if self._tasks.get(name) is ended:
                 del self._tasks[name]
             if not ended.cancelled():
-                # Nobody may be left who waits for it.
+                # Nobody may be waiting for the task any more, to retrieve its error.
                 ended.exception()
 
         task.add_done_callback(forget)
         return task
 
     def get(self, name: str) -> asyncio.Task[T] | None:
-        """Return the task of a name, if one is under way."""
+        """Return the task with a name, if one is running."""
         return self._tasks.get(name)
 
     async def aclose(self) -> None:
-        """Stop them all."""
+        """Stop all tasks."""
         await stop(*self._tasks.values())

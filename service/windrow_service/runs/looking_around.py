@@ -1,4 +1,4 @@
-"""What metrics say of tables and workers, looked up when somebody asks for them."""
+"""Looks up tables and workers for metrics, when somebody reads these."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from windrow_service.usecases.caches.ports import Heartbeats
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.ports import Clock
 
-# The database reads a row for each table.
+# Not more often, because the database reads a row for each table.
 _TABLES_EVERY_S = 60.0
 
 
 class LookAround:
-    """Looks at tables and workers, and tells the meters.
+    """Looks up tables and workers, and passes them to the meters.
 
     Args:
-        meters: Are told.
+        meters: The meters.
         tables: Finds the tables with the most excess files.
-        workers: Knows the live ones.
+        workers: Knows the live workers.
         max_tables: Most tables that are named.
         clock: The time.
     """
@@ -41,7 +41,7 @@ class LookAround:
         self._tables_again_s = 0.0
 
     async def __call__(self) -> None:
-        """Look; what does not answer stays as it was seen last."""
+        """Look; if a store does not answer, its figures stay as they were."""
         with suppress(UseCaseError):
             self._meters.workers(await self._workers.live(self._clock()))
         now = time.monotonic()

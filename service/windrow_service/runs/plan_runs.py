@@ -1,4 +1,4 @@
-"""Plans that are made in the background: by this replica, or instead of one that has died."""
+"""Plans made in the background by this replica, including plans of replicas that have died."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.ports import PlanRecord, PlanStore
 from windrow_service.usecases.ports import Clock, Once
 
-# A replica silent for LEASE is presumed dead: others go on with its plans.
+# A replica silent for LEASE is presumed dead: others continue its plans.
 LEASE = timedelta(seconds=10)
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
@@ -26,7 +26,7 @@ class PlanRuns:
 
     Args:
         make: Submits and finishes plans.
-        plans: Where they are kept.
+        plans: The store of plans.
         clock: The time.
         max_running: Most plans that may be under way; more are refused.
     """
@@ -41,18 +41,18 @@ class PlanRuns:
     async def submit(
         self, request: PlanRequest, principal: str, wait_s: float, once: Once | None = None
     ) -> PlanRecord:
-        """Begin to make a plan in the background; return it as it is when it ends, or later.
+        """Begin to make a plan in the background; return it once it is made, or after `wait_s`.
 
         Args:
             request: The request.
             principal: The caller.
-            wait_s: Seconds to wait for its end.
-            once: The caller's key.
+            wait_s: Longest time to wait for the plan.
+            once: The caller's idempotency key.
 
         Raises:
             BusyError: Too many plans are under way.
-            UseCaseError: Others as `MakePlan.submit` says.
-            PlanNotFoundError: It was deleted meanwhile.
+            UseCaseError: Any error of `MakePlan.submit`.
+            PlanNotFoundError: The plan was deleted meanwhile.
         """
         self._make_room()
         plan = await self._make.submit(request, principal, LEASE, once)
@@ -62,19 +62,19 @@ class PlanRuns:
         return await self._plans.get(plan.plan_id, self._clock())
 
     async def delete(self, plan_id: str, once: Once | None = None) -> None:
-        """Forget a plan, and stop its making.
+        """Delete a plan; if it is still being made, stop that.
 
         Raises:
             PlanNotFoundError: No plan has this id.
         """
         await self._plans.delete(plan_id, self._clock(), once)
-        # Elsewhere, the next renewal of the lease tells.
+        # A plan made on another replica stops when its lease is next renewed.
         task = self._tasks.get(plan_id)
         if task is not None:
             task.cancel()
 
     async def adopt(self) -> None:
-        """Go on with plans that other replicas have abandoned.
+        """Continue plans that other replicas have abandoned.
 
         Raises:
             BusyError: Too many plans are under way here.
@@ -83,11 +83,11 @@ class PlanRuns:
         self._make_room()
         now = self._clock()
         for plan in await self._plans.adopt(now, now + LEASE):
-            _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)
+            _log.info("an abandoned plan is continued", plan_id=plan.plan_id)
             self._start(plan)
 
     async def aclose(self) -> None:
-        """Stop; other replicas go on with what is not done, at once if they can be told."""
+        """Stop; other replicas continue unfinished plans, at once if the database answers."""
         left = list(self._tasks)
         await self._tasks.aclose()
         for plan_id in left:
@@ -111,7 +111,9 @@ class PlanRuns:
         except PlanCancelledError:
             _log.info("a plan was deleted, or made elsewhere, meanwhile", plan_id=plan.plan_id)
         except UseCaseError as error:
-            # Not even that could be noted; the replica that adopts the plan tries again.
-            _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))
+            # The failure could not be recorded; the replica that adopts the plan tries again.
+            _log.warning(
+                "a plan was left for another replica", plan_id=plan.plan_id, reason=str(error)
+            )
         except Exception:
-            _log.exception("a plan was left to others", plan_id=plan.plan_id)
+            _log.exception("a plan was left for another replica", plan_id=plan.plan_id)

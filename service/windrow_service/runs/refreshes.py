@@ -1,4 +1,4 @@
-"""Refreshes in the background: one at a time per table over all replicas, visible from any."""
+"""Refreshes in the background: at most one per table on all replicas, visible from each."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
 # A runner silent for LEASE is presumed dead.
 LEASE = timedelta(seconds=5)
 _POLL_S, _MAX_POLL_S = 0.2, 1.0
-# How long callers wait for a database that is away to say how a refresh ended.
+# How long callers that want to know how a refresh ended wait for a database that is away.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
 _ANYTHING = RefreshRequest()
 _log = get_logger(__name__)
 
-# How a refresh ended; None if that is unknown, so that it has to be done again.
+# How a refresh ended; None if that is unknown, and the refresh has to be done again.
 Ended = RefreshStatus | None
 
 
@@ -48,8 +48,8 @@ class _Run:
     """A refresh that runs here.
 
     Attributes:
-        status: As it began.
-        progress: How far it is; written by the thread that reads the files.
+        status: Status at its start.
+        progress: Progress so far; written by the thread that reads the files.
         stop: Set to stop it early.
         reason: Why it was stopped; None if it was not.
     """
@@ -70,14 +70,14 @@ class _Run:
 
 
 class Refreshes:
-    """The refreshes that run here, and those of other replicas for which callers here wait.
+    """The refreshes that run here, and those on other replicas that callers here wait for.
 
     Args:
-        refresh: Does the work.
+        refresh: Refreshes a table.
         store: Where replicas see each other's refreshes.
-        describe: Makes a problem of an error.
+        describe: Turns an error into a problem.
         clock: The time.
-        meters: Are told how refreshes end.
+        meters: Record how refreshes end.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Refreshes:
     ) -> RefreshStatus:
         """Start a refresh, or return the table's running one, on whichever replica.
 
-        A full refresh waits for the end of a running one that is not full, and one that is to see
-        some write ids or version for one that was asked to see others.
+        A full refresh first waits for the end of a running one that is not full. A refresh for some
+        write ids or version first waits for the end of a running one for others.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -141,14 +141,14 @@ class Refreshes:
     async def wait(
         self, started: RefreshStatus, *, full: bool = False, asked: RefreshRequest = _ANYTHING
     ) -> RefreshStatus:
-        """Wait until a refresh that `start` returned is done, or another that replaced it.
+        """Wait until a refresh that `start` returned, or another that replaced it, is done.
 
         A caller that gives up waiting does not stop the refresh.
 
         Raises:
-            RefreshFailedError: It ended with a problem, which the error holds.
+            RefreshFailedError: The refresh ended with a problem, which the error contains.
             TableNotFoundError: The table was deleted meanwhile.
-            StoreUnavailableError: The database is away and cannot tell how it ended.
+            StoreUnavailableError: The database is away, so it is unknown how the refresh ended.
         """
         while (ended := await self._outcome(started)) is None:
             started = await self.start(started.table, full=full, asked=asked)
@@ -158,7 +158,7 @@ class Refreshes:
 
     async def refresh_unless_checked(self, table: str, since: datetime) -> None:
         """See `Refresher.refresh_unless_checked`."""
-        # The first may be one that began earlier; the second begins after this call.
+        # The first refresh may have begun earlier; the second begins after this call.
         for _ in range(2):
             checked_at = (await self._refresh.tables.get(table)).checked_at
             if checked_at is not None and checked_at >= since:
@@ -170,12 +170,12 @@ class Refreshes:
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotFoundError: It has never been refreshed.
+            RefreshNotFoundError: The table has never been refreshed.
         """
         return self._seen(await self._store.get(table))
 
     async def recent(self, limit: int, among: Names) -> Sequence[RefreshStatus]:
-        """Return the last refresh of at most `limit` of some tables: running ones, then the latest."""
+        """Return the last refresh of up to `limit` tables: running ones first, then the latest."""
         return [self._seen(record) for record in await self._store.recent(limit, among)]
 
     async def cancel(self, table: str) -> RefreshStatus:
@@ -183,7 +183,7 @@ class Refreshes:
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotRunningError: None is running.
+            RefreshNotRunningError: No refresh is running.
         """
         record = await self._store.cancel(table, self._clock())
         run = self._runs.get(record.status.refresh_id)
@@ -287,7 +287,7 @@ class Refreshes:
                 await self._store.renew(run.table_id, self._now(run), self._clock())
         except (StoreUnavailableError, OutcomeUnknownError) as error:
             _log.warning(
-                "a refresh cannot tell how it ended", table=run.status.table, reason=str(error)
+                "the end of a refresh cannot be recorded", table=run.status.table, reason=str(error)
             )
             if outcome is not None and not self._closing:
                 self._tasks.start(run.status.refresh_id, self._end_later(run, outcome))
@@ -304,7 +304,7 @@ class Refreshes:
         return run.status.model_copy(update=update)
 
     def _seen(self, record: RefreshRecord) -> RefreshStatus:
-        """Return what callers see of a refresh, on whichever replica it runs."""
+        """Return the status that callers see of a refresh, on whichever replica it runs."""
         status = record.status
         if record.lease_until is None:
             return status

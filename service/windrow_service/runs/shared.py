@@ -1,4 +1,4 @@
-"""Work that several callers want at the same time is done once."""
+"""Does work once that several callers want at the same time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TasksInCommon:
             running.callers -= 1
             if not running.callers and not running.task.done():
                 running.stopped.set()
-                # A caller who comes now needs a new start.
+                # A caller that comes now must start the work again.
                 self._forget(key, running)
 
     async def aclose(self) -> None:

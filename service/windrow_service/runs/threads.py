@@ -26,8 +26,8 @@ class ThreadRunner:
     Args:
         max_running: Most pieces of work that run at the same time.
         max_waiting: Most pieces that may wait for a thread; more are refused.
-        name: What kind of work it is, for `meters`.
-        meters: Are told how much is running and waiting.
+        name: Kind of the work, for `meters`.
+        meters: Record how much work is running and waiting.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Turns: callers that want the same thing have it one after another, in the order of asking."""
+"""Turns: callers that want the same thing get it one after another, in the order they asked."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the coordinator tells those who watch it: metrics and traces."""
+"""Metrics and traces of the coordinator."""

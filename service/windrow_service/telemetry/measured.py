@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Whoever is told of calls."""
+    """Measures and traces the calls of adapters."""
 
     meters: Meters
     spans: Spans
@@ -28,10 +28,10 @@ class Watch:
         """Watch each call of an adapter from now on, and return the adapter.
 
         Args:
-            adapter: Its public coroutines are calls.
-            store: What it calls.
+            adapter: The adapter; each of its public coroutines is a call.
+            store: The store that it calls.
             room: First part of the names of its operations.
-            unanswered: Errors that mean that the store did not answer.
+            unanswered: Errors which mean that the store did not answer.
         """
         if self.meters is UNMEASURED and self.spans is UNTRACED:
             return adapter

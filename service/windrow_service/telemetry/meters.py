@@ -1,4 +1,4 @@
-"""What is measured; this measures nothing, and `prometheus.py` counts it."""
+"""The interface of metrics; these meters do nothing, those of `prometheus.py` count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TableFigures:
     excess: int
 
 
-# Takes the seconds of a call, and whether it was not answered.
+# Records a call: its seconds, and whether it remained unanswered.
 Called: TypeAlias = Callable[[float, bool], None]
 
 
@@ -33,55 +33,55 @@ class LooksAtTables(Protocol):
     """Finds tables that need care."""
 
     async def worst(self, limit: int) -> tuple[int, Sequence[TableFigures]]:
-        """Return how many tables there are, and those with the most excess files."""
+        """Return how many tables there are, and the tables with the most excess files."""
 
 
 class Meters:
-    """Takes note of what happens; called from any thread, and never raises."""
+    """Records events; its methods can be called from any thread, and never raise."""
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Take note of a request that was answered.
+        """Record a request that was answered.
 
         Args:
-            method: Its method.
+            method: The HTTP method.
             route: The template of its path; empty if there is none.
-            status: The answer's.
-            seconds: How long it took.
+            status: Status of the answer.
+            seconds: How long the request took.
         """
 
     def plan(self, summary: PlanSummary, phases: Mapping[str, float]) -> None:
-        """Take note of a plan that was made, and of the seconds of each phase."""
+        """Record a plan that was made, and the seconds of each phase."""
 
     def waited(self, queue: str, seconds: float) -> None:
-        """Take note of work that had to wait for a thread."""
+        """Record how long some work waited for a thread."""
 
     def refused(self, queue: str) -> None:
-        """Take note of work that was refused because too much was waiting."""
+        """Record work that was refused because too much was waiting."""
 
     def manifests(self, *, hits: int, misses: int) -> None:
-        """Take note of manifests that were in memory, and of others."""
+        """Record how many manifests were in memory, and how many were not."""
 
     def refresh(self, ended: RefreshStatus) -> None:
-        """Take note of a refresh that ended here."""
+        """Record a refresh that ended here."""
 
     def write(self, kind: str, state: str) -> None:
-        """Take note of a write that reached a state."""
+        """Record a write that reached a state."""
 
     def compaction_planned(self) -> None:
-        """Take note of a page of a compaction plan."""
+        """Record a page of a compaction plan."""
 
     def caller(self, store: Store, operation: str) -> Called:
-        """Return what takes note of each call of an operation of the database or the cache map."""
+        """Return a function that records calls of an operation of the database or the cache map."""
         return _ignore
 
     def gauge(self, name: Gauge, read: Callable[[], float], queue: str | None = None) -> None:
-        """Show a number as it is at the moment of looking; `read` is called from any thread."""
+        """Show the current value of a number; `read` is called from any thread."""
 
     def tables(self, count: int, worst: Sequence[TableFigures]) -> None:
-        """Take note of how many tables there are, and of those with the most excess files."""
+        """Record how many tables there are, and the tables with the most excess files."""
 
     def workers(self, live: Sequence[WorkerInfo]) -> None:
-        """Take note of what live workers say of their caches."""
+        """Record what live workers report about their caches."""
 
 
 def _ignore(seconds: float, failed: bool) -> None: ...

@@ -1,4 +1,4 @@
-"""Opens what is wanted of metrics and traces; what is not wanted is not even imported."""
+"""Opens metrics and traces if they are configured; else their libraries are not imported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from windrow_service.logs import get_logger
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.telemetry.spans import UNTRACED, Spans
 
-# The names that OpenTelemetry gives to where traces go.
+# OpenTelemetry's variables for the address of a collector.
 _COLLECTOR = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _log = get_logger(__name__)
 
 
 def open_meters(port: int | None, max_workers: int) -> Meters:
-    """Return meters that count if metrics have a port; see `PrometheusMeters`."""
+    """Return meters that count (`PrometheusMeters`) if metrics have a port, else `UNMEASURED`."""
     if port is None:
         return UNMEASURED
     # Importing it takes a tenth of a second.
@@ -24,7 +24,7 @@ def open_meters(port: int | None, max_workers: int) -> Meters:
 
 
 def open_spans() -> Spans:
-    """Return spans that are sent to a collector if the environment names one."""
+    """Return spans that are sent to a collector if the environment names one, else `UNTRACED`."""
     if not any(os.environ.get(name) for name in _COLLECTOR):
         return UNTRACED
     try:

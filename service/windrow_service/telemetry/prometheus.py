@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: docs/operations.md says what each means."""
+"""Metrics for Prometheus: docs/operations.md explains each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
 from windrow.version import __version__
 from windrow_service.telemetry.meters import Called, Gauge, Meters, Store, TableFigures
 
-# They would double the series, and no query here needs them.
+# Times of creation would double the series, and no query here needs them.
 disable_created_metrics()
 
 _REQUEST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -37,16 +37,16 @@ _PLACEMENTS = {
     "secondary": "secondary_placements",
     "fallback": "fallback_placements",
 }
-# Methods and routes of requests that no route has are chosen by callers.
+# Callers choose the methods and paths of requests without a route: these must not become series.
 _METHODS = frozenset(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS"))
 _NONE = "none"
 
 
 class PrometheusMeters(Meters):
-    """Counts what it is told, in a registry of its own.
+    """Counts events in its own registry.
 
     Args:
-        max_workers: Most workers that are shown; those with the most reads.
+        max_workers: Most workers that are shown: those with the most reads.
     """
 
     def __init__(self, max_workers: int) -> None:
@@ -72,12 +72,8 @@ class PrometheusMeters(Meters):
         )
         self._plans = Counter("windrow_plans", "Plans made.", registry=registry)
         self._planned = {
-            "files": Counter(
-                "windrow_planned_files", "Files that plans tell to read.", registry=registry
-            ),
-            "bytes": Counter(
-                "windrow_planned_bytes", "Bytes that plans tell to read.", registry=registry
-            ),
+            "files": Counter("windrow_planned_files", "Files that plans read.", registry=registry),
+            "bytes": Counter("windrow_planned_bytes", "Bytes that plans read.", registry=registry),
         }
         self._pruned = {
             "files": Counter(
@@ -109,7 +105,7 @@ class PrometheusMeters(Meters):
         )
         self._manifests = Counter(
             "windrow_manifest_reads",
-            "Manifests that plans and others needed, by whether they were in memory.",
+            "Manifests that plans and other work needed, by whether they were in memory.",
             ("outcome",),
             registry=registry,
         )
@@ -150,7 +146,10 @@ class PrometheusMeters(Meters):
         )
         self._gauges: Mapping[Gauge, PrometheusGauge] = {
             "queue_running": PrometheusGauge(
-                "windrow_queue_running", "Work in threads now.", ("queue",), registry=registry
+                "windrow_queue_running",
+                "Work that runs in threads now.",
+                ("queue",),
+                registry=registry,
             ),
             "queue_waiting": PrometheusGauge(
                 "windrow_queue_waiting", "Work that waits now.", ("queue",), registry=registry
@@ -164,7 +163,7 @@ class PrometheusMeters(Meters):
                 "windrow_refreshes_running", "Refreshes that run here now.", registry=registry
             ),
         }
-        # Series that are there from the start: a rate needs the zero before the first one.
+        # These series exist from the start: a rate needs the zero before the first event.
         for step in _PRUNING_STEPS:
             self._pruned["files"].labels(step)
             self._pruned["bytes"].labels(step)
@@ -259,7 +258,7 @@ class PrometheusMeters(Meters):
 
 
 class _Shared(Collector):
-    """What all replicas see alike: the worst tables, and what workers say of their caches."""
+    """Figures that are the same on all replicas: of the worst tables, and of workers' caches."""
 
     def __init__(self, max_workers: int) -> None:
         self._max_workers = max_workers
@@ -267,7 +266,7 @@ class _Shared(Collector):
         self.workers: tuple[WorkerInfo, ...] = ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield them as they were last looked up."""
+        """Yield the figures that were looked up last."""
         count, worst = self.tables
         yield GaugeMetricFamily("windrow_tables", "Registered tables.", value=count)
         yield _by_table("windrow_table_files", "Files of the table.", worst, "files")
@@ -282,30 +281,30 @@ class _Shared(Collector):
         yield GaugeMetricFamily("windrow_cache_workers", "Live workers.", value=len(live))
         shown = sorted(live, key=lambda one: (-one.counters.hits - one.counters.misses, one.host))
         shown = shown[: self._max_workers]
-        for name, said in (("capacity_bytes", "may hold"), ("used_bytes", "holds")):
+        for name, verb in (("capacity_bytes", "may hold"), ("used_bytes", "holds")):
             family = GaugeMetricFamily(
-                f"windrow_cache_{name}", f"Bytes that the worker {said}.", labels=("worker",)
+                f"windrow_cache_{name}", f"Bytes that the worker {verb}.", labels=("worker",)
             )
             for worker in shown:
                 family.add_metric((worker.worker_id,), getattr(worker, name))
             yield family
-        for name, said in (
+        for name, help_text in (
             ("hits", "Files that the worker read from its cache."),
             ("misses", "Files that the worker fetched into its cache."),
-            ("failures", "Files that the worker read from their source, for its cache failed."),
+            ("failures", "Files that the worker read from their source because its cache failed."),
             ("elsewhere", "Files read by the worker's tasks that belong to other workers."),
             ("evictions", "Files that the worker removed to make room."),
         ):
-            counted = CounterMetricFamily(f"windrow_cache_{name}", said, labels=("worker",))
+            counted = CounterMetricFamily(f"windrow_cache_{name}", help_text, labels=("worker",))
             for worker in shown:
                 counted.add_metric((worker.worker_id,), getattr(worker.counters, name))
             yield counted
 
 
 def _by_table(
-    name: str, said: str, tables: Sequence[TableFigures], field: str
+    name: str, help_text: str, tables: Sequence[TableFigures], field: str
 ) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, said, labels=("table",))
+    family = GaugeMetricFamily(name, help_text, labels=("table",))
     for table in tables:
         family.add_metric((table.name,), getattr(table, field))
     return family

@@ -1,4 +1,4 @@
-"""What is traced; this traces nothing, and `tracing.py` tells OpenTelemetry."""
+"""The interface of traces; these spans do nothing, those of `tracing.py` use OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from windrow_service.telemetry.meters import Store
 
-# Takes the template of the path, and the status of the answer.
+# Records an answer: the template of its path, and its status.
 Answered: TypeAlias = Callable[[str, int], None]
 
 
@@ -31,9 +31,9 @@ class Spans:
         """Trace a request until the end of the block, as part of its caller's trace.
 
         Args:
-            method: Its method.
-            headers: Its headers, of which `traceparent` names the caller's span.
-            request_id: Its id.
+            method: The HTTP method.
+            headers: Headers of the request; `traceparent` names the caller's span.
+            request_id: Id of the request.
         """
         return nullcontext(_ignore)
 

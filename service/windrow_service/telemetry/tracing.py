@@ -22,16 +22,16 @@ _FAILED = 500
 
 
 class OpenTelemetrySpans(Spans):
-    """Spans of one coordinator; a provider of its own leaves that of the process alone."""
+    """Spans of one coordinator; it has its own provider, and leaves that of the process alone."""
 
     def __init__(self) -> None:
-        told = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-        named = told or "OTEL_SERVICE_NAME" in os.environ
+        in_attributes = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        named = in_attributes or "OTEL_SERVICE_NAME" in os.environ
         self._provider = TracerProvider(
             resource=Resource.create({} if named else {SERVICE_NAME: "windrow"}),
             shutdown_on_exit=False,
         )
-        # Sends in a thread; what it cannot send in time is dropped.
+        # Sends in a thread; spans that it cannot send in time are dropped.
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("windrow", __version__)
 
@@ -63,7 +63,7 @@ class OpenTelemetrySpans(Spans):
     @contextmanager
     def call(self, store: Store, operation: str) -> Iterator[None]:
         """See `Spans.call`."""
-        if not _in_a_trace():
+        if not _is_in_trace():
             yield
             return
         with self._tracer.start_as_current_span(
@@ -73,7 +73,7 @@ class OpenTelemetrySpans(Spans):
 
     def phases(self, work: str, ended: Sequence[Phase]) -> None:
         """See `Spans.phases`."""
-        if not _in_a_trace():
+        if not _is_in_trace():
             return
         clocks_apart_s = time.time() - time.perf_counter()
         for phase in ended:
@@ -86,6 +86,6 @@ class OpenTelemetrySpans(Spans):
         self._provider.shutdown()
 
 
-def _in_a_trace() -> bool:
-    # Work in the background, such as purges and renewals of leases, is in none.
+def _is_in_trace() -> bool:
+    # Background work, such as purges and renewals of leases, belongs to no trace.
     return trace.get_current_span().get_span_context().is_valid
