@@ -17,7 +17,7 @@ from windrow_service.usecases.errors import UseCaseError
 
 
 def main() -> None:
-    """Serve until stopped; each reason not to start is printed as one line."""
+    """Serve until stopped; if that is not possible, print each reason as one line."""
     try:
         settings = Settings.model_validate({})
         # Before the server listens: errors after its start end in a traceback.
@@ -35,8 +35,8 @@ def main() -> None:
 
 def _line_of(issue: ErrorDetails) -> str:
     name = "__".join(str(part) for part in issue["loc"]).upper()
-    said = issue["msg"].removeprefix("Value error, ")
-    return f"windrow_service: {f'WINDROW_{name}: ' if name else ''}{said}"
+    reason = issue["msg"].removeprefix("Value error, ")
+    return f"windrow_service: {f'WINDROW_{name}: ' if name else ''}{reason}"
 
 
 if __name__ == "__main__":

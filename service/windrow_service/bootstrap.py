@@ -1,4 +1,4 @@
-"""Build everything, and close it again; with `bootstrap_access`, all that names adapters."""
+"""Build everything, and close it again; only this and `bootstrap_access` name adapters."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
     """Return the coordinator's application; nothing is opened before it starts.
 
     Args:
-        settings: All of them.
-        owns_process: Whether the process runs only the coordinator, so that it may be tuned
-            and what pages need is loaded at its start.
+        settings: All settings.
+        owns_process: Whether the process runs only the coordinator; it is then tuned, and pages
+            are loaded at its start.
     """
 
     @asynccontextmanager
@@ -111,7 +111,7 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
         async with open_services(settings) as services:
             if owns_process:
                 _tune_the_process()
-                # Beside requests, which it must not delay.
+                # In a thread, because it must not delay requests.
                 asyncio.get_running_loop().run_in_executor(None, load_pages)
             yield services
 
@@ -128,21 +128,21 @@ def upgrade(settings: Settings) -> Upgraded:
     """Upgrade the database to the revision that this version needs.
 
     Raises:
-        RevisionError: It belongs to a later version of Windrow, or is not Windrow's.
-        StoreUnavailableError: It does not answer, or is full.
+        RevisionError: The database belongs to a later version of Windrow, or is not Windrow's.
+        StoreUnavailableError: The database does not answer, or is full.
     """
     return upgrade_database(database_url(settings))
 
 
 async def check(settings: Settings) -> None:
-    """Make sure that the database, and the files and ports of settings, are ready for a coordinator.
+    """Make sure that the database, and the files and ports in the settings, are ready for use.
 
-    An embedded one is created, or upgraded to the newest revision.
+    An embedded database is created, or upgraded to the newest revision.
 
     Raises:
         AuthoritiesError: The certificates for an issuer cannot be read.
-        RevisionError: It is at another revision.
-        StoreUnavailableError: It does not answer, or cannot be created.
+        RevisionError: The database is at another revision.
+        StoreUnavailableError: The database does not answer, or cannot be created.
         PortTakenError: Nothing can listen on the port for metrics.
     """
     for name, issuer in settings.issuers.items():
@@ -178,7 +178,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             return watch.over(store, "database", room, NO_DATABASE)
 
         runner = threads("plans")
-        # Refreshes run long and read files: neither they nor plans must wait for the other.
+        # Refreshes take long and read files: plans and refreshes must not wait for each other.
         refresh_runner = threads("refreshes")
         tables = stored(SqlTableStore(database, _now), "tables")
         partition_lists = stored(SqlPartitionListStore(database, _now), "partition_lists")
@@ -213,7 +213,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
         )
         refresh_store = stored(SqlRefreshStore(database), "refreshes")
-        refreshes = Refreshes(refresh_table, refresh_store, _described, _now, meters)
+        refreshes = Refreshes(refresh_table, refresh_store, _problem_of, _now, meters)
         stack.push_async_callback(refreshes.aclose)
         shared = TasksInCommon()
         stack.push_async_callback(shared.aclose)
@@ -239,7 +239,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ),
             shared=shared,
             refresher=refreshes,
-            describe=_described,
+            describe=_problem_of,
             clock=_now,
             plan_ttl=settings.limits.plan_ttl,
         )
@@ -275,7 +275,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ("forget old records of changes", purge_audit, _EXPIRE_EVERY_S),
             ("forget old plans", purge_history, _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
-            ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
+            ("continue abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
         ):
             keep_doing(stack, what, work, every_s)
         if settings.metrics.port is not None:
@@ -399,7 +399,7 @@ def _serving_metrics(
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:
     if settings.redis_url is None:
         return MemoryCacheMap()
-    # Its client takes a twentieth of the time of all imports, and only replicas have a server.
+    # The Redis client takes a twentieth of the time of all imports, and only replicas need it.
     from windrow_service.cache_map.redis import RedisCacheMap
     from windrow_service.cache_map.server import RedisServer
 
@@ -422,7 +422,7 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _described(error: Exception) -> dict[str, Any]:
+def _problem_of(error: Exception) -> dict[str, Any]:
     problem = describe(error).body
     if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("work in the background failed", exc_info=error)

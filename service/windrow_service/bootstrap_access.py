@@ -1,4 +1,4 @@
-"""Build what finds out who calls: tokens, sessions, issuers, and limits of requests."""
+"""Build the services of access: tokens, sessions, issuers, and request rates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _log = get_logger(__name__)
 async def open_access(
     settings: Settings, database: Database, watch: Watch, clock: Clock, stack: AsyncExitStack
 ) -> AccessServices:
-    """Return the services of access; what they open is closed with the stack."""
+    """Return the services of access; everything they open is closed with the stack."""
 
     def stored(store: T, room: str) -> T:
         return watch.over(store, "database", room, NO_DATABASE)
@@ -48,7 +48,7 @@ async def open_access(
     sessions = stored(SqlSessionStore(database), "sessions")
     issuers = _open_issuers(settings, stack)
     if settings.tokens_required and issuers is None:
-        await _say_if_nobody_may_call(tokens, clock)
+        await _warn_if_no_token_is_valid(tokens, clock)
     for what, work, every_s in (
         ("forget expired keys", lambda: once.purge(clock()), _PURGE_KEYS_EVERY_S),
         ("forget old tokens", lambda: tokens.purge(clock()), _PURGE_EVERY_S),
@@ -72,7 +72,7 @@ async def open_access(
 def _open_issuers(settings: Settings, stack: AsyncExitStack) -> SignedTokens | None:
     if not settings.issuers:
         return None
-    # Here, because what it takes to check signatures takes long to import.
+    # Late, because the libraries that check signatures take long to import.
     from windrow_service.issuers.tokens import SignedTokens
 
     issuers = SignedTokens(settings.issuers)
@@ -104,7 +104,7 @@ def _rates(settings: Settings) -> Rates | None:
     return RateLimits(per_minute, None if url is None else url.get_secret_value())
 
 
-async def _say_if_nobody_may_call(tokens: SqlTokenStore, clock: Clock) -> None:
+async def _warn_if_no_token_is_valid(tokens: SqlTokenStore, clock: Clock) -> None:
     now = clock()
     if not any(token.is_valid(now) for token in await tokens.list()):
         _log.warning(

@@ -1,4 +1,4 @@
-"""What a coordinator tells its callers of its settings."""
+"""The settings that a coordinator shows its callers."""
 
 from __future__ import annotations
 

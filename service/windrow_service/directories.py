@@ -41,11 +41,11 @@ class DirectoryInventories:
     """`Locations` and `Inventories` of folders, on a local disk, an object store or HDFS.
 
     Args:
-        allowed: Folders that tables may be in, or be themselves, as paths or URIs.
+        allowed: Folders that may be tables or contain tables, as paths or URIs.
         max_footer_bytes: Most bytes of a file's footer.
 
     Raises:
-        InvalidLocationError: An allowed folder is neither.
+        InvalidLocationError: An allowed folder is neither a path nor a URI.
     """
 
     def __init__(self, allowed: tuple[str, ...], max_footer_bytes: int = MAX_FOOTER_BYTES) -> None:
@@ -81,11 +81,11 @@ class DirectoryInventories:
             for prefix in self._allowed
         ]
 
-    def _listed(self, partitions: bytes | None) -> PartitionList | None:
+    def _partition_list(self, partitions: bytes | None) -> PartitionList | None:
         if partitions is None:
             return None
         listed = PartitionList.decoded(partitions)
-        # Links are looked for where a folder is listed; only the prefixes may be others now.
+        # Links are looked for when a folder is listed; here, only the prefixes may have changed.
         prefixes = self._prefixes()
         for folder in outside(listed):
             if not any(lies_under(folder, prefix) for prefix in prefixes):
@@ -146,7 +146,7 @@ class DirectoryInventories:
             bloom=definition.bloom_columns,
             transactional=_transactional(definition, write_ids),
             max_footer_bytes=self._max_footer_bytes,
-            listed=self._listed(partitions),
+            listed=self._partition_list(partitions),
         )
         return next_after_inventory(
             taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
@@ -161,7 +161,7 @@ def _next_of_delta(
     version: str | None,
     meter: ProgressMeter,
 ) -> NextSnapshot:
-    """Return a version of a Delta table; a small change of the previous snapshot where it is one."""
+    """Return the next snapshot of a Delta table: a delta to the previous one where possible."""
     state = State.of(listing) if previous is not None else None
     read = take_change(source, state, meter) if state is not None else None
     if previous is None or read is None:
@@ -183,7 +183,7 @@ def _next_of_delta(
         removed=pa.table({"path": read.removed, "row": pa.array(range(len(read.removed)))}),
     )
     plan = plan_delta(previous.manifests, change)
-    # A commit may remove files that an earlier one of them added.
+    # A commit may remove files that an earlier commit added.
     applied = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
     figured = [read.files.select(FIGURED).slice(0, 0)]
     for manifest in applied.manifests:

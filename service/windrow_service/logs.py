@@ -17,7 +17,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN = "[hidden]"
 _LOGGERS = ("windrow_service", "uvicorn")
-# Lines are read by people, and collectors truncate long ones.
+# People read the lines, and collectors truncate long ones.
 _MAX_TEXT = 8_000
 _MAX_FRAMES = 20
 _MAX_ITEMS = 100
@@ -33,8 +33,8 @@ _SECRET_NAME = (
     r"|credential|access_key(?:_id)?"
 )
 _PATTERNS = (
-    # Windrow's tokens, signed tokens, other bearer tokens, AWS keys, passwords in URLs, and the value of any name
-    # that marks a secret, in Python, JSON, headers, query strings and settings.
+    # Windrow's tokens, signed tokens, AWS keys, passwords in URLs, the value of any name that marks
+    # a secret (in Python, JSON, headers, query strings and settings), and other bearer tokens.
     (re.compile(r"wdr_[A-Za-z0-9_-]+"), HIDDEN),
     (re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
@@ -150,7 +150,7 @@ def _add_logger_name(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _render_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Replace the exception by its truncated traceback, without local variables."""
+    """Replace the exception with its truncated traceback, without local variables."""
     raised = event.pop("exc_info", None)
     if raised:
         event["exception"] = _traceback(raised)
@@ -163,8 +163,8 @@ def _traceback(raised: bool | BaseException | ExcInfo) -> str:
     elif raised is True:
         raised = cast(ExcInfo, sys.exc_info())
     assert isinstance(raised, tuple)
-    told = traceback.TracebackException(*raised, limit=-_MAX_FRAMES)
-    return _cut("".join(told.format()), _MAX_SEARCHED)
+    formatted = traceback.TracebackException(*raised, limit=-_MAX_FRAMES)
+    return _cut("".join(formatted.format()), _MAX_SEARCHED)
 
 
 def _hiding(secrets: tuple[str, ...]) -> Processor:

@@ -13,7 +13,7 @@ from limits.errors import StorageError
 from windrow_service.logs import get_logger
 
 _PREFIX = "windrow:rates"
-# No request may wait long for Redis, which is left alone for a while after a failure.
+# Requests must not wait long for Redis, which is left alone for a while after a failure.
 _TIMEOUT_S = 0.25
 _REST_S = 1.0
 _log = get_logger(__name__)
@@ -24,25 +24,25 @@ class RateLimits:
 
     Args:
         per_minute: Most requests of one caller in a minute.
-        redis_url: Where replicas count together; None counts in this process.
+        redis_url: Redis in which all replicas count together; None to count in this process.
     """
 
     def __init__(self, per_minute: int, redis_url: str | None) -> None:
         self._limit = RateLimitItemPerMinute(per_minute)
         self._here = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._together = None if redis_url is None else _in_redis(redis_url)
-        self._together_again_s = 0.0
+        self._shared = None if redis_url is None else _in_redis(redis_url)
+        self._shared_again_s = 0.0
 
     async def wait_s(self, principal: str) -> int | None:
         """See `Rates.wait_s`; while Redis is away, each replica counts by itself."""
-        if self._together is not None and time.monotonic() >= self._together_again_s:
+        if self._shared is not None and time.monotonic() >= self._shared_again_s:
             try:
-                return await self._counted(self._together, principal)
+                return await self._counted(self._shared, principal)
             except StorageError as error:
-                self._together_again_s = time.monotonic() + _REST_S
-                # Leave out the error's text: a server may quote in it what it was sent.
+                self._shared_again_s = time.monotonic() + _REST_S
+                # Without the error's text, in which a server may quote what it was sent.
                 cause = type(error.storage_error).__name__
-                _log.warning("requests are counted by each replica for itself", error=cause)
+                _log.warning("each replica counts requests by itself", error=cause)
         return await self._counted(self._here, principal)
 
     async def _counted(

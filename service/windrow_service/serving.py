@@ -73,7 +73,7 @@ def logging(
     """Log to standard error until the end of the block: JSON, or plain text on a terminal."""
     with ExitStack() as stack:
         if owns_process:
-            stack.enter_context(_terminated_after())
+            stack.enter_context(_delay_sigterm())
         stack.enter_context(
             logging_to(
                 sys.stderr,
@@ -91,8 +91,8 @@ class _TerminatedError(SystemExit):
 
 
 @contextmanager
-def _terminated_after() -> Iterator[None]:
-    """Delay the end of the process by SIGTERM until after the block.
+def _delay_sigterm() -> Iterator[None]:
+    """Delay the termination of the process by SIGTERM until after the block.
 
     The server raises the signal again once it has stopped, which would end the process before the
     last lines of the log are written.

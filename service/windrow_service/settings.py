@@ -24,19 +24,19 @@ from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow_service.issuers.trust import Issuer, IssuerName, is_safe_url
 from windrow_service.store.database import server_url
 
-# Separates locations, but not the colons in URIs: those before "//" and before a port.
+# A colon between locations; not a colon in a URI, which is before "//" or before a port.
 _BETWEEN_LOCATIONS = re.compile(r":(?!//|[0-9]+(?:[/:]|$))")
 _LOCATION_LIST = TypeAdapter(tuple[str, ...])
 
 _Wait = Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))]
 
 
-def _names_postgresql(url: SecretStr) -> SecretStr:
+def _postgresql_url(url: SecretStr) -> SecretStr:
     server_url(url.get_secret_value())
     return url
 
 
-def _is_base(url: str) -> str:
+def _base_url(url: str) -> str:
     parts = urlsplit(url)
     if not is_safe_url(url) or not re.fullmatch("[!-~]+", url) or "@" in parts.netloc:
         raise ValueError("it must begin with https://, without a user or a password")
@@ -45,7 +45,7 @@ def _is_base(url: str) -> str:
     return url.rstrip("/")
 
 
-def _names_redis(url: SecretStr) -> SecretStr:
+def _redis_url(url: SecretStr) -> SecretStr:
     if not url.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("it must begin with redis://, rediss:// or unix://")
     return url
@@ -119,7 +119,7 @@ class AuditSettings(BaseModel):
 
 
 class HistorySettings(BaseModel):
-    """How long, and of how many plans, figures are kept after their groups have expired."""
+    """How long, and for how many plans, figures are kept after the groups have expired."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -155,7 +155,7 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         frozen=True,
         extra="forbid",
-        # A rejected value may come with a password.
+        # A rejected value may contain a password.
         hide_input_in_errors=True,
     )
 
@@ -164,12 +164,12 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged; health checks are `debug`."
     )
-    database_url: Annotated[SecretStr, AfterValidator(_names_postgresql)] | None = Field(
+    database_url: Annotated[SecretStr, AfterValidator(_postgresql_url)] | None = Field(
         default=None,
         description="PostgreSQL, as postgresql://user:password@host/database; by default, a "
         "database embedded in `state_dir`.",
     )
-    redis_url: Annotated[SecretStr, AfterValidator(_names_redis)] | None = Field(
+    redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
         default=None,
         description="Redis for the cache map, as redis://user:password@host/0 or rediss://…; by "
         "default, the cache map is in the process, which allows only one replica.",
@@ -191,9 +191,9 @@ class Settings(BaseSettings):
     )
     issuers: dict[IssuerName, Issuer] = Field(
         default={},
-        description="Issuers of access tokens that are accepted beside those made here, by names.",
+        description="Issuers whose access tokens are accepted besides Windrow's own, by name.",
     )
-    public_url: Annotated[str, AfterValidator(_is_base)] | None = Field(
+    public_url: Annotated[str, AfterValidator(_base_url)] | None = Field(
         default=None,
         description="Where browsers find the coordinator, such as https://windrow.example.com; "
         "needed to sign in with an issuer, which sends them back there.",
@@ -218,7 +218,7 @@ class Settings(BaseSettings):
         return values
 
     @model_validator(mode="after")
-    def _decide_on_tokens(self) -> Settings:
+    def _check_token_settings(self) -> Settings:
         if self.require_tokens and self.serve_without_authentication:
             raise ValueError(
                 "require_tokens and serve_without_authentication contradict each other: unset one"
@@ -226,7 +226,7 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _know_the_way_back(self) -> Settings:
+    def _require_public_url(self) -> Settings:
         signing_in = [name for name, issuer in self.issuers.items() if issuer.sign_in]
         if signing_in and self.public_url is None:
             raise ValueError(

@@ -33,7 +33,7 @@ from windrow_service.planner.pruning.expressions import (
 )
 
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
-# Digits that Spark assumes for an integer type: those of the decimal it converts it to.
+# Digits of the decimal that Spark converts an integer type to, by the bits of the type.
 _WHOLE_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
@@ -47,7 +47,7 @@ def as_compared(
 
     Raises:
         InvalidFilterError: Spark would round, compare as text, or ignore nulls; the message has
-            no place.
+            no position.
     """
     in_sql = any(value.offset is not None for value in values)
     if not in_sql or not (pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_)):
@@ -93,7 +93,7 @@ def _check_range(numbers: Sequence[Value], column: str) -> None:
         if not -(2**63) <= Decimal(str(value.value)) <= 2**63 - 1:
             raise InvalidFilterError(
                 f"column {quote(column)} has no value as large as {shown(value)}, and Spark then "
-                "answers for null as for any value: leave the condition out, or write IS NOT NULL"
+                "treats null like any value: leave the condition out, or write IS NOT NULL"
             )
 
 
@@ -140,7 +140,7 @@ def bind(
 
     Raises:
         InvalidFilterError: A column does not exist, a literal does not fit its column, or the
-            filter is too large. If there is a text, the message shows the place in it.
+            filter is too large. If there is a text, the message shows the position in it.
     """
     try:
         if isinstance(tree, ParsedFilter):
@@ -157,7 +157,7 @@ class _Binder:
     Args:
         types: The table's columns.
         text: The filter's text, if it has one.
-        positions: Those of the conditions in the text, in the order of the walk.
+        positions: Positions of the conditions in the text, in the order of the walk.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from windrow.models import FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 
-# Each condition looks at every file: this many take seconds of work for a million files.
+# Each condition looks at every file: with a million files, this many take seconds.
 MAX_NODES = 2_000
 MAX_DEPTH = 90
 

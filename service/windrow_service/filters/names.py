@@ -21,7 +21,7 @@ class TableColumns:
             self._folded.setdefault(name.lower(), []).append(name)
 
     def find(self, name: str) -> str | None:
-        """Return the column with exactly this name, else the only one that differs just in case."""
+        """Return the column with exactly this name, else the only one that differs only in case."""
         if name in self._known:
             return name
         matches = self._folded.get(name.lower(), [])

@@ -60,7 +60,7 @@ class ParsedFilter:
     """A filter as a tree, and the text that it came from.
 
     Attributes:
-        tree: The meaning of the text.
+        tree: The filter as a tree.
         text: The text.
         positions: One for each condition that names a column, in text order.
     """

@@ -121,7 +121,7 @@ def parse_sql(text: str, *, max_nodes: int = MAX_NODES, max_depth: int = MAX_DEP
 
     Raises:
         InvalidFilterError: The text is not SQL, contains something that cannot be planned, or is
-            too large; the message shows the place.
+            too large; the message shows the position.
     """
     try:
         parsed = _Parser(text, max_nodes, max_depth).parse()

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of a filter's text, which sqlglot's Spark dialect finds."""
+"""A cursor over the tokens of a filter's text, as sqlglot's Spark dialect splits it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _check_length(text: str) -> None:
     """Refuse a text with too many tokens before they are created."""
     for count, match in enumerate(_TOKEN.finditer(text)):
         if match[0] in _UNCLOSED:
-            # Searching the end of each of many would take long, and such a text is never a filter.
+            # Searching for the ends of many would take long, and such a text is never a filter.
             return
         if count == MAX_TOKENS:
             raise InvalidFilterError(

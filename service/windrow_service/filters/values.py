@@ -74,7 +74,7 @@ def fit(value: Value, column: str, type_: pa.DataType) -> Fitted:
     """Fit a literal that is not NULL to a column's type.
 
     Raises:
-        InvalidFilterError: The literal does not suit this type; the message has no place.
+        InvalidFilterError: The literal does not suit this type; the message has no position.
     """
     if pt.is_dictionary(type_):
         type_ = type_.value_type
@@ -158,7 +158,7 @@ def _as_double(value: Value, column: str, low: int, high: int, scale: Fraction) 
     double = _double(value, column)
     if abs(double) > 10**MAX_DECIMAL_PRECISION:
         return Fitted(None, exact=False, beyond=1 if double > 0 else -1)
-    # Values up to half-way to the neighbours become this double; a half-way value the even one.
+    # Values up to half-way to a neighbour become this double; half-way values become the even one.
     begin, end = (
         (Fraction(double) + Fraction(math.nextafter(double, toward))) / 2
         for toward in (-math.inf, math.inf)

@@ -185,14 +185,14 @@ class SigningIn:
                 form["client_secret"] = secret
             elif secret is not None:
                 headers["Authorization"] = _basic(offered.sign_in.client_id, secret)
-            status, told = await offered.requests.post(endpoints.token, form, headers)
+            status, found = await offered.requests.post(endpoints.token, form, headers)
         except UNUSABLE as error:
             raise offered.unavailable(error) from None
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise offered.unavailable(ValueError(f"the answer has the status {status}"))
-        token = told.get("id_token")
+        token = found.get("id_token")
         if status != HTTPStatus.OK or not isinstance(token, str):
-            why = str(told.get("error", "no id_token"))[:64]
+            why = str(found.get("error", "no id_token"))[:64]
             _log.warning("an issuer did not confirm a sign-in", issuer=offered.name, why=why)
             raise SignInUnconfirmedError(offered.name)
         return token
