@@ -183,7 +183,7 @@ def _next_of_delta(
         removed=pa.table({"path": read.removed, "row": pa.array(range(len(read.removed)))}),
     )
     plan = plan_delta(previous.manifests, change)
-    # A commit may remove files that an earlier commit added.
+    # A commit may remove files that an earlier commit of the same change added.
     applied = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
     figured = [read.files.select(FIGURED).slice(0, 0)]
     for manifest in applied.manifests:

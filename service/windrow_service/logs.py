@@ -168,7 +168,7 @@ def _traceback(raised: bool | BaseException | ExcInfo) -> str:
 
 
 def _hiding(secrets: tuple[str, ...]) -> Processor:
-    """Return a processor that truncates every value, and hides secrets and what looks like one."""
+    """Return a processor that truncates every value, and hides secrets and similar text."""
 
     def hidden(text: str) -> str:
         text = _cut(text, _MAX_SEARCHED)

@@ -1,4 +1,4 @@
-"""Connections: limited in number, and in what each may send before a request is parsed.
+"""Connections: limited in number, and in the data that each may send before it is parsed.
 
 With httptools, uvicorn sets none of these limits; with h11, it only limits the bytes of a head.
 """

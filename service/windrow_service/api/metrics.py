@@ -1,4 +1,4 @@
-"""`GET /metrics` on a port of its own."""
+"""`GET /metrics` on its own port."""
 
 from __future__ import annotations
 

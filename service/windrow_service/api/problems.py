@@ -405,7 +405,7 @@ def _answer_with(request: Request, body: dict[str, Any], headers: Mapping[str, s
     request_id = request.state.request_id
     body = {**body, "request_id": request_id}
     if body["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
-        # With the id, operators find in the log what the answer leaves out.
+        # By this id, operators find the details in the log.
         body["detail"] += f" (request {request_id})"
     if is_page(request.url.path):
         return problem_page(request, body, headers)

@@ -107,7 +107,7 @@ _SUBJECT = re.compile(r"^(?:/dashboard)?/\w+/\{(\w+)\}")
 
 
 class RuleMissingError(Exception):
-    """A call is declared without a rule that says who may make it."""
+    """A call is declared without a rule about who may make it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

@@ -40,7 +40,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Endpoints:
-    """The URLs where an issuer signs people in and tells who did, and how it expects requests."""
+    """The URLs of an issuer at which people sign in and codes are redeemed, and how to use them."""
 
     authorization: str
     token: str

@@ -32,7 +32,7 @@ _NAME = re.compile("[!-~]{1,128}")
 _MAX_GROUPS = 1_000
 _ID_TOKEN_TYPES = (None, "jwt")
 _TYPES = (*_ID_TOKEN_TYPES, "at+jwt", "application/at+jwt")
-# Errors that a token can cause, also those that its library does not expect.
+# Errors that a token can cause, including those that the library does not expect.
 _UNREADABLE = (
     jwt.PyJWTError,
     AttributeError,

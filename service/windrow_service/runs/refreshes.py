@@ -33,7 +33,7 @@ from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
 # A runner silent for LEASE is presumed dead.
 LEASE = timedelta(seconds=5)
 _POLL_S, _MAX_POLL_S = 0.2, 1.0
-# How long callers that want to know how a refresh ended wait for a database that is away.
+# How long callers wait for a database that is away, in order to learn how a refresh ended.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
 _ANYTHING = RefreshRequest()

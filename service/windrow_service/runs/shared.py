@@ -1,4 +1,4 @@
-"""Does work once that several callers want at the same time."""
+"""Work that several callers want at the same time, done once for all of them."""
 
 from __future__ import annotations
 

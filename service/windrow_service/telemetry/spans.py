@@ -45,7 +45,7 @@ class Spans:
         """Trace the phases of some work of a request, once they have ended."""
 
     def close(self) -> None:
-        """Send what is left, and stop."""
+        """Send the remaining spans, and stop."""
 
 
 def _ignore(route: str, status: int) -> None: ...
