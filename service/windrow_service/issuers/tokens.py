@@ -99,7 +99,7 @@ class SignedTokens:
         """See `TokenIssuers.identify`."""
         if len(token) > _MAX_LENGTH:
             raise UnauthenticatedError
-        head, claimed = _parts_unchecked(token)
+        head, claimed = _unverified_parts(token)
         if not isinstance(claimed, str) or claimed not in self._issuers:
             raise UnauthenticatedError
         name, issuer = self._issuers[claimed]
@@ -123,7 +123,7 @@ class SignedTokens:
         (issuer,) = (issuer for named, issuer in self._issuers.values() if named == name)
         if len(token) > _MAX_ID_TOKEN:
             raise UnauthenticatedError
-        head, _ = _parts_unchecked(token)
+        head, _ = _unverified_parts(token)
 
         def check_sign_in(claims: Mapping[str, Any]) -> None:
             sent = claims.get("nonce")
@@ -179,7 +179,7 @@ class SignedTokens:
             raise UnauthenticatedError from None
 
 
-def _parts_unchecked(token: str) -> tuple[Mapping[str, Any], object]:
+def _unverified_parts(token: str) -> tuple[Mapping[str, Any], object]:
     """Return the head of a token and the issuer that it claims, neither of them checked."""
     if not _TOKEN.fullmatch(token):
         raise UnauthenticatedError
