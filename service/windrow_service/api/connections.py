@@ -234,7 +234,7 @@ class _BoundedHttp(HttpToolsProtocol):
         return bool(idle or slow)
 
     def _behind_s(self) -> float | None:
-        """Return how long the client has delayed its request or answer; None if none is pending."""
+        """Return how long a body or answer has waited for the client; None if it does not wait."""
         if self._expects is _Expects.BODY:
             return self.limits.body_timeout_s - self._patience_s
         if self._unread_since is not None:
