@@ -172,7 +172,7 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
         "mixed_": "its partition p=30 is read by org.apache.hadoop.hive.serde2.lazy",
         "sequence_": "SequenceFileInputFormat is not read",
         "view_": "it is a view",
-        "widened_": "its partition p=40 has other columns than the table",
+        "widened_": "the columns of its partition p=40 differ from the table's",
         "bad_": "part-0.parquet",
         "hashed_": "2 buckets are left out",
     }.items():

@@ -55,7 +55,7 @@ _ARROW: dict[type[DataType], pa.DataType] = {
 }
 
 
-# What Spark's JSON calls types that SQL calls otherwise.
+# Types whose names in Spark's JSON differ from those in SQL.
 _IN_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
@@ -66,7 +66,7 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
     """
     if not columns:
         return StructType([])
-    # One call for all, under names that need no quoting.
+    # One call parses all types, under column names that need no quoting.
     ddl = ", ".join(f"c{i} {column.type}" for i, column in enumerate(columns))
     parsed = _parse_datatype_string(ddl)
     return StructType(
@@ -78,7 +78,7 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
 
 
 def plain_schema(columns: Sequence[Column]) -> StructType:
-    """Return columns as `spark_schema` does where no session is running.
+    """Return columns as `spark_schema` does, without a running session.
 
     Raises:
         UnsupportedTypeError: A column has a nested type.
@@ -95,15 +95,15 @@ def plain_schema(columns: Sequence[Column]) -> StructType:
 
 
 def _without_length(type_: DataType) -> DataType:
-    # A DataFrame knows char and varchar as strings.
+    # A DataFrame has char and varchar columns as strings.
     return StringType() if isinstance(type_, (CharType, VarcharType)) else type_
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
-    """Return a Spark schema as Arrow, as `mapInArrow` takes it back.
+    """Return a Spark schema as the Arrow schema that `mapInArrow` expects.
 
     Raises:
-        UnsupportedTypeError: A column has a type that Spark does not take from Arrow.
+        UnsupportedTypeError: A column has a type that Spark cannot take from Arrow.
     """
     return pa.schema([(field.name, _arrow_type(field.name, field.dataType)) for field in columns])
 

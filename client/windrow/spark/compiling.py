@@ -17,17 +17,17 @@ def compiled(
     """Return the compiler, after it has compiled a file of classes.
 
     Args:
-        jvm: The driver's.
-        package: The Python package that the file lies in.
-        source: Its name.
-        parent: Class loader of what the classes need.
-        words: What stands for the words of a template.
+        jvm: The driver's JVM.
+        package: The Python package that contains the file.
+        source: Name of the file.
+        parent: Class loader of the classes that the file uses.
+        words: Replacements for the words of a template.
     """
     text = resources.files(package).joinpath(source).read_text(encoding="utf-8")
     scala = str(jvm.scala.util.Properties.versionNumberString())
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
-    # What Scala calls a Seq, and therefore the JVM's name of it, depends on its version.
+    # The JVM's name of Scala's `Seq` depends on Scala's version.
     words = {"SEQ": _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ, **words}
     compiler.cook(re.sub(r"\b[A-Z]+\b", lambda word: words.get(word[0], word[0]), text))
     return compiler

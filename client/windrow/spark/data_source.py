@@ -42,11 +42,11 @@ _TEXT = re.compile(r"(?:var)?char\(\d+\)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A table as options name it.
+    """The table that a read's options name.
 
     Attributes:
-        client: Plans it, until it is left.
-        table: Its name.
+        client: Context of the coordinator's client that plans it.
+        table: Name of the table.
         options: The arguments of `Client.plan`.
     """
 
@@ -55,13 +55,13 @@ class Opened:
     options: dict[str, Any]
 
 
-# Opens what options name, in a process of the server.
+# Opens the table that options name, in a process of Spark's server.
 Opener = Callable[[Mapping[str, str]], Opened]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What reads go by that only a session knows, and the server's processes cannot ask for.
+    """The session's settings that reads need; the server's processes cannot ask for them.
 
     Attributes:
         options: Plan options that the session sets.
@@ -73,7 +73,7 @@ class SessionSettings:
 
 
 def register_data_source(spark: SparkSession, opener: Opener) -> None:
-    """Give a session of Spark Connect the format `windrow`, with the session's settings of now.
+    """Register the format `windrow` in a session of Spark Connect, with its current settings.
 
     Raises:
         CaseSensitiveNamesError: The session tells names apart by case.
@@ -94,7 +94,7 @@ def settings_of(spark: SparkSession) -> SessionSettings:
     options = options_of_texts(dict(spark.conf.getAll))
     if "parallelism" not in options:
         options["parallelism"] = _parallelism(spark)
-    # Spark's table of old offsets is in its JVM, and so is the zone of files that name none.
+    # Only the JVM has Spark's table of old offsets, and the zone of files that name none.
     calendars = Calendars(dates=mode_of(spark, "datetime"), int96=mode_of(spark, "int96"), zone="")
     return SessionSettings(options, calendars)
 
@@ -113,10 +113,10 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 class TableSource:
-    """What makes a `DataSource`: a table, opened once for each analysis of a query that names it.
+    """Mixin for a `DataSource`: a table, opened once for each analysis of a query that names it.
 
-    It has no `pushFilters`: Spark keeps the reader that took the filters of one query for all uses
-    of the table in the session, so that others would miss rows.
+    It has no `pushFilters`: Spark would keep the reader with the filters of one query for all uses
+    of the table in the session, so other queries would miss rows.
     """
 
     opened: Opener
@@ -128,14 +128,14 @@ class TableSource:
 
     @classmethod
     def name(cls) -> str:
-        """Return what users call the format."""
+        """Return the name by which users load the format."""
         return FORMAT
 
     def schema(self) -> str:
         """Return the table's columns as SQL writes them, and pin its snapshot."""
         opened = self.opened(self.options)
         with opened.client as client:
-            # One file is enough to learn what there is to read.
+            # A plan of one file tells the columns and the snapshot.
             first = client.plan(
                 opened.table,
                 limit=1,
@@ -147,7 +147,7 @@ class TableSource:
         return ", ".join(map(_in_sql, first.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Plan the table, and return what reads the plan.
+        """Plan the table, and return the reader of the plan.
 
         Raises:
             InvalidArgumentError: The user gave a schema.
@@ -177,17 +177,17 @@ class TableSource:
         spec = read_spec(plan.info, schemas, lambda: self.settings.calendars)
         self._is_planned = True
         reader = type("Planned", (_PlannedReader, DataSourceReader), {})
-        # Without any, each version of Spark makes up another.
+        # If there are no partitions, Spark adds one, which differs between versions.
         groups = [InputPartition(descriptor.content) for descriptor in descriptors_of(plan.groups)]
         return reader(partition_reader(spec), groups or [InputPartition(None)])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # Spark sends it to tasks beside the reader: they do not need it, and have no Windrow.
+        # Spark sends this source to tasks too, which do not need it and have no Windrow.
         return (object, ()) if self._is_planned else super().__reduce_ex__(protocol)
 
 
 class _PlannedReader:
-    """What makes a `DataSourceReader`: the groups of a plan as partitions."""
+    """Mixin for a `DataSourceReader`: the groups of a plan as partitions."""
 
     def __init__(self, reads: PartitionReader, groups: list[InputPartition]) -> None:
         self._reads = reads
@@ -200,12 +200,12 @@ class _PlannedReader:
         return self._reads.read(partition)
 
     def __reduce__(self) -> Any:
-        # Tasks get what does not need Windrow.
+        # Tasks get an object that does not need Windrow.
         return PartitionReader, tuple(self._reads)
 
 
 def _in_sql(column: Column) -> str:
     name = column.name.replace("`", "``")
-    # As DataFrames know them.
+    # A DataFrame has char and varchar columns as strings.
     type_ = "string" if _TEXT.fullmatch(column.type) else column.type
     return f"`{name}` {type_}"

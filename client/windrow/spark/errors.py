@@ -6,18 +6,18 @@
     - DataSourceUnavailableError  a session of Spark Connect is too old to read tables
     - ServerCannotReachError    a coordinator inside this process is out of reach of Spark's server
     - PlanningFailedError       Spark's server could not open or plan a table
-    - RelationUnavailableError  this Spark lacks what a table that plans itself is made of
-    - HybridUnavailableError    this Spark lacks what its own reader needs to take part
+    - RelationUnavailableError  this Spark lacks classes that tables which plan each query need
+    - HybridUnavailableError    this Spark lacks classes through which its own reader takes part
     - FormatUnavailableError    this Spark has no reader of a table's format
-    - ClientClosedError         a query needs a plan, and who would make it is closed
+    - ClientClosedError         a query needs a plan, but the client is closed
     - CaseSensitiveNamesError   the session tells names apart by case
-    - InexactColumnError        a column of a transactional table that no reader gives exactly
-    - OnlySparkReadsError       files that only Spark's own reader reads are asked for otherwise
-    - UnsupportedDeletesError   rows of the files were deleted since
-    - NotBucketedError          a table that is to be read by bucket has none
-    - BucketColumnsError        rows are to be read by bucket without a bucket column
-    - BucketsDifferError        two tables that are to be joined by bucket are bucketed otherwise
-    - BucketsUnavailableError   buckets cannot be told to Spark, so that it has to shuffle
+    - InexactColumnError        no reader reads a column of a transactional table exactly
+    - OnlySparkReadsError       only Spark's own reader reads the files, but it may not be used
+    - UnsupportedDeletesError   delete files apply to the plan's files
+    - NotBucketedError          a table to be read by bucket has no buckets
+    - BucketColumnsError        a table is to be read by bucket without a bucket column
+    - BucketsDifferError        two tables to be joined by bucket are bucketed differently
+    - BucketsUnavailableError   Spark cannot be told of the buckets, so it has to shuffle
     - NestedConditionError      a filter names a nested column that is not read
     - UnsupportedTypeError      a column's type cannot be read
     - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
@@ -38,8 +38,8 @@ class SparkConnectError(ReadError):
     """The session is one of Spark Connect, which gives no way to place tasks."""
 
     message = (
-        "this needs a classic Spark session, as Spark Connect cannot say where rows and tasks go: "
-        "{remedy}"
+        "this needs a classic Spark session, since Spark Connect gives no way to place rows and "
+        "tasks: {remedy}"
     )
     remedy = (
         "start the session with `.master(...)` instead of `.remote(...)`, or read tables through "
@@ -52,7 +52,7 @@ class DataSourceUnavailableError(ReadError):
     """A session of Spark Connect is too old to read tables.
 
     Attributes:
-        version: Of Spark.
+        version: Spark's version.
     """
 
     version: str
@@ -64,9 +64,12 @@ class DataSourceUnavailableError(ReadError):
 
 
 class ServerCannotReachError(ReadError):
-    """A coordinator inside this process is to plan what Spark's server reads."""
+    """Spark's server plans the reads, but cannot reach a coordinator inside this process."""
 
-    message = "Spark's server plans tables itself, and cannot reach a coordinator in here: {remedy}"
+    message = (
+        "Spark's server plans tables itself, and cannot reach a coordinator in this process: "
+        "{remedy}"
+    )
     remedy = "run one with `windrow serve`, and use `windrow.connect(url)`"
 
 
@@ -75,8 +78,8 @@ class PlanningFailedError(ReadError):
     """Spark's server could not open or plan a table.
 
     Attributes:
-        kind: The class of the error there, such as `NotFoundError`.
-        detail: What it said.
+        kind: The class of the server's error, such as `NotFoundError`.
+        detail: Its message.
     """
 
     kind: str
@@ -101,36 +104,36 @@ class NestedConditionError(ReadError):
 
 @dataclass(eq=False)
 class RelationUnavailableError(ReadError):
-    """This Spark lacks a class or method that a table that plans itself is made of.
+    """This Spark lacks a class or method that tables which plan each query need.
 
     Attributes:
-        version: Of Spark.
+        version: Spark's version.
         reason: What happened.
     """
 
     version: str
     reason: str
     message = (
-        "Spark {version} cannot read tables that plan each query by themselves ({reason}); this "
-        "one is planned once, with every column and row asked for: {remedy}"
+        "Spark {version} cannot plan a table anew for each query ({reason}); this table is planned "
+        "once, with every column and row asked for: {remedy}"
     )
     remedy = "pass `columns` and `filter` to read less"
 
 
 @dataclass(eq=False)
 class HybridUnavailableError(ReadError):
-    """This Spark lacks a class or method by which its own reader reads files of a plan.
+    """This Spark lacks a class or method that its own reader needs to read files of a plan.
 
     Attributes:
-        version: Of Spark.
+        version: Spark's version.
         reason: What happened.
     """
 
     version: str
     reason: str
     message = (
-        "the reader of Spark {version} cannot take part in reads ({reason}), so that large files "
-        "are read in groups too, and more slowly: {remedy}"
+        "the reader of Spark {version} cannot take part in reads ({reason}), so large files are "
+        "read in groups too, which is slower: {remedy}"
     )
     remedy = 'pass `reader="grouped"` to read without this warning'
 
@@ -140,7 +143,7 @@ class FormatUnavailableError(ReadError):
     """This Spark has no reader of a table's format.
 
     Attributes:
-        version: Of Spark.
+        version: Spark's version.
         format: The format.
         reason: What happened.
     """
@@ -154,7 +157,7 @@ class FormatUnavailableError(ReadError):
 
 @dataclass(eq=False)
 class InexactColumnError(ReadError):
-    """A file of a transactional table holds a column that no reader here gives as Spark would.
+    """A file of a transactional table has a column that no reader reads exactly.
 
     Attributes:
         table: The table.
@@ -164,8 +167,8 @@ class InexactColumnError(ReadError):
     table: str
     path: str
     message = (
-        "file {path!r} of transactional table {table!r} holds, of the columns asked for, one whose "
-        "values cannot be read exactly: {remedy}"
+        "one of the columns asked for has values in file {path!r} of transactional table {table!r} "
+        "that cannot be read exactly: {remedy}"
     )
     remedy = (
         "leave out char columns, times in lists, maps and structs, and times and decimals without "
@@ -175,12 +178,12 @@ class InexactColumnError(ReadError):
 
 @dataclass(eq=False)
 class OnlySparkReadsError(ReadError):
-    """Files that only Spark's own reader reads are asked for in a way that it cannot read them.
+    """Only Spark's own reader reads some files, but the request rules it out.
 
     Attributes:
         table: The table.
         format: Its format.
-        obstacle: What stands in the way.
+        obstacle: Why Spark's own reader cannot be used.
         way_out: What to do about it.
         path: One of the files, if it depends on the file and the columns asked for.
     """
@@ -193,8 +196,8 @@ class OnlySparkReadsError(ReadError):
 
     def __str__(self) -> str:
         what = (
-            f"file {self.path!r} of table {self.table!r} holds a column that only Spark's own "
-            f"{self.format.upper()} reader gives right"
+            f"file {self.path!r} of table {self.table!r} has a column that only Spark's own "
+            f"{self.format.upper()} reader reads correctly"
             if self.path
             else f"table {self.table!r} is {self.format}, which only Spark's own reader reads"
         )
@@ -203,7 +206,7 @@ class OnlySparkReadsError(ReadError):
 
 @dataclass(eq=False)
 class ClientClosedError(ReadError):
-    """A query needs a new plan of a table, and the client that would ask for it is closed.
+    """A query needs a new plan of a table, but the client that would ask for it is closed.
 
     Attributes:
         table: The table.
@@ -218,7 +221,7 @@ class ClientClosedError(ReadError):
 
 @dataclass(eq=False)
 class NotBucketedError(ReadError):
-    """A table that is to be read by bucket has no bucket spec.
+    """A table to be read by bucket has no bucket spec.
 
     Attributes:
         table: The table.
@@ -250,9 +253,9 @@ class BucketsDifferError(ReadError):
 
     Attributes:
         left: One table.
-        left_spec: How it is bucketed.
+        left_spec: How that table is bucketed.
         right: The other table.
-        right_spec: How that is bucketed.
+        right_spec: How the other table is bucketed.
         on: The columns to join by.
     """
 
@@ -262,15 +265,15 @@ class BucketsDifferError(ReadError):
     right_spec: str
     on: str
     message = (
-        "{left!r} has {left_spec} and {right!r} {right_spec}, so that they cannot be joined on "
-        "{on} bucket by bucket: {remedy}"
+        "{left!r} has {left_spec} and {right!r} {right_spec}, so they cannot be joined on {on} "
+        "bucket by bucket: {remedy}"
     )
     remedy = "join what `client.read` returns"
 
 
 @dataclass(eq=False)
 class BucketsUnavailableError(ReadError):
-    """Buckets of a table cannot be told to Spark.
+    """Spark cannot be told of a table's buckets.
 
     Attributes:
         table: The table.
@@ -287,19 +290,19 @@ class CaseSensitiveNamesError(ReadError):
     """The session tells `id` from `ID`, but a table's files were united without regard to case."""
 
     message = (
-        "spark.sql.caseSensitive is true, and a table's columns are united without regard to "
-        "case, so that rows could differ from Spark's: {remedy}"
+        "spark.sql.caseSensitive is true, but a table's columns are united without regard to "
+        "case, so rows could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
 
 
 @dataclass(eq=False)
 class UnsupportedDeletesError(ReadError):
-    """Delete files apply to the plan's files, and reading them would bring deleted rows back.
+    """Delete files apply to the plan's files; without them, deleted rows would reappear.
 
     Attributes:
         table: The table.
-        delete_files: How many there are.
+        delete_files: The number of delete files.
     """
 
     table: str
@@ -335,7 +338,7 @@ class TaskFailedError(ReadError):
 
     Attributes:
         kind: The error's class in `windrow.spark.executor.errors`, such as `StaleFileError`.
-        detail: What it said: the file, what is wrong with it and what to do.
+        detail: Its message: the file, what is wrong with it and what to do.
     """
 
     kind: str

@@ -18,16 +18,16 @@ from windrow.spark.executor.errors import StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
 
-# What `PlannedFormat.java` says.
+# The message of `PlannedFormat.java`.
 _STALE = re.compile(r"IllegalStateException: (?P<what>file '.*' has .* since the plan was made.*)")
-# What Spark's own reader says of a file that it cannot read, or that is gone.
+# Spark's message about a file that its own reader cannot read, or that is gone.
 _NATIVE = re.compile(r"(?:reading file|\bFile) file:/*(?P<path>/\S+?)(?:\.? |\.?\n|\.?$)")
 _NATIVE_REMEDY = "if it has changed since it was planned, refresh the table and ask again"
 
 _TRACED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
 )
-# What a process of Spark's server raises where it opens and plans a table.
+# The error of a process of Spark's server that opens or plans a table.
 _PLANNED = re.compile(r"^windrow\.(?:\w+\.)*(?P<kind>\w+): (?P<detail>.+)$", re.M)
 _CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
 
@@ -36,7 +36,7 @@ _errors: OrderedDict[str, Exception] = OrderedDict()
 
 
 def remembered(error: Exception) -> str:
-    """Return the text that the JVM is to fail with; `plain_errors` finds the error by it."""
+    """Keep an error for `plain_errors`, and return the text that the JVM is to fail with."""
     is_own = isinstance(error, WindrowError)
     text = str(error) if is_own else f"{type(error).__name__}: {error}"
     _errors[text] = error
@@ -46,14 +46,14 @@ def remembered(error: Exception) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the line that tells why a Spark job failed: what Python raised, or the first cause."""
+    """Return the line that tells why a Spark job failed: Python's error, or the root cause."""
     text = str(error).strip()
     raised = [found["raised"] for found in _TRACED.finditer(text)] or _CAUSED.findall(text)
     return raised[-1] if raised else text.partition("\n")[0]
 
 
 def task_failure(error: BaseException) -> TaskFailedError | None:
-    """Return what the task that failed a Spark job said; None if it was not our reader's error."""
+    """Return the reader's error that failed a Spark job; None if another error did."""
     text = str(error)
     found = _RAISED.findall(text)
     if found:
@@ -70,7 +70,7 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise the reader's own error, in one line, where a Spark job fails because of it.
+    """Raise the reader's own error, in one line, if a Spark job fails because of it.
 
     ```python
     with plain_errors():

@@ -1,4 +1,4 @@
-"""The columns of files that do not tell them, as Spark infers them from all rows."""
+"""Columns of files without a schema, as Spark infers them from all rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def infer_columns(
     """Return the columns that Spark infers; see `windrow.Client.infer_columns`.
 
     Raises:
-        InvalidArgumentError: The format or an option is not one that a table has, or not one whose
-            columns are inferred.
+        InvalidArgumentError: The format or an option is not valid for a table, or columns of the
+            format are not inferred.
         SparkConnectError: The session is one of Spark Connect.
         UnsupportedTypeError: A column has a type that cannot be read.
         AnalysisException: Spark finds no columns.
@@ -42,7 +42,7 @@ def infer_columns(
             "if there is a SerDe",
         )
     reader = spark.read.format(definition.format).options(**definition.format_options)
-    # Only CSV asks whether to look at its values.
+    # Only CSV needs this option to infer types from values.
     rows = reader.option("inferSchema", "true").load(location)
     relation: Any = rows._jdf.queryExecution().analyzed().relation()
     held, partition = (

@@ -1,4 +1,4 @@
-"""Tasks on the hosts that their groups ask for."""
+"""Run tasks on the hosts that their groups prefer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Descriptor:
     """What the driver sends to one task.
 
     Attributes:
-        content: What the task works on, as bytes.
+        content: The task's work, as bytes.
         hosts: Where the task should run, best first; empty for anywhere.
     """
 
@@ -35,7 +35,7 @@ def require_classic(spark: SparkSession) -> None:
     """Make sure that a session is a classic one, with a JVM within reach.
 
     Raises:
-        SparkConnectError: It has none.
+        SparkConnectError: The session is one of Spark Connect.
     """
     if not is_classic(spark):
         raise SparkConnectError
@@ -45,7 +45,7 @@ def default_parallelism(spark: SparkSession) -> int:
     """Return how many tasks a session runs at the same time.
 
     Raises:
-        SparkConnectError: The session does not tell.
+        SparkConnectError: The session is one of Spark Connect.
     """
     require_classic(spark)
     return int(spark.sparkContext.defaultParallelism)
@@ -75,7 +75,7 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     """
     jvm = _used_of(spark.sparkContext._jvm)
 
-    # As a whole: a call of the JVM for each descriptor would take longer than its task's start.
+    # One call for all values: a JVM call per descriptor would take longer than starting its task.
     def sent(values: Sequence[Any]) -> Any:
         return jvm.to_seq(jvm.unpickler().loads(pickle.dumps(values, protocol=4)))
 
@@ -83,16 +83,16 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     distinct = jvm.array_list()
     for hosts in number_of:
         distinct.add(sent(list(hosts)))
-    # A sequence is a function from positions to elements.
+    # Scala's sequence is a function from positions to elements.
     numbers = sent([number_of[d.hosts] for d in descriptors])
-    # Iterators, as Scala 2.12 has no such methods of sequences that Java can call.
+    # Iterators, because Java cannot call these methods on the sequences of Scala 2.12.
     hosts_of_each = numbers.iterator().map(jvm.to_seq(distinct))
     pairs = sent([d.content for d in descriptors]).iterator().zip(hosts_of_each).toList()
     return spark.sparkContext._jsc.sc().makeRDD(pairs, jvm.any_tag)
 
 
 class _Used(NamedTuple):
-    """What these functions use of the JVM."""
+    """The JVM's functions and classes that this module uses."""
 
     to_seq: Any
     unpickler: Any
@@ -103,7 +103,7 @@ class _Used(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _used_of(jvm: Any) -> _Used:
-    # Each part of a name is a call.
+    # Cached, as py4j calls the JVM for each part of a name.
     return _Used(
         to_seq=jvm.PythonUtils.toSeq,
         unpickler=jvm.net.razorvine.pickle.Unpickler,

@@ -12,7 +12,7 @@ from windrow.models import PlanDefaults
 from windrow.spark.placement import default_parallelism, require_classic
 
 PREFIX = "spark.windrow."
-# Between two settings; none holds this character.
+# Separates two settings; no setting contains this character.
 _BETWEEN = "\x1e"
 
 
@@ -27,7 +27,7 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
         SparkConnectError: The session is one of Spark Connect.
     """
     require_classic(spark)
-    # As one text: asking the JVM for the settings one by one takes a call for each.
+    # One text for all settings: asking the JVM for them one by one takes a call for each.
     settings: str = spark._jsparkSession.sessionState().conf().getAllConfs().mkString(_BETWEEN)
     pairs = (setting.partition(" -> ") for setting in settings.split(_BETWEEN))
     given = options_of_texts({name: value for name, _, value in pairs})

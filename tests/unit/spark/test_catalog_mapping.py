@@ -184,7 +184,7 @@ def test_tables_that_keep_a_log_are_registered_by_location_alone(
                 "schema": schema(id="decimal(5,2)", ds="date"),
                 "partition_columns": [],
             },
-            "Hive's SerDe of Avro may give otherwise",
+            "Hive's Avro SerDe may read differently",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_partitions_of_another_format_than_their_table_are_refused_by_name() -> 
     text = replace(HIVE, serde=LAZY, input_format=TEXT_INPUT)
     same = partition(serde=LAZY, input_format=TEXT_INPUT, options={"serialization.format": "9"})
     assert len(partitions_of(text, [same])) == 1
-    with pytest.raises(UnreadableTableError, match="other properties of the SerDe"):
+    with pytest.raises(UnreadableTableError, match="SerDe properties of its partition"):
         partitions_of(text, [replace(same, options={"field.delim": ";"})])
     # Spark reads all partitions of its own tables alike.
     assert len(partitions_of(SPARK, [partition(serde=ORC)])) == 1

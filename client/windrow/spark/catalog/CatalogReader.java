@@ -20,13 +20,13 @@ import scala.Option;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
-/** What Spark's catalog says of tables and their partitions, many in one answer, as JSON. */
+/** Returns tables of Spark's catalog and their partitions as JSON, many in one answer. */
 public final class CatalogReader {
   private final ObjectMapper mapper = new ObjectMapper();
 
   public CatalogReader() {}
 
-  /** Returns the tables of these names, one per line of the text; of each, or why it is unknown. */
+  /** Returns the tables with the given names (one per line); an error for each unknown one. */
   public String tables(ExternalCatalog catalog, String database, String names) throws Exception {
     List found = new ArrayList();
     String[] lines = names.split("\n");
@@ -47,7 +47,7 @@ public final class CatalogReader {
     return mapper.writeValueAsString(found);
   }
 
-  /** Returns tables by name, asked for at once; none if the catalog cannot give one of them. */
+  /** Returns tables by name, fetched in one call; none if the catalog cannot return all of them. */
   private static Map together(ExternalCatalog catalog, String database, String[] names) {
     Map found = new HashMap();
     try {
@@ -90,15 +90,15 @@ public final class CatalogReader {
   }
 
   /**
-   * Returns the values of a partition for which Hive notes other columns than for its table, one
-   * per line; null if there is none. Hive's classes may be those of another class loader.
+   * Returns the values, one per line, of a partition whose columns in Hive differ from its table's;
+   * null if there is none. Hive's classes may come from another class loader.
    */
   public String withOtherColumns(Object hiveCatalog, String database, String table)
       throws Exception {
     Object client = call(hiveCatalog, "client", new Object[0]);
     String wanted;
     Iterator partitions;
-    // Spark's own calls take turns by the same lock.
+    // Spark's own calls hold the same lock.
     synchronized (call(client, "clientLoader", new Object[0])) {
       Object store = call(call(client, "client", new Object[0]), "getMSC", new Object[0]);
       wanted = columns(call(store, "getTable", new Object[] {database, table}));
@@ -115,7 +115,7 @@ public final class CatalogReader {
     return null;
   }
 
-  /** Returns the names of all partitions, one per line, without asking for the table as Spark does. */
+  /** Returns the names of all partitions, one per line; unlike Spark, fetches no table first. */
   public String partitionNames(Object hiveCatalog, String database, String table)
       throws Exception {
     Object client = call(hiveCatalog, "client", new Object[0]);

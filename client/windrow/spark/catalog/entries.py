@@ -20,7 +20,7 @@ from windrow.files.entries import unescape
 from windrow.spark.compiling import compiled
 from windrow.spark.placement import require_classic
 
-# Of the database, and of the table.
+# A pattern for the database, and one for the table.
 Pattern: TypeAlias = tuple[str, str]
 
 _SOURCE, _READER = "CatalogReader.java", "windrow.CatalogReader"
@@ -32,25 +32,25 @@ _readers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogEntry:
-    """A table or view as the catalog has it.
+    """A table or view in the catalog.
 
     Attributes:
-        database: Its database.
-        name: Its name in there.
-        error: Why the catalog cannot give more; else empty.
+        database: Name of its database.
+        name: Its name in the database.
+        error: Why the catalog cannot describe it; else empty.
         kind: `MANAGED`, `EXTERNAL` or `VIEW`.
-        provider: Spark's name of the format, or `hive`; None of tables that Hive made.
+        provider: Spark's name of the format, or `hive`; None for tables that Hive made.
         schema: Spark's schema of all columns, as JSON.
         partition_columns: Their names.
-        lists_partitions: Whether the catalog, and not the folders, says which partitions there are.
+        lists_partitions: Whether the catalog, rather than the folders, determines its partitions.
         location: Its folder, as Hadoop writes paths.
         serde: Class of its SerDe.
         input_format: Class of its input format.
-        options: Of the format, or of the SerDe.
-        properties: Of the table.
+        options: Options of the format or of the SerDe.
+        properties: Properties of the table.
         bucket_count: Number of buckets; 0 if it is not bucketed.
-        bucket_columns: What it is bucketed by.
-        sort_columns: What each bucket is sorted by.
+        bucket_columns: Columns that it is bucketed by.
+        sort_columns: Columns that each bucket is sorted by.
     """
 
     database: str
@@ -78,14 +78,14 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
-    """A partition as the catalog has it.
+    """A partition in the catalog.
 
     Attributes:
         values: A text for each partition column.
         location: Its folder, as Hadoop writes paths.
         serde: Class of its SerDe.
         input_format: Class of its input format.
-        options: Of its SerDe.
+        options: Options of its SerDe.
     """
 
     values: list[str]
@@ -97,18 +97,18 @@ class CatalogPartition:
 
 @dataclass(eq=False)
 class CatalogError(WindrowError):
-    """A catalog fails to tell the partitions of a table."""
+    """A catalog cannot list the partitions of a table."""
 
     table: str
     reason: str
-    message = "the catalog does not tell the partitions of {table!r}: {reason}"
+    message = "the catalog cannot list the partitions of {table!r}: {reason}"
 
 
 class SparkCatalog:
-    """What the catalog of a Spark session has.
+    """The catalog of a Spark session.
 
     Args:
-        spark: A classic session; with Hive's metastore if it was built `enableHiveSupport()`.
+        spark: A classic session; built with `enableHiveSupport()` for Hive's metastore.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
@@ -128,7 +128,7 @@ class SparkCatalog:
         """Yield the tables and views whose names match one of the patterns, in the order of names.
 
         Args:
-            patterns: Of databases and of tables in them; see `pattern_of`.
+            patterns: Patterns of databases and of tables in them; see `pattern_of`.
         """
         for database in _texts(self._catalog.listDatabases()):
             tables = [
@@ -144,13 +144,13 @@ class SparkCatalog:
     def partitions(self, entry: CatalogEntry) -> list[CatalogPartition]:
         """Return the partitions of a table."""
         columns = "\n".join(entry.partition_columns)
-        with _told(entry):
+        with _catalog_errors_of(entry):
             text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
         return [CatalogPartition(*one) for one in json.loads(text)]
 
     def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
-        """Return the values of all partitions of a table, which takes less than all about them."""
-        with _told(entry):
+        """Return the values of all partitions of a table; faster than `partitions`."""
+        with _catalog_errors_of(entry):
             joined = self._names_of_partitions(entry)
         found: set[tuple[str, ...]] = set()
         for name in joined.split("\n") if joined else ():
@@ -165,17 +165,17 @@ class SparkCatalog:
         return str(self._reader.partitionNames(self._hive, entry.database, entry.name))
 
     def partition_with_other_columns(self, entry: CatalogEntry) -> list[str] | None:
-        """Return the values of a partition with other columns than its table, both of Hive."""
+        """Return the values of a partition whose columns in Hive differ from its table's."""
         if self._hive is None:
             return None
-        with _told(entry):
+        with _catalog_errors_of(entry):
             found = self._reader.withOtherColumns(self._hive, entry.database, entry.name)
         return None if found is None else str(found).split("\n")
 
 
 @contextmanager
-def _told(entry: CatalogEntry) -> Iterator[None]:
-    """Turn what a catalog raises about a table into an error that names it."""
+def _catalog_errors_of(entry: CatalogEntry) -> Iterator[None]:
+    """Turn the catalog's errors about a table into an error that names it."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
@@ -186,7 +186,7 @@ def _told(entry: CatalogEntry) -> Iterator[None]:
 
 
 def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:
-    """Tell whether a table's name is one of those that patterns mean."""
+    """Tell whether a table's name matches one of the patterns."""
     return any(
         fnmatch.fnmatchcase(database.lower(), one) and fnmatch.fnmatchcase(table.lower(), other)
         for one, other in patterns

@@ -1,4 +1,4 @@
-"""Register the tables of Spark's catalog, and follow what changes in it."""
+"""Register the tables of Spark's catalog, and follow its changes."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from windrow.spark.catalog.mapping import (
 )
 
 Outcome: TypeAlias = Literal["created", "updated", "unchanged", "skipped", "failed", "vanished"]
-# Gives a table its inventory, whichever way.
+# Makes the inventory of the named table in the caller's own way.
 Refresh: TypeAlias = Callable[[str], object]
 
 _ORIGIN = "hive:"
-# The coordinator limits what it does at once; more callers would wait there.
+# The coordinator limits its concurrent work; more callers would only wait.
 _AT_ONCE = 4
-# What an import leaves as users have set it.
+# Fields that an import leaves as users have set them.
 _OF_USERS = ("plan_options", "bloom_columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTable:
-    """What an import did with one table.
+    """The outcome of an import for one table.
 
     Attributes:
         name: Its name, in the catalog and at the coordinator.
-        outcome: `created`, `updated` or `unchanged`; `skipped`, as it cannot be read, or belongs to
-            someone else; `failed`, as its files cannot be read, or the coordinator refused;
-            `vanished`, as the catalog no longer has it.
-        changes: What is new of an updated table.
-        reason: Why it was skipped or failed.
-        notes: What of it is left out.
+        outcome: `created`, `updated` or `unchanged`; `skipped` if it cannot be read, or was not
+            registered by an import; `failed` if the catalog did not list its partitions, its files
+            cannot be read, or the coordinator refused; `vanished` if the catalog no longer has it.
+        changes: What has changed, if the table was updated.
+        reason: Why it was skipped, failed or vanished.
+        notes: What the import leaves out, as sentences.
     """
 
     name: str
@@ -97,7 +97,7 @@ def import_tables(
         running: list[Future[ImportedTable]] = []
         for entry in catalog.entries(wanted):
             seen.add(entry.full_name)
-            running.append(threads.submit(work.take, entry))
+            running.append(threads.submit(work.import_one, entry))
         for future in running:
             done.append(future.result())
             on_table(done[-1])
@@ -117,7 +117,7 @@ class _Import:
     trust_partitions: bool
     take_over: bool
 
-    def take(self, entry: CatalogEntry) -> ImportedTable:
+    def import_one(self, entry: CatalogEntry) -> ImportedTable:
         name = entry.full_name
         before = self.known.get(name)
         kept = {} if before is None else {one: getattr(before.definition, one) for one in _OF_USERS}
@@ -142,8 +142,8 @@ class _Import:
             and not self.take_over
         ):
             reason = (
-                "a table of this name was registered otherwise: delete it, or import with take_over "
-                "(--take-over)"
+                "a table of this name was not registered by an import: delete it, or import with "
+                "take_over (--take-over)"
             )
             return ImportedTable(name=name, outcome="skipped", reason=reason)
         try:
@@ -167,7 +167,7 @@ class _Import:
     def _is_trusted(
         self, entry: CatalogEntry, wanted: TableDefinition, before: TableInfo | None
     ) -> bool:
-        """Tell whether a table has the partitions that it had, by their values alone."""
+        """Tell whether a table still has the same partitions, judged by their values alone."""
         if not self.trust_partitions or before is None or before.partition_count is None:
             return False
         if wanted != before.definition:
@@ -176,7 +176,7 @@ class _Import:
         return known == self.catalog.partition_values(entry)
 
     def _is_due(self, before: TableInfo | None, changes: Sequence[str]) -> bool:
-        # One that could not be refreshed the last time is tried again.
+        # A table whose first refresh failed has no snapshot yet, and is tried again.
         return before is None or before.current_snapshot is None or bool(changes)
 
     def _register(
@@ -186,7 +186,7 @@ class _Import:
         listed: pa.Table | None,
         before: TableInfo | None,
     ) -> tuple[str, ...]:
-        """Register a table and its partitions; return what of it has changed."""
+        """Register a table and its partitions; return what has changed."""
         changes: list[str] = []
         if before is None or wanted != before.definition:
             after = self.coordinator.put_table(name, wanted).definition
@@ -197,9 +197,9 @@ class _Import:
                     if getattr(after, field) != getattr(before.definition, field)
                 ]
         if listed is not None:
-            changes += _told(self.coordinator.set_partitions(name, listed))
+            changes += _change_texts(self.coordinator.set_partitions(name, listed))
         elif not wanted.listed_partitions and before and before.partition_count is not None:
-            changes += _told(self.coordinator.remove_partitions(name))
+            changes += _change_texts(self.coordinator.remove_partitions(name))
         return tuple(changes)
 
     def _refresh(self, name: str) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ class _Import:
         return (f"{status.files_added:,} files added", f"{status.files_removed:,} files removed")
 
 
-def _told(change: PartitionListChange) -> list[str]:
+def _change_texts(change: PartitionListChange) -> list[str]:
     found = {"added": change.added, "removed": change.removed, "moved": change.moved}
     return [f"{count:,} partitions {what}" for what, count in found.items() if count]
 
@@ -224,7 +224,7 @@ def _vanished(
     seen: set[str],
     delete: bool,
 ) -> Iterator[ImportedTable]:
-    """Yield the tables that were imported and that the catalog no longer has."""
+    """Yield the imported tables that the catalog no longer has."""
     for name, info in known.items():
         if name in seen or info.definition.imported_from != _ORIGIN + name:
             continue

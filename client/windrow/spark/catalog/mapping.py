@@ -1,4 +1,4 @@
-"""A table of Spark's catalog as a definition of ours, or why it cannot be one."""
+"""Map a table of Spark's catalog to a table definition, or say why it cannot be read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windrow.spark.arrow_types import arrow_schema
 from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition
 from windrow.spark.errors import UnsupportedTypeError
 
-# Where Spark keeps what char and varchar columns were declared as.
+# Metadata key under which Spark keeps the declared type of char and varchar columns.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"\bchar\(")
 _PARQUET_SERDES = (
@@ -34,7 +34,7 @@ _TEXT_SERDES = (
 _TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 _FORMATS = ("parquet", "orc", "avro", "csv", "json", "text")
 _LOGGED = ("delta", "iceberg")
-# What Spark and Hive keep among the options and does not say how files are read.
+# Options of Spark and Hive that do not affect how files are read.
 _IRRELEVANT = {
     "path",
     "serialization.format",
@@ -47,7 +47,7 @@ _IRRELEVANT = {
     "orc.compress",
     "parquet.compression",
 }
-# Of text, among a table's properties: what a table may have among its SerDe's instead.
+# Properties of text tables that may be set on the table instead of on its SerDe.
 _OF_TABLE = ("skip.header.line.count", "skip.footer.line.count", "serialization.null.format")
 
 
@@ -57,10 +57,10 @@ class UnreadableTableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """What a table of the catalog becomes.
+    """A table of the catalog as a table definition.
 
     Attributes:
-        fields: Of a `TableDefinition`.
+        fields: Fields of its `TableDefinition`.
         notes: What is left out, as sentences.
     """
 
@@ -69,10 +69,10 @@ class Mapped:
 
 
 def definition_of(entry: CatalogEntry) -> Mapped:
-    """Return what a table becomes.
+    """Return the definition of a table of the catalog.
 
     Raises:
-        UnreadableTableError: It is a view, or of a format, a type or with options that are not read.
+        UnreadableTableError: It is a view, or its format or the type of a column is not read.
     """
     if entry.error:
         raise UnreadableTableError(f"the catalog cannot describe it: {_first_line(entry.error)}")
@@ -81,7 +81,7 @@ def definition_of(entry: CatalogEntry) -> Mapped:
             "it is a view, which has no files: import the tables it is made of"
         )
     if entry.location is None:
-        raise UnreadableTableError("the catalog knows no location of it")
+        raise UnreadableTableError("the catalog has no location for it")
     location = _as_registered(entry.location)
     logged = _logged(entry)
     if logged is not None:
@@ -91,7 +91,7 @@ def definition_of(entry: CatalogEntry) -> Mapped:
             )
         fields: dict[str, Any] = {"location": location, "format": logged}
         if logged == "iceberg" and "metadata_location" in entry.properties:
-            # Only the metastore knows which of the files in the folder is current.
+            # Only the metastore knows which metadata file in the folder is current.
             newest = _as_registered(entry.properties["metadata_location"])
             fields["format_options"] = {"metadata": newest}
         return Mapped(fields=fields)
@@ -124,13 +124,13 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
     """Return a table's partitions as `set_partitions` takes them.
 
     Raises:
-        UnreadableTableError: A partition is of another format than its table.
+        UnreadableTableError: A partition has no location, or is not read in the way of its table.
     """
     options = _read_options(entry.options)
     for one in partitions:
         named = _named(entry, one.values)
         if one.location is None:
-            raise UnreadableTableError(f"the catalog knows no location of its partition {named}")
+            raise UnreadableTableError(f"the catalog has no location for its partition {named}")
         if _is_sparks(entry):
             continue
         if (one.serde, one.input_format) != (entry.serde, entry.input_format):
@@ -140,7 +140,7 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
             )
         if reads_columns_of_partitions(entry) and _read_options(one.options) != options:
             raise UnreadableTableError(
-                f"its partition {named} has other properties of the SerDe than the table: set the "
+                f"the SerDe properties of its partition {named} differ from the table's: set the "
                 "same for both"
             )
     return pa.table(
@@ -152,19 +152,19 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
 
 
 def reads_columns_of_partitions(entry: CatalogEntry) -> bool:
-    """Tell whether each partition is read by columns of its own, as Spark reads texts of Hive."""
+    """Tell whether each partition is read by its own columns, as Spark reads Hive's text tables."""
     return entry.serde in _TEXT_SERDES and not _is_sparks(entry)
 
 
 def refuse_other_columns(entry: CatalogEntry, values: Sequence[str]) -> None:
-    """Refuse a table, since a partition with these values has other columns.
+    """Refuse a table because the columns of the partition with these values differ.
 
     Raises:
         UnreadableTableError: Always.
     """
     raise UnreadableTableError(
-        f"its partition {_named(entry, values)} has other columns than the table, by which its lines "
-        "are divided: `ALTER TABLE … CASCADE` gives both the same"
+        f"the columns of its partition {_named(entry, values)} differ from the table's, and its "
+        "lines are divided by them: `ALTER TABLE … CASCADE` gives both the same"
     )
 
 
@@ -174,7 +174,7 @@ def _named(entry: CatalogEntry, values: Sequence[str]) -> str:
 
 
 def _as_registered(location: str) -> str:
-    """Return a location as the coordinator has it, so that the same one is seen to be the same."""
+    """Return a location as the coordinator writes it, so that equal locations compare equal."""
     return re.sub("^s3a:", "s3:", re.sub("^file:(//)?(?=/)", "", location))
 
 
@@ -191,7 +191,7 @@ def _logged(entry: CatalogEntry) -> str | None:
 def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
     if _is_sparks(entry):
         provider = str(entry.provider).lower()
-        # Classes of Spark's own, as older versions wrote them.
+        # Older versions of Spark wrote the names of its classes.
         short = provider.rpartition("datasources.")[2].partition(".")[0] or provider
         if short not in _FORMATS:
             raise UnreadableTableError(f"its data source {entry.provider!r} is not read")
@@ -244,17 +244,19 @@ def _transactional(entry: CatalogEntry, format_: str) -> str | None:
         return None
     only_inserts = entry.properties.get("transactional_properties", "").lower() == "insert_only"
     if not only_inserts and format_ != "orc":
-        raise UnreadableTableError(f"it is transactional with updates, of {format_} and not of ORC")
+        raise UnreadableTableError(
+            f"it is transactional with updates, but its format is {format_} instead of orc"
+        )
     return "insert_only" if only_inserts else "full"
 
 
 def _require_alike_in_avro(entry: CatalogEntry) -> None:
-    """Refuse columns that Hive's SerDe of Avro may give otherwise than Spark's own reader."""
+    """Refuse columns that Hive's Avro SerDe may read differently from Spark's own reader."""
     for field in arrow_schema(StructType.fromJson(json.loads(entry.schema))):
         if not _is_plain(field.type):
             raise UnreadableTableError(
-                f"its column {field.name!r} is {spark_type(field.type)}, which Hive's SerDe of Avro "
-                "may give otherwise than Spark's reader"
+                f"its column {field.name!r} is {spark_type(field.type)}, which Hive's Avro SerDe "
+                "may read differently from Spark's reader"
             )
 
 

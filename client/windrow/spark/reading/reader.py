@@ -1,4 +1,4 @@
-"""The grouped reader: a plan becomes a DataFrame of one task per split group."""
+"""The grouped reader: a plan becomes a DataFrame with one task per split group."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def read_plan(
 ) -> DataFrame:
     """Return the rows of a plan; nothing is read before the DataFrame is used.
 
-    Each group is one task, which prefers the hosts of the group. Where the table has sort
-    columns, the rows of each partition are sorted by them.
+    Each group is one task, which prefers the hosts of the group. If the table has sort columns,
+    the rows of each Spark partition are sorted by them.
 
     Args:
         spark: A classic session, which runs the tasks.
-        plan: What the coordinator answered.
+        plan: The coordinator's answer.
         groups: Its groups, as the coordinator streams them.
-        count: Called in each task that ends, with what it has read.
+        count: Called at the end of each task, with the figures of what it has read.
 
     Returns:
         The plan's columns, in its order and with its types, all nullable. Its `count()` decodes
@@ -100,7 +100,7 @@ def read_plan(
     rows = read_descriptors(spark, plan, tasks, count)
 
     def count_rows() -> int:
-        # Counting cached rows is how they get into the cache, with all their columns.
+        # Counting rows of a cached DataFrame also caches them, with all their columns.
         is_cached = rows.storageLevel != StorageLevel.NONE
         return int(type(rows).count(rows) if is_cached else bare_rows().count())
 
@@ -112,12 +112,13 @@ def read_plan(
 def read_descriptors(
     spark: SparkSession, plan: Plan, tasks: DataFrame, count: Count | None = None
 ) -> DataFrame:
-    """Return the plan's columns of the rows of some groups.
+    """Return the rows of some groups, with the plan's columns.
 
     Args:
         spark: A classic session.
-        plan: What the coordinator answered.
-        tasks: One row per group, the content of its descriptor; a task reads those of a partition.
+        plan: The coordinator's answer.
+        tasks: One row per group, with the content of its descriptor. Each task reads the groups of
+            one Spark partition.
         count: As for `read_plan`.
 
     Raises:
@@ -135,9 +136,9 @@ def packed_batches(
 
     Args:
         spark: A classic session, which runs the tasks.
-        plan: What the coordinator answered; `check_readable` found it readable.
+        plan: The coordinator's answer; `check_readable` found it readable.
         groups: Its groups, as the coordinator streams them.
-        count: Called in each task that ends, with what it has read.
+        count: Called at the end of each task, with the figures of what it has read.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
@@ -158,11 +159,11 @@ def packed_batches(
 
 
 def check_readable(spark: SparkSession, plan: Plan) -> None:
-    """Refuse what would be read as other rows than Spark's.
+    """Refuse a plan or a session whose rows would differ from Spark's.
 
     Args:
         spark: The session that is to read.
-        plan: What the coordinator answered.
+        plan: The coordinator's answer.
 
     Raises:
         OnlySparkReadsError: Only Spark's own reader reads the table's files.
@@ -175,7 +176,7 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Refuse a session that would read a table as other rows than Spark's.
+    """Refuse a session in which a table's rows would differ from Spark's.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
@@ -197,7 +198,7 @@ def check_files(plan: Plan) -> None:
         raise OnlySparkReadsError(
             plan.table,
             plan.format,
-            "this way of reading reads in groups",
+            "this call reads all files in groups",
             "read it with `client.read` on a classic session",
         )
     if plan.transactional == "full" or plan.logged:
@@ -207,11 +208,11 @@ def check_files(plan: Plan) -> None:
 
 
 def check_groups(plan: Plan, groups: pa.Table) -> None:
-    """Refuse groups with files that the grouped reader would read otherwise than Spark's.
+    """Refuse groups with files that the grouped reader would read differently from Spark's.
 
     Raises:
-        OnlySparkReadsError: There is one.
-        InexactColumnError: There is one, and Spark's own reader does not read it either.
+        OnlySparkReadsError: There is such a file.
+        InexactColumnError: There is such a file, and Spark's own reader does not read it either.
     """
     type_ = groups.schema.field("splits").type.value_type
     # An older coordinator has no such column.
@@ -226,7 +227,7 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
         raise OnlySparkReadsError(
             plan.table,
             plan.format,
-            "this way of reading reads in groups",
+            "this call reads all files in groups",
             'read it with `client.read` on a classic session, not with `reader="grouped"`',
             splits[at].as_py()["path"],
         )
@@ -235,7 +236,8 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
 def descriptors_of(groups: pa.Table) -> list[Descriptor]:
     """Return one descriptor per group, in order: its splits as a compressed Arrow stream.
 
-    The residual filter and the host that caches its files are in the stream's metadata.
+    The residual filter, the host that caches the files and the delete files are in the stream's
+    metadata.
 
     Args:
         groups: The groups of a plan, as the coordinator streams them.
@@ -284,12 +286,12 @@ def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
 
 
 def shipped_reader(spec: ReadSpec, count: Count | None = None) -> Task:
-    """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
+    """Return the function that `mapInArrow` runs on descriptors; executors need no Windrow."""
     return shipped(*_packed_code(task_of), spec.packed(), count)
 
 
 def partition_reader(spec: ReadSpec) -> PartitionReader:
-    """Return what reads partitions of a Python data source; executors need not have Windrow."""
+    """Return the reader of a Python data source's partitions; executors need no Windrow."""
     return PartitionReader(*_packed_code(task_of), spec.packed())
 
 
@@ -323,9 +325,9 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
     """Return what the tasks of a plan have in common.
 
     Args:
-        plan: What the coordinator answered.
+        plan: The coordinator's answer.
         schemas: Its columns.
-        calendars: Says how old dates and times are read, if there may be any.
+        calendars: Returns how old dates and times are read; called only if there may be any.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
@@ -365,32 +367,32 @@ def _limits(plan: Plan) -> ReadLimits:
     )
 
 
-def _in_files(schema: pa.Schema, told: Mapping[str, FileField]) -> pa.Schema:
-    """Return columns with how files hold them."""
+def _in_files(schema: pa.Schema, stored: Mapping[str, FileField]) -> pa.Schema:
+    """Return columns with metadata that says how files store them."""
     fields = [
-        _in_file(field, told[field.name]) if field.name in told else field for field in schema
+        _in_file(field, stored[field.name]) if field.name in stored else field for field in schema
     ]
     return pa.schema(fields)
 
 
-def _in_file(field: pa.Field, told: FileField) -> pa.Field:
+def _in_file(field: pa.Field, stored: FileField) -> pa.Field:
     children = [
-        _in_file(child, told.fields[name]) if name in told.fields else child
+        _in_file(child, stored.fields[name]) if name in stored.fields else child
         for name, child in named_children(field.type)
     ]
     metadata = {
-        FIELD_ID: None if told.id is None else str(told.id),
-        NAMES_IN_FILES: json.dumps(told.names) if told.names else None,
-        DEFAULT: told.default,
+        FIELD_ID: None if stored.id is None else str(stored.id),
+        NAMES_IN_FILES: json.dumps(stored.names) if stored.names else None,
+        DEFAULT: stored.default,
     }
     kept = {key: value for key, value in metadata.items() if value is not None}
     return field.with_type(with_children(field.type, children)).with_metadata(kept)
 
 
 def _sort_keys(columns: Sequence[SortColumn], known: dict[str, pa.DataType]) -> tuple[SortKey, ...]:
-    """Return the keys to merge by, up to the first column that the plan does not give a type for.
+    """Return the keys to merge by, up to the first column that is not read or cannot be sorted by.
 
-    Such a column is not among those asked for: past it, the order cannot be seen in the rows.
+    The rows do not show the order beyond such a column.
     """
     keys: list[SortKey] = []
     for column in columns:

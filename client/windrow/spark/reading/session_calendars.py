@@ -15,12 +15,12 @@ _CONF = "spark.sql.parquet.{}RebaseModeInRead"
 _SWITCHES = "julian-gregorian-rebase-micros.json"
 # The switches before 1582-10-15 follow from the calendar.
 _CALENDAR_SWITCHES = 13
-_FIRST_SWITCH_S = -62_135_769_600  # the first of January of year 1 in the Julian calendar, UTC
+_FIRST_SWITCH_S = -62_135_769_600  # 1 January of year 1 in the Julian calendar, UTC
 _FIRST_SHIFT_S = 172_800
 
 
 def calendars_of(spark: SparkSession) -> Calendars:
-    """Return the calendars of a classic session, with what its Spark knows of time zones."""
+    """Return the calendars of a classic session, with its Spark's table of time zones."""
     jvm: Any = spark.sparkContext._jvm
     return Calendars(
         dates=mode_of(spark, "datetime"),
@@ -31,7 +31,7 @@ def calendars_of(spark: SparkSession) -> Calendars:
 
 
 def mode_of(spark: SparkSession, what: str) -> str:
-    """Return how a session, of whichever kind, reads old `datetime` or `int96` values."""
+    """Return how a session, classic or of Spark Connect, reads old `datetime` or `int96` values."""
     return str(spark.conf.get(_CONF.format(what))).upper()
 
 
