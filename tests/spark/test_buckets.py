@@ -114,7 +114,7 @@ def test_a_row_in_the_bucket_of_another_hash_fails_the_query(
     client.register_table("hive", str(folder), bucket_spec=SPEC)
     client.refresh("hive")
 
-    with pytest.raises(PySparkException, match="table hive has a row in another bucket"):
+    with pytest.raises(PySparkException, match="table hive has a row whose bucket is not"):
         client.join_buckets(spark, "hive", "right").collect()
 
 

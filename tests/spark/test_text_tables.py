@@ -100,7 +100,7 @@ def test_how_csv_is_read_is_explained(
     said = client.explain_read(spark, "sales.lines", filter="ds = '2026-11-01'")
 
     assert (said.native_files, said.grouped_files, said.groups) == (1, 0, 0)
-    assert "as it alone gives their rows" in said.reason
+    assert "as only it reads them correctly" in said.reason
 
 
 @pytest.mark.parametrize(

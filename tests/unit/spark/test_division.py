@@ -128,10 +128,7 @@ def test_files_without_a_native_mark_stay_in_groups(location: Path) -> None:
     info, groups = plan_of(location, {"id": "bigint"})
     division = divided(SplitPlan(info, groups))
     assert division.grouped is groups
-    assert (
-        "of 9 it is not known whether both readers give the same: refresh the table"
-        in division.reason
-    )
+    assert "for 9 it is not known whether both readers agree: refresh the table" in division.reason
     splits = groups["splits"].combine_chunks()
     names = [field.name for field in splits.values.type if field.name != "native"]
     older = pa.StructArray.from_arrays([splits.values.field(name) for name in names], names)

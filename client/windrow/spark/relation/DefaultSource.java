@@ -10,7 +10,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 
-/** What Spark finds under the format `windrow`. */
+/** The class that Spark loads for the format `windrow`. */
 public final class DefaultSource implements RelationProvider {
     private static BiFunction tables;
 
@@ -26,7 +26,7 @@ public final class DefaultSource implements RelationProvider {
             options.put((String) option._1(), (String) option._2());
         }
         Object table = tables.apply(context.sparkSession(), options.toString());
-        // Of all exceptions, Python shows this one with its message alone.
+        // This is the only exception of which PySpark shows nothing but the message.
         if (table instanceof String) throw new IllegalArgumentException((String) table);
         return (BaseRelation) table;
     }

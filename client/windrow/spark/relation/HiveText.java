@@ -23,7 +23,7 @@ import scala.Tuple2;
 import scala.collection.AbstractIterator;
 import scala.runtime.AbstractFunction1;
 
-/** Lines of text as one of Hive's own SerDes reads them; Spark's Hive tables turn them into rows. */
+/** Lines of text, read by one of Hive's own SerDes; the code of Spark's Hive tables makes rows. */
 public class HiveText extends TextFileFormat {
     private static final StructType LINES = new StructType().add("value", "string");
 
@@ -31,7 +31,7 @@ public class HiveText extends TextFileFormat {
         return "HiveText";
     }
 
-    /** Those that Hive has too. */
+    /** Supports the types that Hive has too. */
     public boolean supportDataType(DataType type) {
         return name(type) != null;
     }
@@ -48,10 +48,10 @@ public class HiveText extends TextFileFormat {
             Tuple2 option = (Tuple2) all.next();
             properties.setProperty((String) option._1(), (String) option._2());
         }
-        // So Hive's own code has called it before version 3.
+        // Before version 3, Hive's own code spelt the name like this.
         String items = properties.getProperty("collection.delim");
         if (items != null) properties.setProperty("colelction.delim", items);
-        // Columns go by their places, so that their names may be any.
+        // Columns are matched by position, so any names will do.
         StringBuilder names = new StringBuilder();
         StringBuilder types = new StringBuilder();
         StructField[] fields = data.fields();
@@ -71,7 +71,7 @@ public class HiveText extends TextFileFormat {
         return new Reader(lines, properties, asked);
     }
 
-    /** Returns what Hive calls a type, fields of structs by their places; null if it has none. */
+    /** Returns Hive's name of a type, with fields of structs numbered; null if Hive lacks it. */
     private static String name(DataType type) {
         if (type instanceof ArrayType) {
             String element = name(((ArrayType) type).elementType());
@@ -139,7 +139,7 @@ public class HiveText extends TextFileFormat {
         }
     }
 
-    /** Spark's rows of one line each as Hive's. */
+    /** Lines as Hive's texts, from Spark's rows of one line each. */
     private static final class Lines extends AbstractIterator {
         private final scala.collection.Iterator rows;
 

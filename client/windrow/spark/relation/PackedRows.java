@@ -21,7 +21,7 @@ import scala.collection.Iterator;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
-/** Rows read in place out of batches as `packing.py` packs them. Also runs on executors. */
+/** Reads rows in place from batches that `packing.py` packed. Also runs on executors. */
 public final class PackedRows {
     private static final int ABSENT = -1;
 
@@ -94,7 +94,7 @@ public final class PackedRows {
         private static final int LONGEST_LONG = 18;
 
         private final byte[] batch;
-        // Bits before the first row's, wherever there are bits.
+        // The number of bits before the first row's bit, wherever rows have bits.
         private final int bit;
         private final int validity;
         private final int offsets;
@@ -166,7 +166,7 @@ public final class PackedRows {
             return Decimal.apply(new BigDecimal(new BigInteger(unscaled), scale), precision, scale);
         }
 
-        // Offsets may be those of a longer array, whose bytes before this one's are not here.
+        // Offsets may belong to a longer array, whose earlier bytes are not in the batch.
         private int start(int row) {
             return values + number(batch, offsets + 4 * row) - number(batch, offsets);
         }

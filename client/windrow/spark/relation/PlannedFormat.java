@@ -22,8 +22,8 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Spark's own reader of a format, for files that must be those of a plan. Also runs on executors.
- * A template: compiled once for each class that Spark reads a format with.
+ * Spark's own reader of a format, for files that must match a plan. Also runs on executors.
+ * A template, compiled once for each class with which Spark reads a format.
  */
 public final class NAME extends BASE {
     private Counters counters;
@@ -34,7 +34,7 @@ public final class NAME extends BASE {
         return this;
     }
 
-    /** Returns how many files, bytes and rows the tasks that have ended have read. */
+    /** Returns how many files, bytes and rows the finished tasks have read. */
     public String counts() {
         return counters.files.value() + " " + counters.bytes.value() + " " + counters.rows.value();
     }
@@ -47,7 +47,7 @@ public final class NAME extends BASE {
             counters);
     }
 
-    /** Spark adds up what tasks count, each task once. */
+    /** Counts of tasks, which Spark adds up, each task once. */
     private static final class Counters implements Serializable {
         private final LongAccumulator files;
         private final LongAccumulator bytes;
@@ -61,9 +61,9 @@ public final class NAME extends BASE {
     }
 
     /**
-     * Returns what somebody chose. Spark copies the configuration for each file, which for a small
-     * one takes an eighth of the time if all of Hadoop's defaults are in it; code that asks for one
-     * brings it along.
+     * Returns the settings that are not Hadoop's defaults. Spark copies the configuration for each
+     * file; with all defaults, this takes an eighth of the time of a small file. Code that reads a
+     * setting passes its own default.
      */
     private static Configuration chosen(Configuration configuration) {
         Configuration chosen = new Configuration(false);
@@ -91,14 +91,14 @@ public final class NAME extends BASE {
         public Object apply(Object file) {
             PartitionedFile planned = (PartitionedFile) file;
             require(planned);
-            // Of a file that several tasks share, the first one counts it.
+            // If several tasks share a file, the first one counts it.
             if (planned.start() == 0L) counters.files.add(1L);
             counters.bytes.add(planned.length());
             return new Rows((Iterator) reader.apply(planned), planned, counters);
         }
     }
 
-    /** The rows of a file, which is compared with the plan again after the last one. */
+    /** The rows of a file; after the last row, the file is compared with the plan again. */
     private static final class Rows extends AbstractIterator implements Closeable {
         private final Iterator rows;
         private final PartitionedFile file;
@@ -126,7 +126,7 @@ public final class NAME extends BASE {
             return next;
         }
 
-        /** One line may be longer than the memory of a task, which must not end the process. */
+        /** A line may be longer than the memory of a task; this must not end the process. */
         private boolean more() {
             try {
                 return rows.hasNext();
@@ -152,7 +152,7 @@ public final class NAME extends BASE {
         Path path = Paths.get(planned.filePath().toUri());
         try {
             compare(path, "size in bytes", planned.fileSize(), Files.size(path));
-            // Files of tables that keep a log of them never change, and come without a time.
+            // Files of tables with a log never change, and have no time here.
             if (planned.modificationTime() == Long.MIN_VALUE) return;
             Instant changed = Files.getLastModifiedTime(path).toInstant();
             compare(

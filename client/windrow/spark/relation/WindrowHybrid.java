@@ -57,11 +57,11 @@ import scala.Option;
 import scala.Tuple3;
 import scala.runtime.AbstractPartialFunction;
 
-/** Scans that Spark's own readers take part in. Lives on the driver alone. */
+/** Scans in which Spark's own readers take part. Runs on the driver only. */
 public final class WindrowHybrid {
-    /** Makes what Python asks for. */
+    /** Makes the objects that Python asks for. */
     public static final class Factory {
-        /** Lets scans of our relations in a session be planned as hybrids, from now on. */
+        /** From now on, plans scans of our relations in a session as hybrids. */
         public void plan(SparkSession session) {
             SEQ known = session.experimental().extraStrategies();
             for (int i = 0; i < known.size(); i++) if (known.apply(i) instanceof Strategy) return;
@@ -71,7 +71,7 @@ public final class WindrowHybrid {
             session.experimental().extraStrategies_$eq((SEQ) PythonUtils.toSeq(strategies));
         }
 
-        /** Returns the files of a plan as a table of Spark's own, which need not list them. */
+        /** Returns the files of a plan as one of Spark's own tables, for which nothing is listed. */
         public HadoopFsRelation files(
                 SparkSession session, FileFormat format, Map options, String data,
                 String partition, byte[] values, byte[] files)
@@ -83,7 +83,7 @@ public final class WindrowHybrid {
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
         }
 
-        /** Returns the rows of some groups as a relation, which plans show by its label. */
+        /** Returns the rows of some groups as a relation; Spark's plans show its label. */
         public BaseRelation groups(SparkSession session, String columns, RDD rows, String label) {
             return new PlannedGroups(session, (StructType) DataType.fromJson(columns), rows, label);
         }
@@ -124,7 +124,7 @@ public final class WindrowHybrid {
         }
     }
 
-    /** Plans scans of our relations as Python wants them divided. */
+    /** Plans scans of our relations; Python decides how they are divided. */
     private static final class Strategy extends SparkStrategy {
         private static final int MAX_KNOWN = 1024;
         private static final Object[] NOTHING = new Object[0];
@@ -174,7 +174,7 @@ public final class WindrowHybrid {
             made.add(scans.size() == 1 ? scans.get(0) : new UnionExec((SEQ) PythonUtils.toSeq(scans)));
         }
 
-        /** Spark plans parts of a query anew while it runs: they are divided as they were. */
+        /** Spark plans parts of a running query again: they keep their division. */
         private Object[] divided(WindrowRelation relation, String scan) {
             String query = relation.query();
             if (query == null) return relation.divided(scan);
@@ -186,7 +186,7 @@ public final class WindrowHybrid {
             }
             Object[] parts = relation.divided(scan);
             if (parts.length == 0) parts = NOTHING;
-            // As long as the query holds its files, this is known; what is not divided, for a while.
+            // The parts are kept as long as the query holds its files; NOTHING, for a while.
             for (int i = 0; i < parts.length; i++) {
                 if (parts[i] instanceof HadoopFsRelation) {
                     ((PlannedFiles) ((HadoopFsRelation) parts[i]).location()).parts = parts;
@@ -216,7 +216,7 @@ public final class WindrowHybrid {
             return (LogicalPlan) leaf.makeCopy(arguments);
         }
 
-        /** Returns a plan under the names by which the query knows the leaf's columns. */
+        /** Returns a plan whose columns have the names and ids of the leaf's columns. */
         private static LogicalPlan renamed(LogicalRelation leaf, LogicalPlan part) {
             Map known = new HashMap();
             for (int i = 0; i < leaf.output().size(); i++) {
@@ -235,7 +235,7 @@ public final class WindrowHybrid {
         }
     }
 
-    /** Puts one plan in the place of another. */
+    /** Replaces one plan with another. */
     private static final class Replacing extends AbstractPartialFunction {
         private final LogicalPlan out;
         private final LogicalPlan in;
@@ -254,7 +254,7 @@ public final class WindrowHybrid {
         }
     }
 
-    /** Puts places in a row of partition values for partition columns. */
+    /** Replaces partition columns with their positions in a row of partition values. */
     private static final class Placing extends AbstractPartialFunction {
         private final StructType columns;
 
@@ -311,7 +311,7 @@ public final class WindrowHybrid {
                 reader.loadNextBatch();
                 VectorSchemaRoot batch = reader.getVectorSchemaRoot();
                 ColumnVector[] vectors = new ColumnVector[width];
-                // Beyond the partition columns there is one without meaning, as all rows need one.
+                // Without partition columns there is one unused vector, as a batch needs one.
                 for (int i = 0; i < width; i++) vectors[i] = new ArrowColumnVector(batch.getVector(i));
                 ColumnarBatch rows = new ColumnarBatch(vectors, batch.getRowCount());
                 InternalRow[] copies = new InternalRow[batch.getRowCount()];
@@ -338,7 +338,7 @@ public final class WindrowHybrid {
                 for (int i = 0; i < batch.getRowCount(); i++) {
                     String uri = text(uris, i);
                     long size = sizes.get(i);
-                    // Only `PlannedFormat.java` looks at the time, and takes it for microseconds.
+                    // Only `PlannedFormat.java` reads the time, in microseconds.
                     FileStatus file =
                         new FileStatus(size, false, 1, size, times.get(i), new Path(URI.create(uri)));
                     String at = text(hosts, i);
@@ -362,14 +362,14 @@ public final class WindrowHybrid {
             return new String(texts.get(at), StandardCharsets.UTF_8);
         }
 
-        /** Returns the files, so that plans tell how many there are, and which come first. */
+        /** Returns the files, so that Spark's plans show how many there are, and the first ones. */
         public SEQ rootPaths() {
             List paths = new ArrayList();
             for (int i = 0; i < names.length; i++) paths.add(new Path(URI.create(names[i])));
             return (SEQ) PythonUtils.toSeq(paths);
         }
 
-        /** Spark applies conditions on partition columns here, and nowhere else. */
+        /** Applies conditions on partition columns, which Spark applies nowhere else. */
         public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
             BasePredicate[] conditions = new BasePredicate[partitionFilters.size()];
             for (int i = 0; i < conditions.length; i++) {

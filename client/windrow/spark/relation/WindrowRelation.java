@@ -24,7 +24,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 
-/** A table in a Spark session. Python plans each scan of it; this class lives on the driver alone. */
+/** A table in a Spark session. Python plans each scan of it. Runs on the driver only. */
 public final class WindrowRelation extends BaseRelation implements PrunedFilteredScan {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -36,7 +36,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     private final BiFunction scans;
     private final Planned planned = new Planned();
 
-    /** Makes relations whose scans one function of Python answers. */
+    /** Makes relations whose scans a Python function answers. */
     public static final class Factory {
         private BiFunction scans;
 
@@ -75,7 +75,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         return sizeInBytes;
     }
 
-    /** Rows come in Spark's internal form. */
+    /** Rows already have Spark's internal form. */
     public boolean needConversion() {
         return false;
     }
@@ -90,7 +90,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         return rows;
     }
 
-    /** Returns what a scan consists of: relations of Spark's own, and plans; nothing to build it. */
+    /** Returns the parts of a scan: Spark's own relations, and plans; none if it is not divided. */
     public Object[] divided(String scan) {
         return ((List) answered(scan)).toArray();
     }
@@ -99,7 +99,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         return pinned;
     }
 
-    /** Spark plans parts of a query anew while it runs: they get what they had. */
+    /** Returns the id of the running query: Spark plans its parts again, for the same answers. */
     public String query() {
         return session.sparkContext().getLocalProperty("spark.sql.execution.id");
     }
@@ -116,7 +116,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
 
     private Object answered(String scan) {
         Object answer = scans.apply(pinned, scan);
-        // Of all exceptions, Python shows this one with its message alone.
+        // This is the only exception of which PySpark shows nothing but the message.
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
         if (answer instanceof RDD) describe(((RDD) answer).name());
         else if (!((List) answer).isEmpty()) describe((String) ((List) answer).remove(0));
@@ -127,7 +127,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         if (query() != null) Jobs.of(session.sparkContext()).describe(query(), scan);
     }
 
-    /** Rows of scans, for as long as a query holds them. */
+    /** The rows of scans, kept for as long as a query holds them. */
     private static final class Planned {
         private final Map rows = new HashMap();
 
@@ -145,7 +145,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         }
     }
 
-    /** Says in the descriptions of a query's jobs what it reads, unless its user describes them. */
+    /** Describes a query's jobs by the scans that it reads, unless its user has described them. */
     public static final class Jobs extends SparkListener {
         private static final String DESCRIPTION = "spark.job.description";
         private static final Map BY_CONTEXT = new WeakHashMap();
@@ -180,7 +180,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
             described.put(query, new Object[] {properties, text});
         }
 
-        /** Tells whether a query that has just ended left a description. */
+        /** Tells whether a description is ours, left by a query that has just ended. */
         private boolean isOurs(String text) {
             Iterator all = described.values().iterator();
             while (all.hasNext()) if (((Object[]) all.next())[1].equals(text)) return true;
@@ -245,7 +245,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         add(node.putArray("values"), value);
     }
 
-    /** Add a value in Spark's internal form: dates as days, times as microseconds. */
+    /** Adds a value in Spark's internal form: dates as days, times as microseconds. */
     private static void add(ArrayNode values, Object given) {
         Object value = CatalystTypeConverters.convertToCatalyst(given);
         if (value == null) values.addNull();
@@ -279,7 +279,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         return pinned.hashCode();
     }
 
-    /** What Spark's plans and its UI show. */
+    /** Returns the name in Spark's plans and its UI. */
     public String toString() {
         return label;
     }

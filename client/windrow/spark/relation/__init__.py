@@ -1,1 +1,1 @@
-"""A table as a relation of a Spark session, which plans each scan of itself."""
+"""A table as a relation of a Spark session; each scan of it gets its own plan."""

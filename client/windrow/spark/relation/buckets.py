@@ -1,4 +1,4 @@
-"""Bucketed tables: one task reads a bucket, and Spark joins and counts by bucket in place."""
+"""Bucketed tables: one task reads each bucket, so Spark joins and groups without a shuffle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from windrow.spark.placement import Descriptor, placed
 from windrow.spark.reading.reader import check_readable, descriptors_of, read_descriptors
 from windrow.spark.relation.table import open_table
 
-# Nothing but the bucket, and the worker that caches its files, parts the splits of a plan.
+# Only splits of different buckets, or cached on different workers, are in different groups.
 _WHOLE_BUCKETS: Mapping[str, Any] = {
     "strategy": "spark",
     "max_split_size": 2**50,
@@ -50,7 +50,7 @@ def open_buckets(
     Raises:
         NotBucketedError: The table has no bucket spec.
         BucketColumnsError: A bucket column is not among the columns.
-        ReadError: The session or a column's type does not allow it, or the files' format.
+        ReadError: The session, a column's type or the files' format does not allow it.
         ProblemError: The coordinator refuses.
     """
     spec = _spec_of(client, table)
@@ -87,7 +87,7 @@ def check_alike(client: Coordinator, left: str, right: str, on: Sequence[str] | 
 
     Raises:
         NotBucketedError: One of them has no bucket spec.
-        BucketsDifferError: They are divided in different ways, or by other columns than `on`.
+        BucketsDifferError: They are bucketed differently, or not by the columns of `on`.
     """
     one, other = _spec_of(client, left), _spec_of(client, right)
     names = [name.lower() for name in one.columns]
@@ -142,13 +142,13 @@ def _by_bucket(plan: SplitPlan, count: int) -> list[Descriptor]:
 
 
 def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:
-    """Return a condition that fails the query where a row is not in the bucket of its file.
+    """Return a condition that fails the query if a row is not in the bucket of its file.
 
     File names tell the bucket even if Hive wrote the files, but Hive hashes differently.
     """
     columns = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
     wrong = (
-        f"table {table} has a row in another bucket than Spark''s hash gives it: "
+        f"table {table} has a row whose bucket is not the one of Spark''s hash: "
         "its files are not bucketed as Spark does, so read it with client.read"
     )
     return (
@@ -160,10 +160,10 @@ def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:
 def _partitioned(
     spark: SparkSession, rows: DataFrame, names: Sequence[str], spec: BucketSpec
 ) -> DataFrame:
-    """Return rows with Spark told that their partitions are those of its own hash.
+    """Return the rows after telling Spark that they are partitioned by its own hash.
 
     Raises:
-        BucketsUnavailableError: This Spark lacks what that needs.
+        BucketsUnavailableError: This Spark lacks a class or method that this needs.
     """
     jvm: Any = spark.sparkContext._jvm
     session = spark._jsparkSession
@@ -174,7 +174,7 @@ def _partitioned(
         keys.add(output.apply(rows.columns.index(name)))
     no_order = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
     reasons = []
-    # From Spark 4.3 back to 3.5.
+    # The arguments that differ by version, from Spark 4.3 back to 3.5.
     for before, after in (((nothing,), (False,)), ((nothing,), ()), ((), ())):
         try:
             physical = jvm.org.apache.spark.sql.catalyst.plans.physical
@@ -191,7 +191,7 @@ def _partitioned(
                 *after,
             )
             return DataFrame(_dataset(jvm).ofRows(session, plan), spark)
-        # A class that is missing is a package to py4j, which cannot be called.
+        # To py4j a missing class is a package, which cannot be called.
         except (Py4JError, TypeError) as error:
             reasons.append(str(error).strip().partition("\n")[0])
     raise BucketsUnavailableError(f"on Spark {spark.version}", reasons[0])

@@ -1,4 +1,4 @@
-"""Functions of Python's that the JVM calls."""
+"""Python functions that the JVM calls."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _starting = threading.Lock()
 
 
 class Answering:
-    """A function of two arguments in the form of Java's `BiFunction`."""
+    """A function of two arguments as Java's `BiFunction`."""
 
     def __init__(self, answer: Callable[[Any, Any], Any]) -> None:
         self._answer = answer
 
     def apply(self, first: Any, second: Any) -> Any:
-        """Called by the JVM, in whichever of its threads needs an answer."""
+        """Return the answer; the JVM calls this in any of its threads."""
         return self._answer(first, second)
 
     class Java:
-        """Tells py4j what this is in the JVM."""
+        """Tells py4j which Java interface this implements."""
 
         implements = ("java.util.function.BiFunction",)
 
 
 def accept_calls(gateway: Any) -> None:
-    """Let the JVM behind a gateway call Python; doing so again changes nothing."""
+    """Let the JVM behind a gateway call Python; further calls change nothing."""
     with _starting:
         ensure_callback_server_started(gateway)

@@ -1,7 +1,7 @@
-"""What a scan costs either way, and which files it should therefore read with Spark's own reader.
+"""The cost of a scan either way, and the files that Spark's own reader should therefore read.
 
-A function of the bytes of the columns asked for. `benchmarks/read_calibration.py` measures what files
-and megabytes cost; what a scan costs beyond that is an estimate.
+Costs are functions of the bytes of the columns asked for. `benchmarks/read_calibration.py` measures
+the cost of files and megabytes; the further cost of a scan is an estimate.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import pyarrow.types as pt
 Seconds = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 
-# What a value takes in a file, roughly; other types count as text.
+# Approximate bytes of a value in a file; all types but numbers, dates and times count as text.
 _TEXT_BYTES = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """What one way of reading costs.
+    """The cost of one way of reading.
 
     Attributes:
         scan_s: Seconds that a scan takes longer if it reads any file this way.
-        file_s: Core seconds of a file, whatever its size.
-        number_mb_s: Core seconds of a megabyte of numbers, dates and times.
-        text_mb_s: Core seconds of a megabyte of all other columns.
+        file_s: Core seconds per file, whatever its size.
+        number_mb_s: Core seconds per megabyte of numbers, dates and times.
+        text_mb_s: Core seconds per megabyte of all other columns.
     """
 
     scan_s: float
@@ -45,11 +45,11 @@ NATIVE = Way(scan_s=0.04, file_s=0.0009, number_mb_s=0.0006, text_mb_s=0.0094)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a scan asks for, as fractions of the bytes of each file.
+    """The columns that a scan asks for, as fractions of the bytes of each file.
 
     Attributes:
-        numbers: Of columns of numbers, dates and times.
-        text: Of all other columns.
+        numbers: Fraction of the columns of numbers, dates and times.
+        text: Fraction of all other columns.
     """
 
     numbers: float
@@ -60,7 +60,7 @@ def asked_of(asked: Iterable[pa.DataType], held: Iterable[pa.DataType]) -> Asked
     """Return the fractions of a file that hold the columns asked for.
 
     Args:
-        asked: Their types.
+        asked: The types of the columns asked for.
         held: The types of all columns of the files.
     """
     numbers = text = 0.0
@@ -81,18 +81,18 @@ def native_files(
     grouped: Way = GROUPED,
     native: Way = NATIVE,
 ) -> Marks:
-    """Mark those of the files that Spark's own reader should read.
+    """Mark the files that Spark's own reader should read.
 
-    A file goes where it costs less, unless so few go one way that what they save there is less
-    than what it costs to go both ways.
+    Each file is read the cheaper way, unless this saves less than it costs the scan to use both
+    ways; then all files that allow it are read the same way.
 
     Args:
         sizes: Bytes of each file.
-        able: Whether it can.
-        asked: What the scan asks for.
+        able: Whether Spark's own reader can read it.
+        asked: The columns that the scan asks for.
         slots: How many tasks run at the same time.
-        grouped: What reading in groups costs.
-        native: What Spark's own reader costs.
+        grouped: The cost of reading in groups.
+        native: The cost of Spark's own reader.
     """
     one, other = _cost(grouped, sizes, asked), _cost(native, sizes, asked)
     choices = (able & (other < one), np.zeros_like(able), able)

@@ -1,4 +1,4 @@
-"""Counts of what the tasks of groups have read, added up by Spark under the names of their plans."""
+"""Counts of what tasks have read of their groups, added up by Spark for each plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.spark.executor.shipping import Count
 
 Counts = Counter[tuple[str, str]]
 
-# One for each application: Spark never forgets an accumulator of Python's.
+# One for each application: Spark never frees an accumulator that Python made.
 _counters: WeakKeyDictionary[SparkContext, Accumulator[Counts]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -29,7 +29,7 @@ def counter_of(context: SparkContext) -> Accumulator[Counts]:
 
 
 def counted(counter: Accumulator[Counts], plan_id: str) -> Count:
-    """Return a function for tasks that adds their counts under a plan's name."""
+    """Return a function with which tasks add to the counts of a plan."""
 
     def count(counts: Mapping[str, int]) -> None:
         counter.add(Counter({(plan_id, name): number for name, number in counts.items()}))
@@ -38,13 +38,13 @@ def counted(counter: Accumulator[Counts], plan_id: str) -> Count:
 
 
 def counts_of(context: SparkContext, plan_id: str) -> Counter[str]:
-    """Return what the tasks of a plan's groups have counted."""
+    """Return the counts from the tasks of a plan's groups."""
     counts = counter_of(context).value.copy()
     return Counter({name: number for (of, name), number in counts.items() if of == plan_id})
 
 
 def forget_others(context: SparkContext, plan_ids: Collection[str]) -> None:
-    """Drop the counts of all plans but these."""
+    """Drop the counts of all other plans."""
     counts = counter_of(context).value
     for key in [key for key in counts.copy() if key[0] not in plan_ids]:
         del counts[key]

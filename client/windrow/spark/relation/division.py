@@ -21,7 +21,7 @@ from windrow.spark.relation.cost import asked_of, native_files
 
 Reader = Literal["auto", "grouped", "native"]
 
-# As the planner's: what opening a file costs, in bytes.
+# The open cost, in bytes, as in the planner.
 _OPEN_COST = 32 * 2**10
 
 _Marks = npt.NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Division:
         native: The files that Spark's own reader reads: `path`, `size_bytes`, `mtime_ns`,
             `partition`, and the `hosts` of their groups.
         grouped: The groups of all other files.
-        reason: Why.
+        reason: Why the files are divided in this way.
     """
 
     native: pa.Table
@@ -85,13 +85,13 @@ def divide(
     Args:
         plan: The plan.
         reader: `auto` for whichever way is estimated to be faster; or the way to prefer.
-        filtered: Whether rows are to be left out that the query itself does not leave out.
+        filtered: Whether there is a filter that the query itself does not apply.
         asked: The types of the columns to read from the files.
         held: The types of all columns of the files.
 
     Raises:
-        OnlySparkReadsError: Spark's own reader alone gives the rows of a file, and may not read it.
-        InexactColumnError: No reader gives a column of a transactional table exactly.
+        OnlySparkReadsError: Only Spark's own reader reads a file correctly, but it may not be used.
+        InexactColumnError: No reader reads a column of a transactional table exactly.
     """
     info = plan.info
     splits = _flat(plan.groups)
@@ -148,7 +148,7 @@ def divide(
 
 
 def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
-    """Refuse a plan of files that Spark's own reader must read, and may not.
+    """Refuse a plan of files that Spark's own reader must read but may not.
 
     Args:
         plan: The plan.
@@ -156,7 +156,7 @@ def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
         path: One of the files, if others may be read in groups.
 
     Raises:
-        OnlySparkReadsError: It may not.
+        OnlySparkReadsError: Spark's own reader may not be used.
     """
     obstacle = _obstacle(plan, reader)
     if obstacle:
@@ -165,11 +165,11 @@ def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
 
 _UNFILTERED = "which applies no `filter`", "use .where(…) on the DataFrame"
 _WHY_NATIVE = {
-    "only": ", as it alone gives their rows",
+    "only": ", as only it reads them correctly",
     "native": ", as asked for",
     "auto": ", where it costs less",
 }
-_NOT_ABLE = "only the grouped reader gives all rows of these files as planned"
+_NOT_ABLE = "only the grouped reader reads all rows of these files as planned"
 
 
 def _obstacle(plan: Plan, reader: Reader) -> tuple[str, str] | None:
@@ -192,8 +192,8 @@ def _obstacle(plan: Plan, reader: Reader) -> tuple[str, str] | None:
 
 
 def _only_native(splits: pa.Table) -> _Marks:
-    """Mark the splits of files that the grouped reader does not read."""
-    # An older coordinator has no such column.
+    """Mark the splits of files that the grouped reader does not read correctly."""
+    # An older coordinator does not send this column.
     if "grouped" not in splits.column_names:
         return np.zeros(len(splits), np.bool_)
     return ~np.asarray(splits["grouped"].fill_null(True), np.bool_)
@@ -205,7 +205,7 @@ def _grouped(plan: SplitPlan, splits: pa.Table, reason: str) -> Division:
 
 
 def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
-    """Mark the groups that need neither a cache nor a filter of their own."""
+    """Mark the groups whose files Spark's own reader may read, as no cache or filter is needed."""
     fit = np.ones(len(groups), np.bool_)
     if "cached_on" in groups.column_names:
         fit &= np.asarray(pc.is_null(groups["cached_on"]))
@@ -215,8 +215,8 @@ def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
 
 
 def _alike(splits: pa.Table) -> Any:
-    """Return for each split whether both readers give the same of its file; null if unknown."""
-    # An older coordinator has no such column.
+    """Return for each split whether both readers read its file alike; null if unknown."""
+    # An older coordinator does not send this column.
     if "native" not in splits.column_names:
         return pa.chunked_array([pa.nulls(len(splits), pa.bool_())])
     return splits["native"]
@@ -225,7 +225,7 @@ def _alike(splits: pa.Table) -> Any:
 def _unknown_text(files: int) -> str:
     if not files:
         return ""
-    return f"; of {files:,} it is not known whether both readers give the same: refresh the table"
+    return f"; for {files:,} it is not known whether both readers agree: refresh the table"
 
 
 def _flat(groups: pa.Table) -> pa.Table:
@@ -236,7 +236,7 @@ def _flat(groups: pa.Table) -> pa.Table:
 
 
 def _group_of(groups: pa.Table) -> _Ints:
-    """Return for each split the place of its group."""
+    """Return for each split the index of its group."""
     counts = np.asarray(pc.list_value_length(groups["splits"]), np.int64)
     return np.repeat(np.arange(len(groups)), counts)
 
@@ -244,9 +244,9 @@ def _group_of(groups: pa.Table) -> _Ints:
 def _regrouped(
     groups: pa.Table, splits: pa.Table, group: _Ints, kept: _Marks, plan: Plan, slots: int
 ) -> pa.Table:
-    """Return groups of the splits that are left, of about the same work.
+    """Return new groups of the remaining splits, each with about the same work.
 
-    Only splits whose groups have the same hosts, filter, bucket and worker are put together.
+    Splits share a group only if their old groups have the same hosts, filter, bucket and worker.
     """
     if not kept.any():
         return groups.slice(0, 0)
@@ -280,7 +280,7 @@ _TOGETHER = ("hosts", "residual_filter", "bucket", "cached_on")
 
 
 def _codes(columns: list[Any]) -> _Ints:
-    """Return the same number for the same values."""
+    """Return a number for each row; rows with equal values have the same number."""
     rows: dict[tuple[Any, ...], int] = {}
     values = (
         [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]

@@ -1,4 +1,4 @@
-"""Spark's filters as Windrow's: a tree that is TRUE for every row that Spark keeps."""
+"""Translate Spark's filters into trees that are TRUE for every row that Spark keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARISONS = {
     "GreaterThanOrEqual": "ge",
 }
 _NULLS = {"IsNull": "is_null", "IsNotNull": "is_not_null"}
-# As many as a tree may hold; Spark applies longer lists itself.
+# The most values that a tree may have; Spark applies longer lists itself.
 _MAX_VALUES = 10_000
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
@@ -33,17 +33,18 @@ class UnsureError(Exception):
 def weakened(filters: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[Tree]:
     """Return conditions that hold for every row for which all of Spark's filters are TRUE.
 
-    What has no certain translation is left out: Spark applies its filters to the rows again.
+    Conditions without a certain translation are left out, since Spark applies all its filters to
+    the rows again.
 
     Args:
-        filters: As `WindrowRelation.java` describes them.
+        filters: Spark's filters, as `WindrowRelation.java` describes them.
         types: The relation's columns, with their types as Spark SQL writes them.
     """
     return [tree for one in filters if (tree := _weaker(one, types)) is not None]
 
 
 def _weaker(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree | None:
-    """Return a tree that is TRUE wherever a filter is; None if only TRUE itself is certain."""
+    """Return a tree that is TRUE wherever a filter is TRUE; None if no such tree is certain."""
     kind = filter["kind"]
     if kind in ("And", "Or"):
         sides = [_weaker(filter[side], types) for side in ("left", "right")]
@@ -58,12 +59,12 @@ def _weaker(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree | None:
 
 
 def _exact(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree:
-    """Return a tree that is TRUE, FALSE or NULL where a filter is.
+    """Return a tree with the same outcome as a filter: TRUE, FALSE or NULL.
 
-    Below NOT nothing can be left out, as what is weaker there is stronger outside.
+    Below NOT nothing can be left out: a weaker condition inside makes a stronger one outside.
 
     Raises:
-        UnsureError: There is none for certain.
+        UnsureError: No such tree is certain.
     """
     kind = filter["kind"]
     if kind in ("And", "Or"):
@@ -98,13 +99,13 @@ def _exact(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree:
 
 
 def _joined(op: str, args: Sequence[Tree]) -> Tree:
-    # Spark's are nested in pairs, and the depth of a tree is limited.
+    # Spark nests conditions in pairs, but the depth of a tree is limited.
     flat = [part for arg in args for part in (arg["args"] if arg["op"] == op else (arg,))]
     return flat[0] if len(flat) == 1 else {"op": op, "args": flat}
 
 
 def _name(attribute: str) -> str:
-    """Return a column's name; Spark quotes those that are not identifiers."""
+    """Return a column's name; Spark quotes names that are not identifiers."""
     if len(attribute) > 1 and attribute.startswith("`") and attribute.endswith("`"):
         return attribute[1:-1].replace("``", "`")
     return attribute
@@ -136,7 +137,7 @@ def _integer(value: Any) -> int:
 def _double(value: Any) -> float | str:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UnsureError(value)
-    # In JSON, what is not finite is text on both ways.
+    # In JSON, numbers that are not finite are text, both from Spark and to the coordinator.
     number = float(value)
     if math.isfinite(number):
         return number
@@ -150,7 +151,7 @@ def _decimal(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    # This character may stand for bytes that are not text, which Spark compares as they are.
+    # This character may replace bytes that are not UTF-8; Spark compares the original bytes.
     if not isinstance(value, str) or "\ufffd" in value:
         raise UnsureError(value)
     return value

@@ -22,7 +22,7 @@ from windrow.spark.errors import (
 )
 from windrow.spark.relation.callbacks import Answering, accept_calls
 
-# What Python's scan gives back to Spark: the JVM's rows, or why there are none.
+# Answers a scan of Spark's with the JVM's rows, or with a text that says why there are none.
 Answer = Callable[[str, str], Any]
 
 _SOURCE = "WindrowRelation.java"
@@ -30,7 +30,7 @@ _FACTORY = "windrow.WindrowRelation$Factory"
 _ROWS = "windrow.PackedRows"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
-# What Spark itself reads a format with.
+# The classes with which Spark itself reads each format.
 _READERS = {
     "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
     "orc": "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat",
@@ -44,7 +44,7 @@ _NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_travellers: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
+_shipped_classes: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
 _supplied: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
 
@@ -61,22 +61,22 @@ def relation(
     Args:
         spark: A classic session.
         schema: All of its columns.
-        size_bytes: What Spark's planner takes for its size.
-        label: What Spark's plans call it.
-        pinned: Says what is read; handed to `answer` with each scan. Relations with the same text
-            are equal.
+        size_bytes: Its size for Spark's planner.
+        label: Its name in Spark's plans.
+        pinned: Text that says what is read, passed to `answer` with each scan. Relations with the
+            same text are equal.
         answer: Takes `pinned` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
             internal rows, or a text that says why there is none. The first one given in a process
             answers for all.
 
     Raises:
-        RelationUnavailableError: This Spark lacks what a relation is made of.
+        RelationUnavailableError: This Spark lacks a class or method that relations need.
     """
     try:
         factory = _factory(spark, answer)
         made = factory.relation(spark._jsparkSession, schema.json(), size_bytes, label, pinned)
         return DataFrame(spark._jsparkSession.baseRelationToDataFrame(made), spark)
-    # A class that is missing is a package to py4j, which cannot be called.
+    # To py4j a missing class is a package, which cannot be called.
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
@@ -86,7 +86,7 @@ def hybrid(spark: SparkSession) -> Any:
     """Return the JVM's `WindrowHybrid.Factory`, for a session with relations.
 
     Raises:
-        HybridUnavailableError: This Spark lacks what it needs.
+        HybridUnavailableError: This Spark lacks a class or method that it needs.
     """
     gateway: Any = spark.sparkContext._gateway
     try:
@@ -101,11 +101,11 @@ def hybrid(spark: SparkSession) -> Any:
 
 
 def planned_format(spark: SparkSession, format: str, options: Mapping[str, str]) -> Any:
-    """Return the JVM's `FileFormat` of files that must be those of a plan.
+    """Return the JVM's `FileFormat` for files that must match a plan.
 
     Args:
         spark: A classic session with relations.
-        format: A table's.
+        format: The table's format.
         options: The format's options.
 
     Raises:
@@ -116,8 +116,10 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
     try:
         with _compiling:
             words = {"BASE": base, "NAME": name}
-            parent = _travelling(spark, "HiveText.java", "HiveText") if base == _HIVE_TEXT else None
-            loader = _travelling(spark, "PlannedFormat.java", name, words, parent)
+            parent = (
+                _shipped_loader(spark, "HiveText.java", "HiveText") if base == _HIVE_TEXT else None
+            )
+            loader = _shipped_loader(spark, "PlannedFormat.java", name, words, parent)
         return loader.loadClass(f"windrow.{name}").newInstance().counting(spark._jsc.sc())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -131,12 +133,12 @@ def check_columns(
 
     Args:
         spark: A classic session with relations.
-        format: A table's.
+        format: The table's format.
         options: The format's options.
-        columns: Those in its files.
+        columns: The columns in its files.
 
     Raises:
-        AnalysisException: As by `spark.read`.
+        AnalysisException: Spark refuses a column, as `spark.read` does.
         FormatUnavailableError: This Spark has no reader of the format.
     """
     jvm: Any = spark.sparkContext._jvm
@@ -151,15 +153,15 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
 
     Args:
         spark: A classic session.
-        batches: The JVM's RDD of what `packing.py` packs.
-        columns: Theirs.
+        batches: The JVM's RDD of batches that `packing.py` packed.
+        columns: Their columns.
 
     Raises:
-        RelationUnavailableError: This Spark lacks what it needs.
+        RelationUnavailableError: This Spark lacks a class or method that this needs.
     """
     try:
         with _compiling:
-            loader = _travelling(spark, "PackedRows.java", "PackedRows")
+            loader = _shipped_loader(spark, "PackedRows.java", "PackedRows")
             rows = loader.loadClass(_ROWS).newInstance()
         return rows.unpacked(batches, columns.json())
     except (Py4JError, TypeError) as error:
@@ -167,25 +169,25 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
         raise RelationUnavailableError(spark.version, reason) from error
 
 
-def _travelling(
+def _shipped_loader(
     spark: SparkSession,
     source: str,
     name: str,
     words: Mapping[str, str] = _NO_WORDS,
     parent: Any = None,
 ) -> Any:
-    """Return the class loader of classes that executors meet in tasks, and are given.
+    """Return the class loader of classes that tasks need, and ship them to executors.
 
     Args:
         spark: A classic session with relations.
         source: Their file.
-        name: What they are known by.
-        words: What stands for the words of a template.
-        parent: The class loader of what they need; that of relations by default.
+        name: The name under which they are kept and shipped.
+        words: Replacements for the words of a template.
+        parent: Class loader of the classes that they use; that of relations by default.
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
-    known = _travellers.setdefault(gateway, {})
+    known = _shipped_classes.setdefault(gateway, {})
     if name not in known:
         above = parent or _factories[gateway].getClass().getClassLoader()
         made = compiled(gateway.jvm, __package__, source, above, words)
@@ -197,7 +199,7 @@ def _travelling(
         with zipfile.ZipFile(jar, "w") as archive:
             for class_ in classes:
                 archive.writestr(f"{class_.replace('.', '/')}.class", bytes(classes[class_]))
-        # For as long as the application runs.
+        # The jar is needed for as long as the application runs.
         context._jsc.sc().addJar(str(jar))
         supplied.add(name)
     return loader

@@ -1,4 +1,4 @@
-"""Files of a plan as a table of Spark's own, which need not list them."""
+"""Files of a plan as one of Spark's own tables, for which nothing is listed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.relation.java import planned_format
 
-# Partitions are about this large at most where there are several for each slot.
+# Spark partitions have about this size at most if there are several for each slot.
 _PARTITION_BYTES = 256 * 2**20
 
-# As `WindrowHybrid.java` divides them again.
+# `WindrowHybrid.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
 
 _SAFE = "/=-_.~"
@@ -43,18 +43,18 @@ def native_relations(
     files: pa.Table,
     slots: int,
 ) -> list[Any]:
-    """Return files as the JVM's `HadoopFsRelation`, or as several.
+    """Return files as one or several of the JVM's `HadoopFsRelation`.
 
-    Spark packs the files of a relation by size alone. So those that prefer different hosts are
-    relations of their own, unless these would be more than there are slots.
+    Spark packs the files of a relation by size alone. Therefore files whose first host differs are
+    in different relations, unless there would be more relations than slots.
 
     Args:
         spark: A classic session; its settings say how Spark reads.
         factory: The JVM's `WindrowHybrid.Factory`.
-        plan: Whose files they are.
+        plan: The plan that the files are from.
         columns: All columns of the table, in order, whichever are asked for: the fields of CSV have
-            no names, and what is malformed depends on all of them.
-        files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in no order.
+            no names, and whether a line is malformed depends on all columns.
+        files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in any order.
         slots: How many tasks run at the same time.
     """
     hosts = pc.fill_null(pc.binary_join(files["hosts"], _BETWEEN_HOSTS), "")
@@ -72,7 +72,7 @@ def native_relations(
     ]
 
 
-# Of files that never change once they are written.
+# The time of files that never change once they are written.
 _NO_TIME = -(2**63)
 
 
@@ -128,7 +128,7 @@ def _partitions(size_bytes: float, slots: int) -> int:
 
 
 def _session(spark: SparkSession, partitions: int) -> Any:
-    """Return a session that reads as the user's does, and packs files into so many partitions."""
+    """Return a session that reads as the user's does, but packs files into `partitions`."""
     jvm: Any = spark.sparkContext._jvm
     with _opening:
         sessions = _sessions.setdefault(spark, {})
@@ -138,10 +138,10 @@ def _session(spark: SparkSession, partitions: int) -> Any:
     wanted = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
     for name, value in {
         "spark.sql.files.openCostInBytes": "0",
-        # So that Spark divides the bytes by the number of partitions, and by nothing else.
+        # Large, so that only the number of partitions decides how Spark divides the bytes.
         "spark.sql.files.maxPartitionBytes": str(2 * _PARTITION_BYTES),
         "spark.sql.files.minPartitionNum": str(partitions),
-        # What is planned is read, or refused.
+        # A planned file that cannot be read fails the query.
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
     }.items():
@@ -154,7 +154,7 @@ def _session(spark: SparkSession, partitions: int) -> Any:
 def _distinct(
     partition: pa.ChunkedArray, columns: pa.Schema
 ) -> tuple[pa.Table, npt.NDArray[np.int32]]:
-    """Return the partitions that files are in, and the place of each file's among them."""
+    """Return the distinct partitions of files, and for each file the index of its partition."""
     rows = pa.table({"": pa.nulls(len(partition), pa.bool_())})
     codes: list[npt.NDArray[np.int64]] = []
     joined: Any = partition.combine_chunks()

@@ -1,4 +1,4 @@
-"""The latest scans: what queries asked of their tables, what was planned, and what was read."""
+"""The latest scans: what queries asked for, what was planned, and what was read."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _KEPT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the tasks of a scan have read; each counts once it has ended, however often it was tried.
+    """What a scan's tasks have read; a task counts once, when it has ended, despite retries.
 
     Attributes:
-        files: How many files.
+        files: Number of files.
         bytes: Their bytes, whichever columns were asked for.
-        rows: Rows that came of them, before the query's own conditions were applied.
-        cache_hits: How many of the files were in the cache of the host that read them.
-        delete_files: How often files were opened that name deleted rows.
-        requests: How many requests were sent to object stores.
-        retries: How many of them were repeated.
-        waited_s: Seconds for which requests waited, since the store asked for that or was in
-            trouble, or to keep `requests_per_second`; of all requests, which wait side by side.
+        rows: Rows read from them, before the query's own conditions were applied.
+        cache_hits: Number of files that were in the cache of the host that read them.
+        delete_files: How often files that name deleted rows were opened.
+        requests: Number of requests to object stores.
+        retries: Number of requests that were repetitions.
+        waited_s: Seconds that requests waited because the store asked for it or was in trouble, or
+            to keep to `requests_per_second`; summed over all requests, which wait side by side.
         prefetched_bytes: Most bytes of files that a task held before it decoded them, in whole MiB.
     """
 
@@ -53,11 +53,12 @@ class Scan:
 
     Attributes:
         table: The table.
-        columns: The columns that the query needs of it.
-        conditions: What the query's filters leave out for certain, as trees joined by AND.
-        plan: What was planned, without groups; `plan.summary` counts files, bytes, rows and groups,
-            and `client.explain(plan.plan_id)` says why.
-        context: The application that reads it.
+        columns: The columns that the query needs from it.
+        conditions: Conditions from the query's filters that the plan applied, as trees joined by
+            AND.
+        plan: The plan, without groups; `plan.summary` counts files, bytes, rows and groups, and
+            `client.explain(plan.plan_id)` explains them.
+        context: The Spark context of the application that reads it.
     """
 
     table: str
@@ -69,7 +70,7 @@ class Scan:
 
     @property
     def read(self) -> Figures:
-        """What has been read so far, on both ways and in all queries that share the scan."""
+        """What has been read so far, both ways and in all queries that share the scan."""
         grouped = counts_of(self.context, self.plan.plan_id)
         native = [list(map(int, format.counts().split())) for format in self._native]
         files, bytes_, rows = (sum(column) for column in zip((0, 0, 0), *native, strict=True))
@@ -86,15 +87,15 @@ class Scan:
         )
 
     def count_groups(self) -> Count:
-        """Return what the tasks of groups report to."""
+        """Return the function to which tasks report what they have read of groups."""
         return counted(counter_of(self.context), self.plan.plan_id)
 
     def count_native(self, relations: Sequence[Any]) -> None:
-        """Count what is read of the JVM's relations too."""
+        """Include what the JVM's relations read."""
         self._native.extend(relation.fileFormat() for relation in relations)
 
     def __str__(self) -> str:
-        """What Spark's UI shows of it."""
+        """Its description in Spark's UI."""
         summary = self.plan.summary
         return (
             f"windrow {self.table} snapshot {self.plan.snapshot_id}, plan {self.plan.plan_id}: "
@@ -107,7 +108,7 @@ _of_thread = threading.local()
 
 
 def note(scan: Scan) -> None:
-    """Keep a scan as the latest, also of this thread."""
+    """Keep a scan as the latest of this process and of this thread."""
     _scans.append(scan)
     forget_others(scan.context, {one.plan.plan_id for one in _scans.copy()})
     _of_thread.scan = scan
@@ -123,6 +124,6 @@ def recent_scans(table: str | None = None) -> list[Scan]:
     """Return the latest scans of this process, at most 100, the newest first.
 
     Args:
-        table: Only those of this table.
+        table: Name of a table, to return only its scans.
     """
     return [scan for scan in reversed(_scans.copy()) if table in (None, scan.table)]

@@ -32,16 +32,16 @@ _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """What a relation reads, whatever a query asks of it; its text travels through Spark.
+    """What all scans of a relation have in common; its text travels through Spark.
 
     Attributes:
-        source: The client and the session, by the name that `Sources` gave them.
+        source: The name that `Sources` gave to the client and the session.
         table: The table.
-        snapshot_id: Its version.
-        filter: Rows to keep, as the coordinator understood it.
+        snapshot_id: Its snapshot.
+        filter: The rows to keep, as the coordinator understood the filter.
         limit: How many rows are enough.
         types: All columns, with their types as Spark SQL writes them.
-        options: Of each plan, before those that its session sets.
+        options: Options of each plan; they take precedence over the session's.
         reader: Which way files are read.
     """
 
@@ -55,14 +55,14 @@ class Pinned:
     reader: Reader
 
     def to_text(self) -> str:
-        """Return it as JSON; equal ones have the same text."""
-        # The order of the columns is that of positional formats.
+        """Return it as JSON; equal values have the same text."""
+        # Columns keep their order, which is that of positional formats.
         return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Who plans the scans of a relation, and who reads them."""
+    """The client that plans the scans of a relation, and the session that reads them."""
 
     client: Coordinator
     spark: SparkSession
@@ -71,7 +71,7 @@ class Source:
 class Sources:
     """The clients that plan scans, each with a session, until they are closed.
 
-    Relations live in the JVM, which cannot hold a client; so they name it.
+    Relations live in the JVM, which cannot hold a client, so they refer to it by name.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Sources:
             return name
 
     def find(self, name: str, table: str) -> Source:
-        """Return the source of a name.
+        """Return the source with a name.
 
         Raises:
             ClientClosedError: Its client has been closed.
@@ -113,7 +113,7 @@ def answer(pinned: str, scan: str) -> Any:
 
     Args:
         pinned: `Pinned.to_text` of the relation.
-        scan: What the query asks of it, as `WindrowRelation.java` writes it.
+        scan: The columns and filters of the query, as `WindrowRelation.java` writes them.
     """
     try:
         asked = json.loads(scan)
@@ -121,7 +121,7 @@ def answer(pinned: str, scan: str) -> Any:
         if asked["divided"]:
             return _parts(relation, asked["columns"], asked["filters"])
         rows = scanned(relation, asked["columns"], asked["filters"])
-        # Spark shows this name, and describes jobs by it.
+        # Spark shows this name, also as the description of jobs.
         return rows.setName(str(last_scan()))
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
@@ -134,7 +134,7 @@ def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[st
     Args:
         pinned: What the relation reads.
         columns: The columns to return, in this order.
-        filters: Spark's, as `WindrowRelation.java` describes them.
+        filters: Spark's filters, as `WindrowRelation.java` describes them.
 
     Raises:
         ClientClosedError: The relation's client has been closed.
@@ -142,16 +142,16 @@ def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[st
         ProblemError: The coordinator refuses.
     """
     source = SOURCES.find(pinned.source, pinned.table)
-    plan = _SCANNED.take(pinned, columns, filters)
+    plan = _GROUPED_PLANS.take(pinned, columns, filters)
     if plan is None:
         plan = planned(source, pinned, columns, weakened(filters, pinned.types))
     return rows_of(source.spark, plan.info, plan.groups)
 
 
 def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
-    """Return what a scan consists of, as the JVM's list; empty if all of it is grouped.
+    """Return the parts of a scan as the JVM's list; empty if all files are read in groups.
 
-    First in it is what describes the scan.
+    The first item is the scan's description.
     """
     source = SOURCES.find(pinned.source, pinned.table)
     spark = source.spark
@@ -159,7 +159,7 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
     plan = planned(source, pinned, columns, weakened(filters, pinned.types))
     division = divided(plan, pinned.reader, pinned.types, filtered=pinned.filter is not None)
     if not len(division.native):
-        _SCANNED.keep(pinned, columns, filters, plan)
+        _GROUPED_PLANS.keep(pinned, columns, filters, plan)
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
@@ -184,13 +184,13 @@ def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> Any:
 
     Args:
         spark: A classic session.
-        plan: What the coordinator answered.
+        plan: The coordinator's answer.
         groups: Its groups, as the coordinator streams them.
 
     Raises:
         ReadError: The files cannot be read.
     """
-    # Which files may be read in groups does not matter if there are none.
+    # Without groups it does not matter whether the table can be read in groups.
     if len(groups):
         check_readable(spark, plan)
     count = last_scan().count_groups()
@@ -211,10 +211,10 @@ def divided(
     """Divide the files of a scan of a relation; see `divide`.
 
     Args:
-        plan: The scan's.
+        plan: The scan's plan.
         reader: Which way files are read.
         types: All columns of the relation, with their types as Spark SQL writes them.
-        filtered: Whether rows are to be left out that the query itself does not leave out.
+        filtered: Whether there is a filter that the query itself does not apply.
     """
     columns = [Column(name=name, type=type_) for name, type_ in types.items()]
     partition = {column.name for column in plan.info.partition_columns}
@@ -229,10 +229,10 @@ def divided(
     )
 
 
-class _Scanned:
-    """Plans of scans that were just found to be wholly grouped.
+class _GroupedPlans:
+    """Plans of scans that have just been found to be read in groups only.
 
-    Spark asks first how a scan is divided, and if it is not, at once for its rows.
+    Spark first asks how a scan is divided; if it is not, Spark asks for its rows right away.
     """
 
     def __init__(self) -> None:
@@ -240,14 +240,14 @@ class _Scanned:
         self._lock = threading.Lock()
 
     def keep(self, pinned: Pinned, columns: Sequence[str], filters: Any, plan: SplitPlan) -> None:
-        """Keep a plan until it is taken, or many others were kept."""
+        """Keep a plan until it is taken, or dropped because there are too many."""
         with self._lock:
-            if len(self._plans) >= _MAX_SCANNED:
+            if len(self._plans) >= _MAX_GROUPED_PLANS:
                 self._plans.clear()
             self._plans[self._key(pinned, columns, filters)] = plan
 
     def take(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> SplitPlan | None:
-        """Return the plan of a scan, once."""
+        """Return the plan of a scan, and forget it."""
         with self._lock:
             plan = self._plans.pop(self._key(pinned, columns, filters), None)
         if plan is None:
@@ -257,13 +257,13 @@ class _Scanned:
         return SplitPlan(plan.info.model_copy(update={"columns": ordered}), plan.groups)
 
     def _key(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> Any:
-        # Spark asks in another order the second time.
+        # The second time, Spark gives columns and filters in another order.
         conditions = frozenset(json.dumps(tree, sort_keys=True) for tree in filters)
         return threading.get_ident(), pinned.to_text(), frozenset(columns), conditions
 
 
-_MAX_SCANNED = 64
-_SCANNED = _Scanned()
+_MAX_GROUPED_PLANS = 64
+_GROUPED_PLANS = _GroupedPlans()
 
 
 def planned(
@@ -272,10 +272,10 @@ def planned(
     """Plan a scan, with the options that its session sets now.
 
     Args:
-        source: Who plans, and who reads.
+        source: The client that plans, and the session that reads.
         pinned: What the relation reads.
         columns: The columns to return.
-        conditions: What may be left out because of the query.
+        conditions: Conditions from the query's filters.
 
     Raises:
         ProblemError: The coordinator refuses.
@@ -304,7 +304,7 @@ def planned(
 def _plan(
     source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
-    # Flat, as the depth of a tree is limited.
+    # Flattened, because the depth of a tree is limited.
     args = [
         part for tree in conditions for part in (tree["args"] if tree["op"] == "and" else [tree])
     ]

@@ -19,7 +19,7 @@ from windrow.spark.failures import remembered
 from windrow.spark.placement import require_classic
 from windrow.spark.relation.callbacks import Answering, accept_calls
 
-# Opens a table in a session, as the options of a reader or of `CREATE VIEW` say.
+# Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 
 _SOURCE = "DefaultSource.java"
@@ -28,11 +28,11 @@ _compiling = threading.Lock()
 
 
 def register_format(spark: SparkSession, opened: Opener) -> None:
-    """Give all sessions of a driver the format `windrow`; the last opener answers.
+    """Register the format `windrow` for all sessions of a driver; the last opener is used.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
-        RelationUnavailableError: This Spark lacks what is needed.
+        RelationUnavailableError: This Spark lacks a class or method that this needs.
     """
     require_classic(spark)
     sessions = [spark]
@@ -48,7 +48,7 @@ def register_format(spark: SparkSession, opened: Opener) -> None:
         try:
             rows = opened(session_of(jsession), json.loads(options))
             return _relation_of(rows)
-        # As in `scans.answer`: the JVM would show it as its own.
+        # As in `scans.answer`: an exception would reach the user as the JVM's.
         except Exception as error:
             return remembered(error)
 
@@ -69,7 +69,7 @@ def _relation_of(rows: DataFrame) -> Any:
 
 
 def _found_class(spark: SparkSession) -> Any:
-    """Return our class as Spark finds it by its name, compiled by whoever asks first."""
+    """Return our class, which Spark finds by its name; the first call compiles it."""
     gateway: Any = spark.sparkContext._gateway
     accept_calls(gateway)
     loader = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
@@ -80,7 +80,7 @@ def _found_class(spark: SparkSession) -> Any:
             compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(loader)
         compiler.cook(resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8"))
-        # Spark looks for formats where its jars are; a folder there may go once it is read.
+        # Spark looks for formats among its jars; the folder is not needed once the class is loaded.
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
             file.parent.mkdir()

@@ -1,4 +1,4 @@
-"""A table as a DataFrame that plans itself at each query, pinned to one snapshot."""
+"""A table as a DataFrame that is planned anew for each query, pinned to one snapshot."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def open_table(
     """Return a table as a DataFrame; see `windrow.Client.read`.
 
     Raises:
-        ReadError: The session or a column's type does not allow it, or the files' format.
+        ReadError: The session, a column's type or the files' format does not allow it.
         ProblemError: The coordinator refuses.
-        AnalysisException: Spark has no such columns in files of this format.
+        AnalysisException: Files of this format cannot hold a column of such a type.
     """
-    # One file is enough to learn what there is to read.
+    # A plan of one file tells columns, snapshot and size.
     first = client.plan(
         table,
         filter=filter,
@@ -69,7 +69,7 @@ def open_table(
         check_readable(spark, first)
     if columns is not None and first.format != "parquet":
         names = [column.name for column in first.columns]
-        # What a row is, or which column is which, depends on all columns.
+        # All columns are needed to divide the lines of a file, or to match columns by position.
         first = client.plan(
             table, filter=filter, snapshot_id=first.snapshot_id, limit=1, **options
         ).info
@@ -81,7 +81,7 @@ def open_table(
         table=table,
         snapshot_id=first.snapshot_id,
         filter=filter_tree,
-        # Without filters, it is Spark's own.
+        # Spark itself applies the limit for formats that it reads.
         limit=None if first.format in READ_BY_SPARK else limit,
         types={column.name: column.type for column in first.columns},
         options=dict(options),
@@ -130,10 +130,10 @@ def explain_read(
     reader: Reader,
     options: Mapping[str, Any],
 ) -> ReadExplanation:
-    """Say how a scan of a table would be divided; see `windrow.Client.explain_read`.
+    """Return how a scan of a table would be divided; see `windrow.Client.explain_read`.
 
     Raises:
-        ReadError: The session or a column's type does not allow it, or the files' format.
+        ReadError: The session, a column's type or the files' format does not allow it.
         ProblemError: The coordinator refuses.
     """
     whole = client.plan(table, snapshot_id=snapshot_id, version=version, limit=1, **options).info
@@ -154,7 +154,7 @@ def explain_read(
 
 
 def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
-    """Let scans of a session's relations be divided, from now on."""
+    """From now on, divide the scans of a session's relations."""
     try:
         java.hybrid(spark).plan(spark._jsparkSession)
     except HybridUnavailableError as error:
