@@ -174,12 +174,16 @@ def test_deletes_that_cannot_be_right_are_refused_by_name(tmp_path: Path) -> Non
     size = (tmp_path / "other").stat().st_size
     vector = {"kind": "vector", "path": "vectors", "offset": 0, "length": 5}
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
-        (inline_vector([10]), DeletesError, "names row 10, and its file has 10"),
+        (inline_vector([10]), DeletesError, "names row 10, but its file has 10 rows"),
         (inline_vector(range(5000)), DeletesError, "more rows than its file has"),
         ({"kind": "vector", "inline": "?"}, DeletesError, "not usable"),
         (vector, DeletesError, "'vectors' is not usable"),
-        ({**vector, "length": 50}, UnreadableFileError, "bytes 0 to 50 are wanted of 5"),
-        ({**vector, "length": 2**40}, DeletesError, "is said to take"),
+        (
+            {**vector, "length": 50},
+            UnreadableFileError,
+            "bytes 0 to 50 were asked for, but it has 5",
+        ),
+        ({**vector, "length": 2**40}, DeletesError, "its length is given as"),
         ({**vector, "path": "gone"}, Exception, "has vanished"),
         (
             {"kind": "positions", "path": "other", "size_bytes": size},

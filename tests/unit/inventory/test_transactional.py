@@ -211,7 +211,7 @@ def bad_delete_files(table: AcidTable) -> dict[str, tuple[bytes, type[Exception]
         "text": (b"no orc", UnreadableFileError, "cannot be read as ORC"),
         "plain rows": (orc_bytes(pa.table({"id": [1]})), AcidFileError, "does not name rows"),
         "one column": (orc_bytes(nulls), AcidFileError, "does not name rows"),
-        "inserts": (written([(0, row, 2)]), AcidFileError, "rows that are no deletes"),
+        "inserts": (written([(0, row, 2)]), AcidFileError, "rows that are not deletes"),
         "another bucket": (written([(2, other, 2)]), AcidFileError, "rows of other buckets"),
     }
 

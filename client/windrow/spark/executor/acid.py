@@ -1,9 +1,9 @@
 """Reading the files of transactional tables whose rows can be deleted one by one.
 
 Each row of such a file says which write added it, and has a name that no other row of its
-partition has. Delete files name the rows that are gone; a group reads those of all its files once.
-Files from before a table became transactional, and files that Hive loaded as they were, hold rows
-alone: those are named by the file's bucket and by their place in it.
+partition has. Delete files name the deleted rows; a group reads those of all its files once.
+Files from before a table became transactional, and files that Hive loaded unchanged, hold rows
+without names: such rows are named by the file's bucket and by their place in it.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class DeleteFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """What the path of a data file says.
+    """The facts that the path of a data file states.
 
     Attributes:
         deletes: The partition's folder, and the bucket, whose delete files apply.
-        write: The write that its rows are of, unless they say so themselves.
+        write: The write that added its rows, unless each row names its write.
         statement: The statement of that write; -1 if there is none.
     """
 
@@ -93,22 +93,22 @@ class _Place:
     @classmethod
     def _of(cls, root: str, folder: str | None, bucket: int) -> _Place:
         parsed = folder_of(folder[len(root) :]) if folder is not None else None
-        # Rows without names are of one write; those with names say it themselves.
+        # Rows without names are from one write; rows with names state their write.
         if parsed is None or parsed.least != parsed.most or parsed.most == BEFORE_ALL:
             return cls(deletes=(root, bucket), write=0, statement=-1)
         return cls(deletes=(root, bucket), write=parsed.most, statement=parsed.statement)
 
 
 class AcidDecoder:
-    """Decodes files of a transactional table, without the rows that are not seen or deleted.
+    """Decodes files of a transactional table, without rows that are invisible or deleted.
 
     Args:
-        spec: What is read.
-        files: Where from.
-        delete_files: Those of the group.
-        splits: Those of the group, with `first_row_id`: the number of a file's first row among
-            those of its bucket, where rows have no names of their own.
-        counts: The delete files that are opened are added here.
+        spec: What to read.
+        files: The files to read from.
+        delete_files: The group's delete files.
+        splits: The group's splits, with `first_row_id`: the number of a file's first row among
+            the rows of its bucket, if rows have no names of their own.
+        counts: Counts the delete files that are opened.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class AcidDecoder:
             yield _joined(waiting)
 
     def _tables(self, split: Split) -> Iterator[pa.Table]:
-        """Yield the rows of a file that are seen, as the table's columns."""
+        """Yield the visible rows of a file, as the table's columns."""
         if split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
             content = pa.BufferReader(self._files.whole(split))
             yield from self._rows_of(split, self._format.opened(split.path, content, 0))
@@ -201,7 +201,7 @@ class AcidDecoder:
     def _require_inserts(self, path: str, batch: pa.RecordBatch) -> None:
         if pc.any(pc.not_equal(batch[_OPERATION], _INSERT)).as_py():
             reason = (
-                "it holds updates or deletes among rows, as Hive wrote before release 3: run a "
+                "it holds updates or deletes beside inserts, as Hive wrote before release 3: run a "
                 "major compaction of the table in Hive, and refresh it"
             )
             raise AcidFileError(path, reason)
@@ -252,9 +252,9 @@ class _Deletes:
         for batch in _named_batches(path, reader, schema.names[:-1]):
             names = _names(path, batch)
             if (_ints(path, batch, _OPERATION) != _DELETE).any():
-                raise AcidFileError(path, "it holds rows that are no deletes")
+                raise AcidFileError(path, "it holds rows that are not deletes")
             if (buckets_in(names.bucket) != bucket).any():
-                raise AcidFileError(path, f"it names rows of other buckets than its own, {bucket}")
+                raise AcidFileError(path, f"it names rows of buckets other than its own, {bucket}")
             if self._ids is not None:
                 names = names.take(self._ids.are_valid(_ints(path, batch, _CURRENT)))
             yield names
@@ -269,13 +269,13 @@ def has_row_names(schema: pa.Schema) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """Where the columns wanted are in a file.
+    """The places of the wanted columns in a file.
 
     Attributes:
-        own: The columns of the file that name rows, beside which the table's are fields of a
-            struct; empty where rows have no names.
-        wanted: The columns wanted, with the table's types.
-        found: Their names in the file; None where it lacks one.
+        own: The file's columns that name rows, and last the struct that holds the table's columns;
+            empty if rows have no names.
+        wanted: The wanted columns, with the table's types.
+        found: Their names in the file; None for columns that the file lacks.
     """
 
     own: tuple[str, ...]
@@ -308,7 +308,7 @@ class _Layout:
         return cls(own=own, wanted=wanted, found=tuple(found))
 
     def names(self, with_names: bool) -> list[str]:
-        """Return the names of what to decode, as Arrow's ORC reader takes them."""
+        """Return the names of the columns to decode, as Arrow's ORC reader takes them."""
         columns = [name for name in dict.fromkeys(self.found) if name is not None]
         if not self.has_names:
             return columns
@@ -346,10 +346,10 @@ def _as_instant(type_: pa.DataType) -> pa.DataType:
 
 
 def _instants(values: pa.Array, zone: str) -> pa.Array:
-    """Return times as clocks showed them as the instants that they are in a zone.
+    """Convert local times of a zone to instants.
 
     Raises:
-        pyarrow.ArrowInvalid: A clock there showed one of them twice, or never.
+        pyarrow.ArrowInvalid: A local time occurred twice in that zone, or never.
     """
     return pc.assume_timezone(values, zone, ambiguous="raise", nonexistent="raise")
 
@@ -376,7 +376,7 @@ def _schema(path: str, reader: Any) -> pa.Schema:
 
 
 def _batches(path: str, reader: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the stripes of a file; without columns, batches that only have a length."""
+    """Yield the stripes of a file; without columns, one batch that only has a length."""
     try:
         if not names:
             yield pa.RecordBatch.from_arrays([pa.nulls(reader.nrows())], [""])

@@ -1,4 +1,4 @@
-"""Files and excerpts of a task, asked for before they are decoded."""
+"""Request a task's files and excerpts before they are decoded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from windrow.spark.executor.caching import Content, Files
 from windrow.spark.executor.pieces import Piece
 from windrow.spark.executor.spec import MIB, ReadLimits
 
-# Where asking for a file keeps a thread busy.
+# Used if asking for a file keeps a thread busy.
 _THREADS = 16
-# Counts of tasks are added up, so the most of all tasks is told by names.
+# Counts of tasks are added up, so the names of counts carry the maximum of each task.
 _PREFETCHED_MIB = "prefetched_mib:"
 
 
@@ -26,13 +26,13 @@ def asked_ahead(
     *,
     footers: bool,
 ) -> Iterator[tuple[Piece, Content]]:
-    """Yield pieces in order, and ask for those that come next.
+    """Yield pieces in order, and ask for the next ones ahead.
 
     Args:
-        files: Where they are read.
-        pieces: The pieces, and whether they are to be asked for.
-        limits: How many files, and bytes of them, may be asked for.
-        counts: The most bytes that were held, or on their way, are added here.
+        files: The files to read from.
+        pieces: The pieces, and whether to ask for each ahead.
+        limits: How many files, and how many of their bytes, may be asked for ahead.
+        counts: Records the most bytes that were held or on their way.
         footers: Whether the footers of files are enough.
     """
     ahead: deque[tuple[Piece, Content]] = deque()

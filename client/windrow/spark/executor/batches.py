@@ -1,4 +1,4 @@
-"""Batches of bounded size, out of tables of any size."""
+"""Batches of bounded size, from tables of any size."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Bitmaps of row positions, as the deletion vectors of Delta and Iceberg hold them.
+"""Bitmaps of row positions, the content of deletion vectors of Delta and Iceberg.
 
 The format is the portable one of Roaring bitmaps of 64 bits
 (https://github.com/RoaringBitmap/RoaringFormatSpec), after a magic number of Delta's protocol,
-which Iceberg has taken over.
+which Iceberg has adopted.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def positions_in(content: bytes, most: int) -> _Ints:
 
     Args:
         content: The bitmap, from its magic number on.
-        most: Positions must be below this, so that no more than as many are decoded.
+        most: Positions must be below this number, which also bounds how many are decoded.
 
     Raises:
-        BitmapError: The bytes are not such a bitmap, or hold other positions.
+        BitmapError: The bytes are not such a bitmap, or a position is too large.
     """
     try:
         return _Cursor(content).positions(most)
@@ -65,10 +65,10 @@ class _Cursor:
             parts.append((key << 32) + low)
             last_key = key
         if self._at != len(self._content):
-            raise BitmapError("it goes on after its end")
+            raise BitmapError("it has bytes after its end")
         found = np.concatenate(parts) if parts else np.empty(0, np.int64)
         if len(found) and found[-1] >= most:
-            raise BitmapError(f"it names row {found[-1]:,}, and its file has {most:,}")
+            raise BitmapError(f"it names row {found[-1]:,}, but its file has {most:,} rows")
         return found
 
     def _bitmap(self, left: int) -> _Ints:
@@ -81,12 +81,12 @@ class _Cursor:
             count = self._number("<I")
             flags = np.zeros(min(count, 2**16), np.uint8)
         else:
-            raise BitmapError("one of its parts is no bitmap")
+            raise BitmapError("one of its parts is not a bitmap")
         if count > 2**16:
-            raise BitmapError("it has more containers than there can be")
+            raise BitmapError("it has more containers than is possible")
         header = self._array(np.uint16, 2 * count).reshape(-1, 2).astype(np.int64)
         keys, sizes = header[:, 0], header[:, 1] + 1
-        # Before anything is decoded: a run of a few bytes may stand for 65,536 positions.
+        # Checked before decoding: a run of a few bytes may stand for 65,536 positions.
         if sizes.sum() > left:
             raise BitmapError("it names more rows than its file has")
         if (np.diff(keys) <= 0).any():
@@ -104,7 +104,7 @@ class _Cursor:
             runs = self._array(np.uint16, 2 * self._number("<H")).reshape(-1, 2).astype(np.int64)
             starts, counts = runs[:, 0], runs[:, 1] + 1
             if counts.sum() != size:
-                raise BitmapError("its runs hold another number of rows than it says")
+                raise BitmapError("its runs do not hold as many rows as it says")
             before = np.cumsum(counts) - counts
             values = np.arange(size) + np.repeat(starts - before, counts)
         elif size > _MAX_ARRAY:
@@ -113,7 +113,7 @@ class _Cursor:
         else:
             values = self._array(np.uint16, size).astype(np.int64)
         if len(values) != size or (np.diff(values) <= 0).any() or values[-1] >= 2**16:
-            raise BitmapError("a container holds other rows than it says")
+            raise BitmapError("the rows in a container do not match its header")
         return np.asarray(values, np.int64)
 
     def _number(self, format: str) -> int:

@@ -43,22 +43,22 @@ class Coming(Protocol):
     """A file that was asked for."""
 
     def result(self) -> bytes:
-        """Return its content, once it is there."""
+        """Wait for its content, and return it."""
 
     def cancel(self) -> object:
-        """Do without it."""
+        """Cancel the request."""
 
 
-# The bytes of a small file to decode, or what will return them; None if nobody asked for them yet.
+# The bytes of a small file to decode, or the request for them; None before they are asked for.
 Content: TypeAlias = bytes | Coming | None
 
 
 class Files:
-    """Files read where they are.
+    """Files read in place.
 
     Args:
-        spec: What is read.
-        traffic: Requests to object stores are counted here.
+        spec: What to read.
+        traffic: Counts requests to object stores.
     """
 
     def __init__(self, spec: ReadSpec, traffic: Traffic) -> None:
@@ -74,29 +74,29 @@ class Files:
 
     @property
     def takes_whole_files(self) -> bool:
-        """Whether files are read whole, whatever is asked for of them."""
+        """Whether files are read whole even if only a part is needed."""
         return False
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release resources."""
 
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
         return read_whole(self._home_of(split), split.path, self._planned(split), self._traffic)
 
     def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
-        """Ask for a file, and return what will give its content, or the content if it is at hand.
+        """Ask for a file, and return the request, or the content if it is at hand.
 
         Args:
-            split: The file's.
-            threads: Where a file is read that would keep this thread waiting.
+            split: A split of the file.
+            threads: Threads for reads that would keep this thread waiting.
             footer: Whether its footer is enough.
         """
         if not is_object(split.path):
             return threads.submit(self.footer if footer else self.whole, split)
         planned = self._planned(split)
         start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
-        # A file that has grown since shows without all of it.
+        # One byte more than planned shows that a file has grown.
         most_bytes = split.size_bytes + 1
         part = requests().begin(
             split.path, self._traffic, planned.etag, start, most_bytes=most_bytes
@@ -106,7 +106,7 @@ class Files:
         )
 
     def ask_excerpt(self, split: Split, excerpt: Excerpt) -> Coming:
-        """Ask for an excerpt of an object, and return what will give its content."""
+        """Ask for an excerpt of an object, and return the request."""
         store, planned = requests(), self._planned(split)
         parts = [
             store.begin(split.path, self._traffic, planned.etag, begin, end)
@@ -136,7 +136,7 @@ class Files:
         return home_for(self._location, self._home, split.path)
 
     def _planned(self, split: Split) -> FileStatus:
-        """Return the state of a file, with its last change if that is to be compared."""
+        """Return the planned state of a file, without its last change if that is not compared."""
         mtime_ns = None if self._is_logged else split.mtime_ns
         return FileStatus(split.size_bytes, mtime_ns, split.etag)
 
@@ -145,8 +145,8 @@ class CachedFiles(Files):
     """Files read through the cache of this host.
 
     Args:
-        spec: What is read.
-        traffic: As of `Files`.
+        spec: What to read.
+        traffic: As for `Files`.
         use: This task's use of the cache.
     """
 
@@ -163,11 +163,11 @@ class CachedFiles(Files):
 
     @property
     def takes_whole_files(self) -> bool:
-        """See `Files.takes_whole_files`: the cache holds them."""
+        """See `Files.takes_whole_files`: the cache holds whole files."""
         return True
 
     def close(self) -> None:
-        """Note what was read."""
+        """Record this task's use of the cache."""
         self._use.close()
 
     def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
@@ -186,7 +186,7 @@ class CachedFiles(Files):
         return self._use.fetch(self._key(split), lambda: bytes(fetched(split)))
 
     def footer(self, split: Split) -> bytes:
-        """See `Files.footer`. The cache serves files that it holds, and takes in none for that."""
+        """See `Files.footer`. Files that the cache holds come from there; none is added to it."""
         is_small = split.size_bytes <= self._max_buffered_bytes
         content = self._use.at_hand(self._key(split)) if is_small else None
         return super().footer(split) if content is None else content
@@ -214,37 +214,37 @@ class CachedFiles(Files):
 
 
 def files_of(spec: ReadSpec, traffic: Traffic, cached_on: str | None, file_count: int) -> Files:
-    """Return where the files of a group are read from.
+    """Return the files of a group, read in place or through the cache of this host.
 
     Args:
-        spec: What is read.
-        traffic: Requests to object stores are counted here.
+        spec: What to read.
+        traffic: Counts requests to object stores.
         cached_on: The host whose cache the group's files belong in; None for no host.
-        file_count: How many files it has.
+        file_count: How many files the group has.
     """
     if cached_on is None:
         return Files(spec, traffic)
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
-        _say_once(f"files are read past the cache of {cached_on}, as {FOLDER_VARIABLE} is not set")
+        _warn_once(f"files bypass the cache of {cached_on}, as {FOLDER_VARIABLE} is not set")
         return Files(spec, traffic)
     try:
         cache = open_cache(os.path.abspath(path))
     except UnusableFolderError as error:
-        _say_once(f"files are read past the cache: {error}")
+        _warn_once(f"files bypass the cache: {error}")
         return Files(spec, traffic)
     if cache.folder.host == cached_on:
         return CachedFiles(spec, traffic, CacheUse(cache))
-    # They stay out of this cache: plans expect them in the other host's.
+    # The files stay out of this host's cache: plans expect them in the other host's.
     try:
         cache.note((), {"elsewhere": file_count})
     except CacheTroubleError as error:
-        _say_once(f"reads of other hosts' files are not counted: {error}")
+        _warn_once(f"reads of other hosts' files are not counted: {error}")
     return Files(spec, traffic)
 
 
-def _say_once(message: str) -> None:
-    """Warn in the executor's log, which each task would otherwise fill with the same."""
+def _warn_once(message: str) -> None:
+    """Warn in the executor's log once, rather than in each task."""
     home = sys.modules.setdefault("_windrow_warnings", types.ModuleType("_windrow_warnings"))
     said: set[str] = home.__dict__.setdefault("said", set())
     if message not in said:

@@ -1,6 +1,6 @@
 """Widening: from the type that a file holds to the type that the table declares.
 
-The rules are those of Spark's Parquet reader: nothing that loses a value.
+The rules are those of Spark's Parquet reader: no conversion loses a value.
 """
 
 from __future__ import annotations

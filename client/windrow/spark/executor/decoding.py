@@ -1,8 +1,8 @@
-"""Decoding the splits of a group: from files to tables of the columns wanted, bounded in memory.
+"""Decoding the splits of a group: from files to tables of the wanted columns, in bounded memory.
 
 Files of at most a megabyte, of which a group may hold thousands, take the short path: one read,
-one open, one decode, and no other work per file. What is costly per call (casts, filters,
-partition columns) is done for many files at once.
+one open, one decode, and no other work per file. Steps with a high cost per call (casts, filters,
+partition columns) handle many files at once.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from windrow.spark.executor.parquet import ParquetFormat, rows_before
 from windrow.spark.executor.pieces import Piece, Pieces
 from windrow.spark.executor.spec import KIB, ReadSpec, Split
 
-# Most files whose decoded tables wait to be joined, should they hold next to no rows.
+# Most files whose decoded tables wait to be joined, even if they hold hardly any rows.
 _MAX_JOINED_FILES = 16 * KIB
 _NO_COLUMNS = pa.table({})
-# Below this, asking a decoded table for its size costs more than it tells.
+# Below this size of a file, measuring its decoded table is not worth the time.
 _NEGLIGIBLE_BYTES = 64 * KIB
 _FORMATS: dict[str, Callable[[ReadSpec], FileFormat]] = {"parquet": ParquetFormat, "orc": OrcFormat}
 
@@ -46,9 +46,9 @@ class Rows:
     """Decoded rows of one or more splits, in order.
 
     Attributes:
-        table: The columns decoded, with the table's types.
-        splits: The splits the rows come from.
-        counts: How many of the rows come from each.
+        table: The decoded columns, with the table's types.
+        splits: The splits that the rows come from.
+        counts: How many of the rows come from each split.
     """
 
     table: pa.Table
@@ -75,13 +75,13 @@ def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
 
 
 class Decoder:
-    """Decodes files, and remembers the layouts it has seen.
+    """Decodes files, and remembers the layouts that it has seen.
 
     Args:
-        spec: What is read.
-        files: Where from.
-        counts: What is read is added here.
-        deleted: Which rows of the files are left out; None if none are.
+        spec: What to read.
+        files: The files to read from.
+        counts: Records what was asked for ahead.
+        deleted: The deleted rows to leave out; None if there are none.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Decoder:
         self._deleted = deleted
         self._wanted = spec.decoded
         self._format = _FORMATS[spec.format](spec)
-        # Where nothing is decoded, the footer is enough.
+        # If nothing is decoded, the footer is enough.
         self._by_footer = not self._wanted.names and self._format.has_short_footers
         self._layouts: list[Layout] = []
         self._pieces = Pieces(spec, whole=files.takes_whole_files)
@@ -121,12 +121,12 @@ class Decoder:
         """Decode splits one after the other.
 
         Args:
-            splits: The splits to decode, in any order, which is kept.
+            splits: The splits to decode, in any order; the order is kept.
             max_rows: About how many rows to hold at a time.
-            max_bytes: About how many bytes.
+            max_bytes: About how many bytes to hold at a time.
 
         Raises:
-            TaskReadError: A file is not as planned, cannot be read, or has other columns.
+            TaskReadError: A file is not as planned, cannot be read, or its columns do not fit.
         """
         waiting: list[tuple[Split, int, pa.Table]] = []
         layout: Layout | None = None
@@ -160,7 +160,7 @@ class Decoder:
             yield self._join(layout, waiting)
 
     def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Piece, Content]]:
-        """Yield the pieces of splits; with remote ones, what was asked for of them."""
+        """Yield the pieces of splits; remote pieces with the requests for them."""
         if not is_remote(self._spec.location):
             return ((Piece(split), None) for split in splits)
         pieces = (piece for split in splits for piece in self._pieces.of(split))
@@ -173,18 +173,17 @@ class Decoder:
         )
 
     def _is_held(self, piece: Piece) -> bool:
-        """Tell whether all that is decoded of a piece is held in memory before."""
+        """Tell whether a piece is read into memory as a whole before it is decoded."""
         return self._by_footer or piece.size_bytes <= self._spec.limits.max_buffered_file_bytes
 
     def _fetch(self, split: Split) -> bytes:
-        """Return what is to be decoded of a small file."""
-        # Where nothing is decoded, rows are counted by the footer: the plan's count may be one
-        # that somebody published.
+        """Return the bytes of a small file, or only its footer if nothing is decoded."""
+        # The footer still counts the rows: the plan's count may come from a published inventory.
         return self._files.footer(split) if self._by_footer else self._files.whole(split)
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
         format_ = self._format
-        reader = format_.opened(split.path, self._come(split, content), 0)
+        reader = format_.opened(split.path, self._buffer_of(split, content), 0)
         layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
         try:
             if layout.selected:
@@ -210,12 +209,12 @@ class Decoder:
         return self._layouts[0]
 
     def _layout_of(self, split: Split, reader: Any, decoded: pa.Schema | None = None) -> Layout:
-        """Return the file's layout, which the last file is the most likely to share.
+        """Return the file's layout, which it most likely shares with the last file.
 
         Args:
             split: The split, for messages.
-            reader: Its file.
-            decoded: What decoding its columns gave, where that is known.
+            reader: The split's file.
+            decoded: The schema of its decoded columns, if it is known.
         """
         for at, layout in enumerate(self._layouts):
             if self._format.describes(layout, reader) and (decoded is None or layout.fits(decoded)):
@@ -226,8 +225,8 @@ class Decoder:
         self._layouts.insert(0, layout)
         return layout
 
-    def _come(self, split: Split, content: Content) -> pa.BufferReader:
-        """Return what was asked for, or ask for it now."""
+    def _buffer_of(self, split: Split, content: Content) -> pa.BufferReader:
+        """Return the bytes that were asked for, or read them now."""
         if content is None:
             content = self._fetch(split)
         elif not isinstance(content, bytes):
@@ -239,7 +238,7 @@ class Decoder:
     ) -> Iterator[Rows]:
         split, opened = piece.split, self._format.opened
         if self._is_held(piece):
-            reader = opened(split.path, self._come(split, content), 0)
+            reader = opened(split.path, self._buffer_of(split, content), 0)
             yield from self._stream(split, reader, max_rows, max_bytes)
             return
         if piece.excerpt is None:

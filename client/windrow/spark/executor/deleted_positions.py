@@ -1,4 +1,4 @@
-"""The rows of Delta and Iceberg files that are deleted: by bitmaps, or by files of positions."""
+"""Deleted rows of Delta and Iceberg files, which bitmaps or files of positions name."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from windrow.spark.executor.spec import MIB, ReadSpec, Split
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 
-# A bitmap takes at most two bytes a row, and none that engines write comes near this.
+# A bitmap takes at most two bytes per row, and the bitmaps that engines write are far smaller.
 _MAX_BITMAP_BYTES = 256 * MIB
 _BATCH_ROWS = 2**18
 _LOCAL, _S3 = re.compile("^file:/+"), re.compile("^s3[an]:")
 
 
 class DeletedPositions:
-    """Which rows of a group's files are deleted.
+    """The deleted rows of a group's files.
 
     Args:
-        spec: What is read.
-        splits: Those of the group.
-        counts: The files that are opened for this are added here, as `delete_files`.
+        spec: What to read.
+        splits: The group's splits.
+        counts: Counts, as `delete_files`, the files that are opened to find deleted rows.
     """
 
     def __init__(self, spec: ReadSpec, splits: Sequence[Split], counts: Counter[str]) -> None:
         self._location, self._home = spec.location, home_of(spec.location)
         self._counts = counts
-        # The files with rows that a file of positions may name, by its path.
+        # By the path of each file of positions: the files whose rows it may name.
         self._named: defaultdict[str, dict[str, Split]] = defaultdict(dict)
         for split in splits:
             for delete in split.deletes or ():
@@ -56,7 +56,8 @@ class DeletedPositions:
         """Return the positions of a file's deleted rows, ascending; None if there are none.
 
         Raises:
-            TaskReadError: What says so cannot be read, or names rows that the file has not.
+            TaskReadError: A bitmap or file of positions cannot be read, or names rows that the file
+                does not have.
         """
         if not split.deletes:
             return None
@@ -79,7 +80,7 @@ class DeletedPositions:
 
     def _of_bitmap(self, split: Split, delete: dict[str, Any]) -> _Ints:
         if split.row_count is None:
-            raise DeletesError(split.path, "it has a deletion vector, and its rows are not counted")
+            raise DeletesError(split.path, "it has a deletion vector, but its rows are not counted")
         try:
             if delete["inline"] is not None:
                 content = base64.b64decode(delete["inline"], validate=True)
@@ -93,14 +94,14 @@ class DeletedPositions:
 
     def _read(self, delete: dict[str, Any]) -> bytes:
         if not 0 <= delete["length"] <= _MAX_BITMAP_BYTES:
-            raise BitmapError(f"it is said to take {delete['length']:,} bytes")
+            raise BitmapError(f"its length is given as {delete['length']:,} bytes")
         path = absolute_path(self._location, delete["path"])
         home = home_for(self._location, self._home, path)
         self._counts["delete_files"] += 1
         return read_range(home, path, delete["offset"], delete["length"])
 
     def _of_file(self, relative: str, size_bytes: int) -> dict[str, _Ints]:
-        """Return the positions that a file names, by the plain paths of the group's files."""
+        """Return the positions in a file of positions, by the plain paths of the group's files."""
         path = absolute_path(self._location, relative)
         home = home_for(self._location, self._home, path)
         named = self._named[relative]
@@ -148,7 +149,7 @@ def _by_path(batch: pa.RecordBatch, wanted: Set[str]) -> Iterator[tuple[str, _In
 
 
 class _Listed:
-    """The positions of one file that a file of positions names, each of them once.
+    """The positions that a file of positions names in one file, without duplicates.
 
     Args:
         path: The file of positions, for messages.
@@ -164,7 +165,7 @@ class _Listed:
         """Add positions, in any order."""
         self._parts.append(positions)
         self._count += len(positions)
-        # A file may name the same rows again and again.
+        # A file of positions may name the same rows many times.
         if self._count > self._most:
             self._most = max(_BATCH_ROWS, 2 * len(self.ascending()))
 
@@ -172,7 +173,7 @@ class _Listed:
         """Return the positions so far, ascending.
 
         Raises:
-            DeletesError: One is of a row that the file does not have.
+            DeletesError: The file does not have a row at one of the positions.
         """
         positions = np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))
         self._parts, self._count = [positions], len(positions)
@@ -184,5 +185,5 @@ class _Listed:
 
 
 def _plain(path: str) -> str:
-    """Return a path in the one spelling by which paths of different writers are compared."""
+    """Return a path in a common spelling, so that paths of different writers compare equal."""
     return _S3.sub("s3:", _LOCAL.sub("/", path))

@@ -1,8 +1,8 @@
-"""The rows that delete files name, kept so that any batch of rows is compared with all of them.
+"""The rows that delete files name, kept so that any batch of rows can be compared with them.
 
 A row of a transactional table is named by the write that added it, the number that codes its
-bucket, and its place there. A run of names is kept sorted as one integer each, so that a batch of
-rows is looked up by a few binary searches.
+bucket, and its place there. The names of a run are kept sorted, as one integer each, so that a few
+binary searches look up a batch of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RowNames(NamedTuple):
     """The names of n rows.
 
     Attributes:
-        write: The write that added each, 0 if the row is older than all writes.
+        write: The write that added each row; 0 if the row is older than all writes.
         bucket: Its bucket and statement, in Hive's code.
         row: Its place among the rows of that write and bucket.
     """
@@ -38,10 +38,10 @@ class RowNames(NamedTuple):
 
 
 class Memory:
-    """How many names the sets of one group keep in memory; the rest go to scratch files.
+    """Bounds the names that the sets of one group keep in memory; the rest go to scratch files.
 
     Args:
-        max_names: Most names in memory, and half as many as are sorted at a time.
+        max_names: Most names in memory; at most half as many are sorted at a time.
     """
 
     def __init__(self, max_names: int) -> None:
@@ -71,7 +71,7 @@ class Memory:
 
 
 class _Run(NamedTuple):
-    """Names of rows: `codes` are positions in the three sorted lists of distinct parts, as one."""
+    """Names of rows: each code combines positions in the three sorted lists of distinct parts."""
 
     write: _Ints
     bucket: _Ints
@@ -104,7 +104,7 @@ class DeletedRows:
     """A set of names of rows.
 
     Args:
-        memory: What it shares with other sets.
+        memory: The memory that it shares with other sets.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -115,7 +115,7 @@ class DeletedRows:
 
     def add(self, names: RowNames) -> None:
         """Add names, in any order."""
-        # Where products of three positions could overflow, runs are kept shorter.
+        # Runs are short enough that a product of three positions does not overflow.
         most = max(1, min(self._memory.max_names // 2, _MAX_RUN))
         for start in range(0, len(names.write), most):
             part = RowNames(*(values[start : start + most] for values in names))
@@ -131,7 +131,7 @@ class DeletedRows:
         self._pending, self._pending_count = [], 0
 
     def hold(self, names: RowNames) -> _Bools:
-        """Tell which of n rows are among them."""
+        """Tell which of n rows are in the set."""
         self._sort()
         held = np.zeros(len(names.write), np.bool_)
         for run in self._runs:
@@ -139,5 +139,5 @@ class DeletedRows:
         return held
 
 
-# The cube of it fits 63 bits.
+# Its cube fits into 63 bits.
 _MAX_RUN = 2**20

@@ -30,7 +30,7 @@ class TaskReadError(StatedError):
 
 @dataclass(eq=False)
 class StaleFileError(TaskReadError):
-    """A file is not what it was when the plan was made.
+    """A file has changed since the plan was made.
 
     Attributes:
         path: The file.
@@ -70,7 +70,7 @@ class UnreadableFileError(TaskReadError):
 
     Attributes:
         path: The file.
-        reason: What the operating system or the reader of the format said.
+        reason: The message of the operating system or of the format's reader.
         format: The format; empty if the file cannot be read as anything.
     """
 
@@ -82,13 +82,13 @@ class UnreadableFileError(TaskReadError):
 
     @property
     def as_format(self) -> str:
-        """What it was to be read as, in the message."""
+        """The format's part of the message."""
         return f" as {self.format}" if self.format else ""
 
 
 @dataclass(eq=False)
 class StoreError(UnreadableFileError):
-    """An object store does not give a file; the reason is the end of a sentence about it."""
+    """An object store does not return a file; the reason completes a sentence about the file."""
 
     message = "file {path!r} {reason}; {remedy}"
     remedy = (
@@ -114,7 +114,7 @@ class AcidFileError(TaskReadError):
 
 @dataclass(eq=False)
 class DeletesError(TaskReadError):
-    """What says which rows of a file are deleted cannot be read, or contradicts it.
+    """The deleted rows of a file cannot be found out, or do not fit the file.
 
     Attributes:
         path: The file.
@@ -129,11 +129,11 @@ class DeletesError(TaskReadError):
 
 @dataclass(eq=False)
 class AmbiguousColumnError(TaskReadError):
-    """A file has several columns that could be the one wanted.
+    """A file has several columns that could be the wanted one.
 
     Attributes:
         path: The file.
-        column: The column wanted.
+        column: The wanted column.
         candidates: The names in the file that match it.
     """
 
@@ -154,7 +154,7 @@ class ColumnTypeError(TaskReadError):
 
     Attributes:
         path: The file.
-        column: The column, with the path inside it when it is nested.
+        column: The column, with the path inside it if it is nested.
         file_type: Its type in the file, as Arrow writes it.
         table_type: Its type in the table, as Arrow writes it.
     """
@@ -210,7 +210,7 @@ class ResidualFilterError(TaskReadError):
     """The part of the filter that is left to the reader cannot be evaluated.
 
     Attributes:
-        reason: What stands in the way.
+        reason: Why it cannot be evaluated.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""Opening a data file and making sure that it is the one that was planned."""
+"""Open a data file, and make sure that it is the one that was planned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from windrow.spark.executor.errors import (
     VanishedFileError,
 )
 
-# Takes the path of a large file, the file, and how many bytes to read at once.
+# Returns a reader; takes the path of a large file, the file, and how many bytes to read at once.
 Opened = Callable[[str, Any, int], Any]
 
 STREAM_BUFFER_BYTES = 2**20
@@ -44,27 +44,27 @@ def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | Non
         home: Folder that the file must lie beneath; see `open_beneath`.
         path: Absolute path of the file, or its URI.
         planned: Its state when the plan was made.
-        traffic: Requests to object stores are counted here.
+        traffic: Counts requests to object stores.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not let it be read, or it lies outside.
+        UnreadableFileError: The operating system does not allow it, or it lies outside `home`.
     """
     with translated(path, planned):
         if is_remote(path):
-            # A file that has grown since shows without all of it.
+            # One byte more than planned shows that a file has grown.
             most_bytes = planned.size_bytes + 1
             part = read_part(path, planned, traffic=traffic, most_bytes=most_bytes)
             return whole_of(path, planned, part)
         descriptor = open_beneath(home, path)
         try:
-            # One byte more than planned: a file that grew shows. One read as a rule; a network
-            # file system may return less than it was asked for.
+            # One byte more than planned shows that a file has grown. One read is usually enough;
+            # a network file system may return fewer bytes than it was asked for.
             size_bytes = planned.size_bytes
             content = os.read(descriptor, size_bytes + 1)
             while 0 < len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
                 content += more
-            # After the read: a file that changes later has given its old bytes.
+            # Checked after the read: if the file changes later, these are still its old bytes.
             found = os.fstat(descriptor)
         finally:
             os.close(descriptor)
@@ -90,10 +90,10 @@ class AskedObject:
     """An object, or its footer, that was asked for.
 
     Attributes:
-        path: Its URI.
+        path: The object's URI.
         planned: Its state when the plan was made.
-        part: What was asked for.
-        traffic: Further requests are counted here.
+        part: The part that was asked for.
+        traffic: Counts further requests.
         footer: Whether its end with the footer is enough.
     """
 
@@ -104,7 +104,7 @@ class AskedObject:
     footer: bool
 
     def result(self) -> bytes:
-        """Return the bytes, once they are there; see `read_whole` and `read_footer`."""
+        """Wait for the bytes, and return them; see `read_whole` and `read_footer`."""
         with translated(self.path, self.planned):
             part = self.part.result()
         if not self.footer:
@@ -116,7 +116,7 @@ class AskedObject:
         return content
 
     def cancel(self) -> object:
-        """Do without it."""
+        """Cancel the request."""
         return self.part.cancel()
 
 
@@ -128,7 +128,7 @@ class AskedExcerpt:
         path: The object's URI.
         planned: Its state when the plan was made.
         excerpt: The excerpt.
-        parts: What was asked for of each of its ranges.
+        parts: The part that was asked for, for each of its ranges.
     """
 
     path: str
@@ -137,18 +137,18 @@ class AskedExcerpt:
     parts: Sequence[Future[Part]]
 
     def result(self) -> bytes:
-        """Return the excerpt, once all of it is there; see `read_whole`."""
+        """Wait for all of the excerpt, and return it; see `read_whole`."""
         with translated(self.path, self.planned):
             parts = [part.result() for part in self.parts]
         for part, (begin, end) in zip(parts, self.excerpt.ranges, strict=True):
             _require(self.path, self.planned, part.found)
             if len(part.content) != end - begin:
-                reason = f"its store did not give bytes {begin:,} to {end:,}"
+                reason = f"its store did not return bytes {begin:,} to {end:,}"
                 raise UnreadableFileError(self.path, reason)
         return self.excerpt.content([part.content for part in parts])
 
     def cancel(self) -> object:
-        """Do without it."""
+        """Cancel the request."""
         return [part.cancel() for part in self.parts]
 
 
@@ -161,11 +161,11 @@ def read_range(
         home: As for `read_whole`.
         path: Absolute path of the file, or its URI.
         offset: First byte.
-        length: Bytes.
+        length: Number of bytes.
         traffic: As for `read_whole`.
 
     Raises:
-        UnreadableFileError: The operating system does not let it be read, or the file is shorter.
+        UnreadableFileError: The operating system does not allow it, or the file is shorter.
     """
     with translated(path):
         if is_remote(path):
@@ -177,7 +177,9 @@ def read_range(
                 file.seek(offset)
                 content = file.read(length)
     if len(content) != length:
-        reason = f"bytes {offset:,} to {offset + length:,} are wanted of {size_bytes:,}"
+        reason = (
+            f"bytes {offset:,} to {offset + length:,} were asked for, but it has {size_bytes:,}"
+        )
         raise UnreadableFileError(path, reason)
     return bytes(content)
 
@@ -187,7 +189,7 @@ def read_footer(home: str, path: str, planned: FileStatus, traffic: Traffic | No
 
     Raises:
         StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not let it be read.
+        UnreadableFileError: The operating system does not allow it.
     """
     with translated(path, planned):
         tail = _end_of(home, path, planned, min(TAIL_BYTES, planned.size_bytes), traffic)
@@ -220,8 +222,8 @@ def copy_whole(
     """Copy a large file, piece by piece; see `read_whole`.
 
     Raises:
-        StaleFileError: The file is not the one of the plan, before or after.
-        UnreadableFileError: The operating system does not let it be read.
+        StaleFileError: The file is not the one of the plan, before or after the copy.
+        UnreadableFileError: The operating system does not allow it.
     """
     with ExitStack() as stack:
         with translated(path, planned):
@@ -241,11 +243,11 @@ def copy_whole(
 def require_unchanged(path: str, planned: FileStatus, traffic: Traffic | None = None) -> None:
     """Make sure that a file is the one of the plan, without opening it.
 
-    An object whose ETag is known needs no look: only that object is ever read.
+    An object whose ETag is known needs no check: reads get the object with this ETag or fail.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not let it be seen.
+        UnreadableFileError: The operating system does not return the file's state.
     """
     if planned.etag is not None:
         return
@@ -260,10 +262,10 @@ def open_stream(
 ) -> Iterator[Any]:
     """Open a large file for reading it part by part, in bounded memory.
 
-    See `read_whole` for what is passed; `opened` returns a reader of the file.
+    See `read_whole` for the arguments; `opened` returns a reader of the file.
 
-    The file is compared with the plan before and after. It is not memory-mapped: a map of a
-    file that is cut while it is read kills the process.
+    The file is compared with the plan before and after. It is not memory-mapped: if a mapped file
+    is truncated while it is read, the process is killed.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
@@ -275,7 +277,7 @@ def open_stream(
             try:
                 yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
             except UnreadableFileError as error:
-                # A part of it did not come: then its bytes are not at fault.
+                # A request for a part of the file failed, so its bytes are not at fault.
                 if isinstance(error.__cause__, (ObjectError, FileNotFoundError)):
                     raise error.__cause__ from None
                 raise
@@ -314,7 +316,7 @@ def open_excerpt(
 def _raw(
     home: str, path: str, planned: FileStatus, traffic: Traffic | None
 ) -> Iterator[tuple[Any, FileStatus]]:
-    """Open a file; tell its state."""
+    """Open a file, and yield it with its state."""
     if is_remote(path):
         with open_remote_file(path, planned, traffic) as remote:
             yield remote.file, remote.found
@@ -337,7 +339,7 @@ def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
         raise VanishedFileError(path) from error
     except ChangedObjectError as error:
         etag = planned.etag if planned is not None else None
-        raise StaleFileError(path, "ETag", etag, "another") from error
+        raise StaleFileError(path, "ETag", etag, "different") from error
     except ObjectError as error:
         raise StoreError(path, str(error)) from error
     except OSError as error:

@@ -1,8 +1,8 @@
 """The residual filter: a filter tree evaluated on Arrow columns by SQL's three-valued logic.
 
 A tree is the JSON form of `windrow.models.FilterTree`, with literals in their canonical form:
-dates, timestamps and decimals as text, binary as hexadecimal digits. NaN orders as in Spark:
-equal to itself, above all else.
+dates, timestamps and decimals as text, binary as hexadecimal digits. NaN orders as in Spark: it
+equals itself and is larger than all other numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "ge": pc.greater_equal,
 }
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
-# More digits than any decimal column or JSON number has, so that nothing is rounded on the way.
+# More digits than any decimal column or JSON number has, so that nothing is rounded.
 _EXACT = Context(prec=400)
 
 
@@ -40,10 +40,10 @@ def matching(tree: Mapping[str, Any], rows: pa.Table) -> pa.ChunkedArray:
         rows: At least the columns that the tree names.
 
     Returns:
-        One boolean for each row; null where the filter is NULL, which filters as FALSE does.
+        One boolean for each row; null where the filter is NULL, which drops the row like FALSE.
 
     Raises:
-        ResidualFilterError: The tree is not one that this version understands.
+        ResidualFilterError: This version does not understand the tree.
     """
     op = tree.get("op")
     if op in ("and", "or"):
@@ -53,7 +53,7 @@ def matching(tree: Mapping[str, Any], rows: pa.Table) -> pa.ChunkedArray:
         return pc.invert(matching(tree["arg"], rows))
     name = tree.get("column")
     if rows.schema.get_field_index(name) < 0:
-        raise ResidualFilterError(f"column {name!r} is not among those read")
+        raise ResidualFilterError(f"column {name!r} is not among the columns read")
     column = rows.column(name)
     if op == "is_null":
         return column.is_null()
@@ -119,7 +119,7 @@ def _is_in(column: pa.ChunkedArray, literals: list[Any]) -> pa.ChunkedArray:
     values = [_parse(literal, column.type) for literal in literals if literal is not None]
     type_ = column.type
     if pt.is_floating(type_):
-        # Adding zero makes -0.0 the 0.0 that it equals; value sets tell them apart.
+        # Adding zero turns -0.0 into 0.0: the two are equal, but value sets tell them apart.
         column, type_ = pc.add(column.cast(pa.float64()), 0.0), pa.float64()
         values = [value + 0.0 for value in values]
     elif pt.is_integer(type_) or pt.is_decimal(type_):

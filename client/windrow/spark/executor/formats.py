@@ -1,4 +1,4 @@
-"""What the executor needs of a format of files, whichever it is."""
+"""The interface of file formats on the executor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.layouts import Layout
 from windrow.spark.executor.spec import Split
 
-# What Arrow raises for bytes that are not of a format; UnicodeDecodeError is a ValueError.
+# Arrow's errors for bytes that are not of a format; UnicodeDecodeError is a ValueError.
 FORMAT_ERRORS = (pa.ArrowException, OSError, ValueError)
 
 
@@ -20,8 +20,8 @@ class FileFormat(ABC):
     """Opens and decodes files; a reader is whatever `opened` returns.
 
     Attributes:
-        name: As messages call it.
-        has_short_footers: Whether the rows of a small file are counted by its end alone.
+        name: Its name in messages.
+        has_short_footers: Whether the end of a small file is enough to count its rows.
     """
 
     name: ClassVar[str]
@@ -33,7 +33,7 @@ class FileFormat(ABC):
 
         Args:
             path: The file, for messages.
-            file: One of Arrow's.
+            file: An Arrow file.
             buffer_bytes: How much to read at once; 0 if it is in memory.
 
         Raises:
@@ -42,25 +42,25 @@ class FileFormat(ABC):
 
     @abstractmethod
     def row_count(self, reader: Any) -> int:
-        """Return the rows of a file, as its footer says."""
+        """Return the number of rows that a file's footer states."""
 
     @abstractmethod
     def describes(self, layout: Layout, reader: Any) -> bool:
-        """Tell whether an open file may have a layout; `Layout.fits` tells the rest."""
+        """Tell whether an open file may have a layout; `Layout.fits` makes sure after decoding."""
 
     @abstractmethod
     def find_layout(self, path: str, reader: Any) -> Layout:
         """Work out the layout of an open file.
 
         Raises:
-            AmbiguousColumnError: Several columns of the file could be the one wanted.
-            ColumnTypeError: The file's type does not become the table's.
+            AmbiguousColumnError: Several columns of the file could be the wanted one.
+            ColumnTypeError: The file's type cannot be read as the table's.
             UnreadableFileError: The file's schema cannot be read.
         """
 
     @abstractmethod
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
-        """Return the selected columns of a whole file; there are some."""
+        """Return the selected columns of a whole file; at least one is selected."""
 
     @abstractmethod
     def tables(
@@ -76,7 +76,7 @@ class FileFormat(ABC):
 
 
 def rows_only(row_count: int) -> pa.Table:
-    """Return a table of so many rows, of a column without meaning."""
+    """Return a table with this number of rows, and a column without meaning."""
     return pa.table({"": pa.nulls(row_count)})
 
 

@@ -23,15 +23,15 @@ from windrow.spark.executor.rebasing import OldValueError, Rule, corrected
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
-    """How files of one schema give the wanted columns.
+    """How to read the wanted columns from files of one schema.
 
     Attributes:
-        wanted: The columns wanted, with the table's types.
-        selected: What to decode, as the reader of the format takes it; empty if nothing.
-        decoded: What decoding that gives.
-        positions: For each wanted column its place in `decoded`, or -1 where the file lacks it.
-        rules: For each column of `decoded`, what becomes of the values of its leaves; none at all
-            where nothing ever does.
+        wanted: The wanted columns, with the table's types.
+        selected: The columns to decode, as the format's reader takes them; may be empty.
+        decoded: The schema of the decoded columns.
+        positions: For each wanted column its place in `decoded`, or -1 if the file lacks it.
+        rules: For each column of `decoded`, the rules that correct the values of its leaves; empty
+            if no values are ever corrected.
     """
 
     wanted: pa.Schema
@@ -41,7 +41,7 @@ class Layout:
     rules: Sequence[Sequence[Rule | None]]
 
     def fits(self, schema: pa.Schema) -> bool:
-        """Tell whether what was decoded has the types of this layout."""
+        """Tell whether decoded columns have the types of this layout."""
         return bool(schema.equals(self.decoded))
 
     def apply(self, tables: Sequence[pa.Table], row_count: int) -> pa.Table:
@@ -49,7 +49,7 @@ class Layout:
 
         Args:
             tables: Tables of this layout's decoded columns.
-            row_count: Their rows in total; a table without columns does not know it.
+            row_count: Their rows in total, which a table without columns does not tell.
 
         Raises:
             OldTimeError: A column holds dates or times of an uncertain calendar; the path is empty.
@@ -58,7 +58,7 @@ class Layout:
         if not self.selected:
             columns = [absent(field, row_count) for field in self.wanted]
             return pa.table(columns, schema=self.wanted)
-        # One chunk a column: what comes after costs per chunk.
+        # One chunk per column: the next steps cost time per chunk.
         joined = pa.concat_tables(tables).combine_chunks()
         columns = []
         for position, field in zip(self.positions, self.wanted, strict=True):
@@ -80,16 +80,16 @@ class Layout:
 
 
 def nothing(wanted: pa.Schema) -> Layout:
-    """Return the layout of files of which nothing is decoded."""
+    """Return the layout of files from which nothing is decoded."""
     return Layout(wanted=wanted, selected=(), decoded=wanted, positions=(), rules=())
 
 
 def places(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
-    """Return for each wanted column its place in a file; -1 where the file lacks it.
+    """Return for each wanted column its place in a file; -1 if the file lacks it.
 
     Raises:
-        AmbiguousColumnError: Several columns of the file could be the one wanted.
-        UnreadableFileError: The wanted one has an id, and the file has none.
+        AmbiguousColumnError: Several columns of the file could be the wanted one.
+        UnreadableFileError: The wanted column has an id, but the file has no ids.
     """
     struct = pa.struct(list(held))
     found = [place_in(struct, field) for field in wanted]
@@ -97,7 +97,7 @@ def places(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
         if at == -2 and FIELD_ID in (column.metadata or {}):
             reason = (
                 f"it has no ids to find column {column.name!r} by, and the table's log does not say "
-                "by which name"
+                "what the column is named in it"
             )
             raise UnreadableFileError(path, reason)
         if at == -2:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-# `pyarrow.orc.ORCFile` is a Python object around it, which small files have no time for.
+# `pyarrow.orc.ORCFile` wraps it in a Python object, which takes too long for small files.
 from pyarrow._orc import ORCReader
 
 from windrow.files.schema import fields_in
@@ -24,7 +24,7 @@ _NTZ = pa.timestamp("us")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OrcLayout(Layout):
-    """How ORC files of one schema give the wanted columns, by name.
+    """How to read the wanted columns from ORC files of one schema, by name.
 
     Attributes:
         held: All columns of the files.
@@ -34,10 +34,10 @@ class OrcLayout(Layout):
 
 
 class OrcFormat(FileFormat):
-    """ORC, for a read. Plans let only such columns come here as Arrow gives as Spark does.
+    """ORC, for a read. Plans send only columns here that Arrow reads as Spark does.
 
     Args:
-        spec: What is read.
+        spec: What to read.
     """
 
     name = "ORC"
@@ -73,7 +73,7 @@ class OrcFormat(FileFormat):
             raise unreadable(path, error, self.name) from error
         found = places(path, held, self._wanted)
         for field, at in zip(self._wanted, found, strict=True):
-            if at >= 0 and not _becomes(held.field(at).type, field.type):
+            if at >= 0 and not _is_readable_as(held.field(at).type, field.type):
                 types = str(held.field(at).type), str(field.type)
                 raise ColumnTypeError(path, field.name, *types)
         present = sorted({at for at in found if at >= 0})
@@ -93,7 +93,7 @@ class OrcFormat(FileFormat):
     def tables(
         self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
     ) -> Iterator[pa.Table]:
-        """See `FileFormat.tables`; a stripe at a time is decoded."""
+        """See `FileFormat.tables`; one stripe is decoded at a time."""
         try:
             if not layout.selected and split.is_whole:
                 yield rows_only(reader.nrows())
@@ -111,8 +111,8 @@ class OrcFormat(FileFormat):
             raise unreadable(split.path, error, self.name) from error
 
 
-def _becomes(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether a file's column is the table's; Spark stores times without a zone as numbers."""
+def _is_readable_as(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a file's type can be the table's; Spark stores times without zone as numbers."""
     if held == wanted:
         return True
     if not pt.is_nested(held):
@@ -122,8 +122,9 @@ def _becomes(held: pa.DataType, wanted: pa.DataType) -> bool:
         held.id == wanted.id
         and len(inside) == len(others)
         and all(
-            # Items of lists and maps are called differently by different libraries.
-            (one.name == other.name or not pt.is_struct(held)) and _becomes(one.type, other.type)
+            # Libraries have different names for the items of lists and maps.
+            (one.name == other.name or not pt.is_struct(held))
+            and _is_readable_as(one.type, other.type)
             for one, other in zip(inside, others, strict=True)
         )
     )

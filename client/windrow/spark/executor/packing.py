@@ -1,7 +1,7 @@
-"""Batches as bytes that rows are read out of in place: `PackedRows.java` is the other side.
+"""Batches as bytes, from which `PackedRows.java` reads rows in place.
 
-Spark would make a row of each row of a batch of Arrow's, with every value that it has, before a
-query asks for it. For a sum of two columns that took as long as decoding their files.
+From an Arrow batch, Spark would make a row of its own of each row, with all values, before a query
+asks for them. For a sum of two columns that took as long as decoding their files.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def is_packable(type_: pa.DataType) -> bool:
 def packed(batch: pa.RecordBatch) -> bytes:
     """Return a batch as a head and the buffers of its arrays.
 
-    The head consists of numbers of 32 bits in the order of this machine: how many rows there are,
-    and for each column, at which bit of its bitmaps the first row is, and the bytes of its three
-    buffers: which values are not null (-1 if all are), where each begins (-1 if all have one
-    length), and the values. The buffers follow in that order.
+    The head consists of 32-bit numbers in this machine's byte order: the number of rows, and for
+    each column the bit of the first row in its bitmaps, and the sizes in bytes of its three
+    buffers. These are: which values are not null (-1 if none is null), where each value begins (-1
+    if all have the same length), and the values. The buffers follow in that order.
 
     Args:
-        batch: Not empty, with columns for which `is_packable` holds.
+        batch: Not empty, with columns for which `is_packable` is true.
     """
     head = [batch.num_rows]
     content = []
@@ -49,7 +49,7 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def _buffers(array: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer]:
-    """Return an array's buffers without what lies before and behind its values."""
+    """Return an array's buffers, cut to its own values."""
     validity, *rest = array.buffers()
     start, rows = array.offset, len(array)
     present = _bits(validity, start, rows) if array.null_count else None

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-# `ParquetFile` builds an index of nested columns for each file, a fifth of what a small file
-# costs. This is its `.reader`: the same class and calls since pyarrow 10.
+# `ParquetFile` builds an index of nested columns for each file, which is a fifth of the cost of a
+# small file. This is its `.reader`: the same class and calls since pyarrow 10.
 from pyarrow._parquet import ParquetReader
 
 from windrow.files.file_fields import is_mapped
@@ -31,14 +31,14 @@ _MIN_BATCH_ROWS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParquetLayout(Layout):
-    """How Parquet files of one schema give the wanted columns, by the indices of their leaves.
+    """How to read the wanted columns from Parquet files of one schema, by indices of leaves.
 
     Attributes:
         leaf_paths: The leaf columns of the files, which tell one layout from another.
-        parquet_schema: Compared as well where the leaf paths and Arrow types do not tell all:
-            an INT96 column looks like a timestamp without a zone. None where they do.
-        held: The file's columns with their ids, where columns are found by ids; else None.
-        calendar: How the files' dates and times were written; None where it does not matter.
+        parquet_schema: Also compared if leaf paths and Arrow types are ambiguous: an INT96 column
+            looks like a timestamp without a zone. Else None.
+        held: The file's columns with their ids, if columns are found by ids; else None.
+        calendar: How the files' dates and times were written; None if it does not matter.
     """
 
     leaf_paths: list[str]
@@ -51,7 +51,7 @@ class ParquetFormat(FileFormat):
     """Parquet, for a read.
 
     Args:
-        spec: What is read.
+        spec: What to read.
     """
 
     name = "Parquet"
@@ -123,11 +123,11 @@ def find_layout(
     Args:
         path: The file, for messages.
         reader: The file.
-        wanted: The columns wanted, with the table's types.
-        calendar: How the file's dates and times were written; None where none are wanted.
+        wanted: The wanted columns, with the table's types.
+        calendar: How the file's dates and times were written; None if none are wanted.
 
     Raises:
-        AmbiguousColumnError: Several columns of the file could be the one wanted.
+        AmbiguousColumnError: Several columns of the file could be the wanted one.
         ColumnTypeError: The file's type does not widen to the table's.
         UnreadableFileError: The file's schema cannot be read.
     """
@@ -192,8 +192,8 @@ def _tables(
             continue
         done = 0
         while done < row_group.num_rows:
-            # A reader's batch size is fixed. When rows turn out larger or smaller than thought,
-            # the row group is opened again with another size and the rows done are passed over.
+            # A reader's batch size is fixed. If rows turn out larger or smaller than expected, the
+            # row group is opened again with another size, and finished rows are skipped.
             skip, wish = done, batch_rows
             try:
                 for batch in reader.iter_batches(
@@ -208,7 +208,7 @@ def _tables(
                     fitting = max_bytes * batch.num_rows // max(batch.nbytes, 1)
                     wish = max(_MIN_BATCH_ROWS, min(max_rows, fitting))
                     yield pa.Table.from_batches([batch])
-                    # Larger only at the start: else sizes that alternate would cost a pass each.
+                    # Larger only at the start: otherwise alternating sizes would cost a pass each.
                     if wish * 2 < batch_rows or (wish > batch_rows * 2 and done <= _PROBE_ROWS):
                         break
             except FORMAT_ERRORS as error:
@@ -237,7 +237,7 @@ def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
-    """Return a column's type with its INT96 leaves as what they are: instants, thus in UTC."""
+    """Return a column's type, with INT96 leaves as instants in UTC, which they really are."""
     type_ = stored_type(type_)
     children = [child.with_type(_meant_type(child.type, leaves)) for child in _children(type_)]
     if pt.is_struct(type_):

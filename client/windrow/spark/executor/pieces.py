@@ -1,4 +1,4 @@
-"""Pieces of splits: what is asked for, and decoded, at a time."""
+"""Pieces of splits, which are asked for and decoded one at a time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Piece(NamedTuple):
     """All of a split's file, or an excerpt of it.
 
     Attributes:
-        split: The split; of an excerpt as if it were a file of its own, with the rows of that.
-        excerpt: Where it lies; None for the file.
+        split: The split; for an excerpt, a split of the whole file with the excerpt's rows.
+        excerpt: The excerpt; None for all of the file.
     """
 
     split: Split
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that are asked for."""
+        """Bytes to ask for."""
         return self.split.size_bytes if self.excerpt is None else self.excerpt.read_bytes
 
 
@@ -34,8 +34,8 @@ class Pieces:
     """Divides splits into pieces.
 
     Args:
-        spec: What is read.
-        whole: Whether files are asked for whole, whatever is read of them.
+        spec: What to read.
+        whole: Whether files are asked for whole even if only a part is needed.
     """
 
     def __init__(self, spec: ReadSpec, *, whole: bool) -> None:
@@ -48,11 +48,11 @@ class Pieces:
         """Return the pieces of a split, in order; at least one.
 
         Raises:
-            UnreadableFileError: Its plan says something impossible.
+            UnreadableFileError: Its plan contradicts itself or the file.
         """
         if split.excerpt is None or not self._names:
             return [Piece(split)]
-        # Asked for a split, and once more when its turn comes.
+        # Callers ask about a split, and again when its turn comes.
         if self._last[0] is not split:
             try:
                 self._last = split, self._excerpts_of(split)
@@ -67,7 +67,7 @@ class Pieces:
         if not own:
             return [Piece(split)]
         if numbers.size % width:
-            raise ValueError("its plan says where other columns lie than those of its outline")
+            raise ValueError("its plan places columns that differ from those of its outline")
         groups: Ints = numbers.reshape(-1, width)[:, own]
         most_bytes = self._spec.limits.max_buffered_file_bytes
         found = excerpts_of(outline, groups.reshape(-1), split.size_bytes, most_bytes)
@@ -75,7 +75,7 @@ class Pieces:
         return [Piece(as_file._replace(row_count=one.row_count), one) for one in found]
 
     def _outline(self, number: int) -> tuple[Outline, int, list[int]]:
-        """Return an outline of what is read, how many numbers plans have of a row group, and which."""
+        """Return the outline of the columns read, the numbers per row group, and which are used."""
         if number not in self._outlines:
             whole = Outline.of_text(self._spec.outlines[number])
             some, leaves = whole.only(self._names)

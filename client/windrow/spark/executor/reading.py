@@ -1,4 +1,4 @@
-"""Reading one split group: what a Spark task of a plan does."""
+"""Reading one split group, the work of a Spark task."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def read_group(
         spec: What to read of the table.
         splits: One row per split, with the columns of a plan's splits: `path`, `start`,
             `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
-        residual: What is left of the filter, as a JSON filter tree.
+        residual: The residual filter, as a JSON filter tree.
         cached_on: The host whose cache the files belong in; None if they are not cached.
-        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`, `delete_files`,
-            and of object stores `requests`, `retries`, `waited_ms`.
-        delete_files: Files that name deleted rows of these.
+        counts: Counts what is read: `files`, `bytes`, `rows`, `cache_hits`, `delete_files`, and for
+            object stores `requests`, `retries`, `waited_ms`.
+        delete_files: Files that name deleted rows of the splits' files.
 
     Yields:
         Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
-        of the splits or, where the table has sort columns, sorted by them.
+        of the splits or, if the table has sort columns, sorted by them.
 
     Raises:
         TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
@@ -89,7 +89,7 @@ def read_group(
         ):
             counts["rows"] += batch.num_rows
             yield batch
-        # Of a file that several groups share, the first split counts it.
+        # If several groups share a file, its first split counts it.
         counts["files"] += pc.sum(pc.equal(splits.column("start"), 0), min_count=0).as_py()
         counts["bytes"] += pc.sum(splits.column("length"), min_count=0).as_py()
         counts["cache_hits"] += files.hits
@@ -99,11 +99,11 @@ def read_group(
 
 
 def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
-    """Return what `mapInArrow` runs on the descriptors of a task's groups.
+    """Return the function that `mapInArrow` runs on the descriptors of a task's groups.
 
     Args:
-        packed_spec: What to read of the table, as `ReadSpec.packed` gives it.
-        counts: What is read is added here; see `read_group`.
+        packed_spec: What to read of the table, from `ReadSpec.packed`.
+        counts: Counts what is read; see `read_group`.
     """
     spec = ReadSpec.unpacked(packed_spec)
 
@@ -116,11 +116,11 @@ def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
 
 
 def packing_task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
-    """Return what makes packed batches (`packed`) of the descriptors of a task's groups.
+    """Return the function that turns descriptors of a task's groups into packed batches.
 
     Args:
-        packed_spec: What to read of the table, as `ReadSpec.packed` gives it.
-        counts: What is read is added here; see `read_group`.
+        packed_spec: What to read of the table, from `ReadSpec.packed`.
+        counts: Counts what is read; see `read_group`.
     """
     spec = ReadSpec.unpacked(packed_spec)
 
@@ -180,7 +180,7 @@ class _Group:
     def merged(self) -> Iterator[pa.Table]:
         """Yield the splits' rows sorted by the table's sort columns.
 
-        Small files are sorted together in memory, in runs; large files are sorted as they are.
+        Small files are sorted together in memory, in runs; large files must already be sorted.
         """
         limits = self._spec.limits
         small = [split for split in self._splits if self._decoder.is_small(split)]
@@ -219,7 +219,7 @@ class _Group:
             yield sorted_table(tables, keys)
 
     def _large(self, split: Split, block_bytes: int) -> Iterator[pa.Table]:
-        """Yield the rows of one split in blocks, and see that they are sorted."""
+        """Yield the rows of one split in blocks, and make sure that they are sorted."""
         last: KeyAt | None = None
         for rows in self._decode([split], block_bytes):
             table, origin = self._finish(rows)
@@ -239,7 +239,7 @@ class _Group:
         """Add the partition columns and apply the filter.
 
         Returns:
-            The rows that are left, and for each the ordinal of its split.
+            The remaining rows, and for each the ordinal of its split.
         """
         origin = rows.origins()
         table = rows.table
@@ -259,7 +259,7 @@ class _Group:
         return table, origin
 
     def _require_sorted(self, keys: Keys, origin: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-        # From one file to the next the order may break: merging restores it.
+        # The order may break between two files: merging restores it.
         wrong = keys.falls() & (origin[1:] == origin[:-1])
         if wrong.any():
             raise self._unsorted(self._splits[int(origin[int(wrong.argmax())])])

@@ -1,7 +1,7 @@
 """Old dates and times, and the calendar they were written in, which not every file states.
 
 Spark 2 and Hive count days before 1582-10-15 in the Julian calendar, and times before 1900 by
-today's offset of their zone. Spark 3 reads such files as they were meant, and so does this.
+today's offset of their zone. Like Spark 3, this module reads such files as they were meant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEGACY = "LEGACY"
 EXCEPTION = "EXCEPTION"
 
 _ZONE = b"org.apache.spark.timeZone"
-# What marks a file as legacy, and the version of Spark that began to need that.
+# The key that marks a file as legacy, and the first version of Spark whose files need it for that.
 _DATETIME = (DATETIME_MARK, DATETIMES_MARKED_SINCE)
 _INT96 = (b"org.apache.spark.legacyINT96", b"3.1.0")
 
@@ -39,7 +39,7 @@ _US_PER_S = 1_000_000
 _DAY_S = 86_400
 _FIRST_GREGORIAN_S = FIRST_GREGORIAN_DAY * _DAY_S
 _JULIAN_MARCH_0000 = -719_470
-# Years 1 to 9999, and a fortnight for calendars and zones.
+# Years 1 to 9999, and a fortnight more for calendars and zones.
 _INT96_RANGE_US = (-62_136_806_400 * _US_PER_S, 253_403_510_400 * _US_PER_S)
 _FIXED_ZONE = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d{2}))?")
 _UTC_ZONE = re.compile(r"[+-].*|Z|UTC|GMT")
@@ -53,13 +53,13 @@ class OldValueError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Calendars:
-    """What Spark goes by where a file does not say how its dates and times were written.
+    """How Spark reads files that do not say how their dates and times were written.
 
     Attributes:
         dates: LEGACY, CORRECTED or EXCEPTION, for dates and times other than INT96.
         int96: The same for INT96.
-        zone: Of legacy files that name none.
-        zones: For each zone, as JSON, what `Zone` says.
+        zone: The zone of legacy files that name none.
+        zones: The values of `Zone` for each zone, as JSON.
     """
 
     dates: str = CORRECTED
@@ -68,7 +68,7 @@ class Calendars:
     zones: str = "{}"
 
     def of(self, metadata: Mapping[bytes, bytes] | None) -> FileCalendar:
-        """Return the calendar of a file by what its footer holds besides the schema."""
+        """Return the calendar of a file, given the key-value metadata of its footer."""
         told = metadata or {}
         version = told.get(VERSION)
 
@@ -99,10 +99,10 @@ class Zone:
     """How a zone's times before 1900 differ between Spark 2 and 3, in seconds.
 
     Attributes:
-        offset: What the old calendar adds to UTC.
-        shift: What the new one adds before 1582-10-15, besides the days of the calendar.
-        switches: When, since then, what is added changes; ascending.
-        shifts: What is added from each switch on.
+        offset: The zone's offset from UTC in the old calendar.
+        shift: The correction before 1582-10-15, besides the days between the calendars.
+        switches: Times since then from which another correction applies, ascending.
+        shifts: The correction from each of these times on.
     """
 
     offset: int
@@ -111,17 +111,17 @@ class Zone:
     shifts: tuple[int, ...]
 
 
-# What becomes of the values of one Parquet column.
+# Corrects the values of one Parquet column.
 Rule = Callable[[pa.Array], pa.Array]
 
 
 def rule_of(type_: pa.DataType, physical_type: str, calendar: FileCalendar) -> Rule | None:
-    """Return what is to be done with the values of a Parquet column; None for nothing.
+    """Return the rule that corrects the values of a Parquet column; None if none is needed.
 
     Args:
-        type_: As Arrow decodes it.
-        physical_type: As Parquet stores it.
-        calendar: The file's.
+        type_: The column's type as Arrow decodes it.
+        physical_type: Its type as Parquet stores it.
+        calendar: The file's calendar.
     """
     if physical_type == "INT96":
         return lambda values: _times(_checked_int96(values), calendar.int96, calendar)
@@ -201,8 +201,8 @@ def _dates(values: pa.Array, mode: str) -> pa.Array:
 
 
 def _gregorian_shift(julian_days: Ints) -> Ints:
-    """Return how many days later the day of that name is in the Gregorian calendar."""
-    # Years begin in March, so that the day that only one calendar may have comes last.
+    """Return how many days later the day with the same date is in the Gregorian calendar."""
+    # Years begin in March, so that the leap day, which one calendar may lack, comes last.
     years = (4 * (julian_days - _JULIAN_MARCH_0000) + 3) // 1461
     return 2 - years // 100 + years // 400
 
@@ -254,6 +254,6 @@ def _refuse_unknown(mode: str, what: str) -> None:
 
 
 def _ends(values: pa.Array) -> tuple[int, int]:
-    """Return the least and the greatest value as numbers; zeros where there is none."""
+    """Return the least and the greatest value as numbers; zeros if there are no values."""
     ends = pc.min_max(values.cast(pa.int64()))
     return ends["min"].as_py() or 0, ends["max"].as_py() or 0

@@ -13,26 +13,27 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-# From descriptors to rows, in the forms in which Spark hands over the ones and takes the others.
+# Turns descriptors into rows; Spark passes the former and takes the latter in its own forms.
 Task = Callable[[Iterable[Any]], Iterator[Any]]
-# Adds up what tasks count.
+# Adds up the counts of tasks.
 Count = Callable[[Mapping[str, int]], None]
 
-# What Spark calls it in its plans.
+# The reader's name in Spark's plans.
 READER_NAME = "windrow_reader"
 
 
 def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None) -> Task:
-    """Return a function that is small to send and makes the packed one read.
+    """Return a function that is cheap to unpickle, and that unpacks and runs the packed one.
 
     Unpacking the code takes 10 ms, and a whole task that reads one file hardly more. Spark unpacks
-    what it runs in every task, but reuses its Python workers: so they keep the code.
+    its function in every task but reuses its Python workers, so the workers keep the code.
 
     Args:
-        packed: What takes the spec and returns a task, pickled by value and compressed by zlib.
+        packed: A function that takes the spec and returns a task, pickled by value and compressed
+            by zlib.
         digest: Tells it apart from the code of another version.
-        spec: What it takes.
-        count: Called once in each task that ends, with what it has read.
+        spec: The spec that it takes.
+        count: Called once at the end of each task, with the counts of what it has read.
     """
 
     def run(descriptors: Iterable[Any]) -> Iterator[Any]:
@@ -44,8 +45,8 @@ def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None)
         if digest not in readers:
             readers[digest] = pickle.loads(zlib.decompress(packed))
             if len(readers) == 1:
-                # Spark's workers collect garbage after every task. With all that pandas, pyarrow
-                # and this have loaded, that would take 40 ms, and find nothing in it.
+                # Spark's workers collect garbage after every task. Among all the objects of pandas,
+                # pyarrow and this reader, that would take 40 ms and find nothing.
                 gc.freeze()
         counts: Counter[str] = Counter()
         yield from readers[digest](spec, counts)(descriptors)
@@ -60,9 +61,9 @@ class PartitionReader(NamedTuple):
     """Reads partitions of Spark's Python data source, whose values are descriptors of groups.
 
     Attributes:
-        packed: As `shipped` takes it.
-        digest: Likewise.
-        spec: Likewise.
+        packed: As for `shipped`.
+        digest: As for `shipped`.
+        spec: As for `shipped`.
     """
 
     packed: bytes
@@ -70,7 +71,7 @@ class PartitionReader(NamedTuple):
     spec: bytes
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a group; none where there is no group."""
+        """Return the rows of a group; none if there is no group."""
         if partition.value is None:
             return iter(())
         descriptor = pa.record_batch([pa.array([partition.value], pa.binary())], ["content"])

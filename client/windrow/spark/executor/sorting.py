@@ -1,7 +1,7 @@
-"""Rows in the order in which Spark sorts them, and merging of sorted tables in bounded memory.
+"""Sort rows in Spark's order, and merge sorted tables in bounded memory.
 
-Nulls come where declared, NaN is largest, and -0.0 equals 0.0. Sort columns are first turned
-into *keys*: columns without nulls or NaN whose plain ascending order is the order wanted. Only
+Nulls come first or last as declared, NaN is largest, and -0.0 equals 0.0. Sort columns are first
+turned into *keys*: columns without nulls or NaN whose ascending order is the wanted order. Only
 text, bytes and decimals keep a direction of their own.
 """
 
@@ -27,7 +27,7 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keys:
-    """The sort keys of n rows, by falling importance.
+    """The sort keys of n rows, the most important first.
 
     Attributes:
         columns: Arrays of n values without nulls or NaN.
@@ -69,7 +69,7 @@ class Keys:
         columns: dict[str, pa.Array] = {}
         sort_keys = []
         for column, descending in zip(self.columns, self.descending, strict=True):
-            # The columns that set nulls apart usually hold the same value in every row.
+            # The columns that separate nulls usually hold the same value in every row.
             if not pt.is_boolean(column.type) or 0 < column.true_count < len(column):
                 sort_keys.append((str(len(columns)), "descending" if descending else "ascending"))
                 columns[str(len(columns))] = column
@@ -100,7 +100,7 @@ class KeyAt:
 
 
 def joined(keys: Sequence[Keys]) -> Keys:
-    """Return the keys of tables that are put one below the other."""
+    """Return the keys of tables that are concatenated."""
     columns = tuple(
         pa.concat_arrays(parts) for parts in zip(*(k.columns for k in keys), strict=True)
     )
@@ -131,7 +131,7 @@ def keys_of(table: pa.Table, sort: Sequence[SortKey]) -> Keys:
 
 
 def _ordered(values: pa.Array) -> tuple[pa.Array, bool]:
-    """Return values without nulls that order as Spark orders them, and whether as integers."""
+    """Return values without nulls in Spark's order, and whether they are integers."""
     type_ = values.type
     if pt.is_floating(type_):
         return _float_order(values), True
@@ -149,7 +149,7 @@ def _ordered(values: pa.Array) -> tuple[pa.Array, bool]:
 
 
 def _float_order(values: pa.Array) -> pa.Array:
-    """Map doubles to integers of the same order, with NaN above all and one zero."""
+    """Map doubles to integers of the same order, with NaN largest and a single zero."""
     doubles = np.asarray(pc.fill_null(values.cast(pa.float64()), 0.0)) + 0.0
     doubles = np.where(np.isnan(doubles), np.nan, doubles)
     bits = doubles.view(np.int64)
@@ -161,15 +161,14 @@ def merge(sources: Sequence[Iterable[pa.Table]], sort: Sequence[SortKey]) -> Ite
 
     Args:
         sources: Streams of tables of one schema, each stream sorted as a whole.
-        sort: What they are sorted by; at least one key.
+        sort: The keys that they are sorted by; at least one.
 
     Yields:
-        Tables that are sorted when put one after the other. Memory holds about two blocks of
-        each source.
+        Tables that are sorted if concatenated. Memory holds about two blocks of each source.
     """
     cursors = [cursor for source in sources if (cursor := _Cursor(source, sort)).advance()]
     while len(cursors) > 1:
-        # Every row up to the least of the last keys is here: what a source has left is not less.
+        # All rows below the least of the last keys are here: no later row of a source is less.
         bound = min(cursor.last for cursor in cursors)
         taken = [part for cursor in cursors if len((part := cursor.take(bound))[1])]
         yield sorted_table([table for table, _ in taken], [keys for _, keys in taken])
@@ -188,7 +187,7 @@ def sorted_table(tables: Sequence[pa.Table], keys: Sequence[Keys]) -> pa.Table:
 
 
 def scratch_file() -> BinaryIO:
-    """Open a temporary file without a name: it is gone when closed, or when the process is."""
+    """Open a temporary file without a name: it vanishes once it is closed, or the process ends."""
     # Spark names its scratch disks here.
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
@@ -198,7 +197,7 @@ def spilled(table: pa.Table, file: BinaryIO, max_rows: int, max_bytes: int) -> I
     """Write a table to a file, and return a stream that reads it back in blocks.
 
     Args:
-        table: What to write.
+        table: The table to write.
         file: An empty file, which must stay open until the stream has been read.
         max_rows: Most rows in a block.
         max_bytes: About the most bytes in a block.
@@ -219,7 +218,7 @@ def _read_back(file: BinaryIO) -> Iterator[pa.Table]:
 
 
 class _Cursor:
-    """A source, and how far it has been merged."""
+    """A source, and the position up to which it has been merged."""
 
     def __init__(self, source: Iterable[pa.Table], sort: Sequence[SortKey]) -> None:
         self._blocks = iter(source)
@@ -230,7 +229,7 @@ class _Cursor:
         self.last = KeyAt((), ())
 
     def advance(self) -> bool:
-        """Go to the next row that is not yet merged; False where there is none."""
+        """Go to the next row that is not yet merged; return False if there is none."""
         while self._start == self._stop:
             block = next(self._blocks, None)
             if block is None:
@@ -249,6 +248,6 @@ class _Cursor:
         return self._block.slice(start, count), self._keys.slice(start, count)
 
     def rest(self) -> Iterator[pa.Table]:
-        """Take all that is left."""
+        """Take all remaining rows."""
         yield self._block.slice(self._start)
         yield from self._blocks

@@ -1,7 +1,7 @@
-"""What the tasks of one read have in common.
+"""The settings that all tasks of one read share.
 
-These classes travel by value, with the instances that are defaults, and therefore have no slots: a
-dataclass with slots asks `dataclasses.fields` for its state, which finds none in a class that
+These classes travel by value, together with default instances of them, and therefore have no slots:
+a dataclass with slots asks `dataclasses.fields` for its state, which finds none in a class that
 Spark 3.5 has pickled.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windrow.spark.executor.rebasing import Calendars
 
-# Spark takes no batches without a column.
+# Spark does not accept batches without a column.
 BARE_ROWS = pa.schema([("row", pa.bool_())])
 
 KIB = 2**10
@@ -39,7 +39,7 @@ class SortKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadLimits:
-    """How much a task holds in memory, and when it works another way.
+    """Bounds of a task's memory and requests, and sizes from which it works differently.
 
     Attributes:
         max_batch_rows: Most rows in a batch that a task hands to Spark.
@@ -48,7 +48,7 @@ class ReadLimits:
         max_decoded_at_once_bytes: Largest file whose rows are decoded in one go.
         max_run_bytes: Most decoded bytes that are sorted in memory; beyond, runs are spilled to
             disk and merged from there.
-        prefetch_files: Most files that are asked for before they are decoded, where each is a
+        prefetch_files: Most files that are asked for before they are decoded, if each is a
             request.
         prefetch_bytes: Most bytes of such files, unless it is a single file.
         requests_per_second: Most requests of a task to an object store; None for no bound.
@@ -74,16 +74,16 @@ class ReadSpec:
         data: The columns to take from the files, with the table's types.
         hidden: Further columns of the files, which only the filter or the order needs.
         partition: The table's partition columns.
-        output: Names of the columns to return, in order; each from `data` or `partition`. Where
-            there are none, rows are returned as a column without meaning.
-        sort: What to merge the files by; empty to read them one after the other.
-        limits: Bounds on memory.
+        output: Names of the columns to return, in order; each from `data` or `partition`. If there
+            are none, rows are returned as a column without meaning.
+        sort: The keys to merge the files by; empty to read them one after the other.
+        limits: Bounds on memory and requests.
         calendars: How old dates and times are read.
-        format: Of the files: `parquet` or `orc`.
-        is_acid: Whether rows can be deleted one by one, as of Hive's transactional tables.
-        valid_write_ids: Of such a table, the write ids that are seen; None for all.
+        format: Format of the files: `parquet` or `orc`.
+        is_acid: Whether rows can be deleted one by one, as in Hive's transactional tables.
+        valid_write_ids: For such a table, the valid write ids; None for all.
         logged: Whether the table keeps a log of its files, which never change once written.
-        outlines: Of the files whose splits have an `excerpt`.
+        outlines: Outlines of the files whose splits have an `excerpt`.
     """
 
     table: str
@@ -138,12 +138,12 @@ class Split(NamedTuple):
         length: Bytes in the range.
         size_bytes: Length of the file when the plan was made.
         mtime_ns: Its last change, nanoseconds since 1970.
-        row_count: Its rows; None if they are not known.
+        row_count: Rows of the file, or of its excerpt; None if unknown.
         first_block: The first of the ORC file's stripes that the split covers; None if all.
         block_count: How many stripes it covers; None if all.
-        deletes: What deletes rows of it, as `windrow.models.Delete`.
-        etag: Of an object, its ETag when the plan was made; None if unknown.
-        excerpt: Where its columns lie, as `windrow.models.Excerpt`; None if it is read as it is.
+        deletes: What deletes rows of the file, as `windrow.models.Delete`.
+        etag: The object's ETag when the plan was made; None if unknown.
+        excerpt: Where its columns lie, as `windrow.models.Excerpt`; None if the file is read as is.
     """
 
     ordinal: int
@@ -160,10 +160,10 @@ class Split(NamedTuple):
     excerpt: dict[str, Any] | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
-        """Return the numbers of the stripes that the split covers, of so many in its file.
+        """Return the numbers of the stripes that the split covers, of `file_blocks` in its file.
 
         Raises:
-            ValueError: Its plan does not tell.
+            ValueError: Its plan does not say which stripes they are.
         """
         if self.is_whole:
             return range(file_blocks)
