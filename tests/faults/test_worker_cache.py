@@ -186,7 +186,7 @@ def test_a_broken_database_is_bypassed(setup: Setup) -> None:
 
     logged = setup.read()
 
-    assert "past the cache" in logged
+    assert "bypass the cache" in logged
     assert setup.fetched() == setup.all_once()
     assert (setup.folder / "damaged").exists()
 
@@ -201,7 +201,7 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
     # For this process, a limit on file sizes acts like a full disk.
     logged = setup.read(file_limit=200_000)
 
-    without_cache = ("no longer adds files to", "no longer uses the cache", "past the cache")
+    without_cache = ("no longer adds files to", "no longer uses the cache", "bypass the cache")
     assert any(words in logged for words in without_cache)
     counts = cache_in(setup.folder).counts()
     assert list((setup.folder / "incoming").iterdir()) == []

@@ -72,7 +72,8 @@ def definition_of(entry: CatalogEntry) -> Mapped:
     """Return the definition of a table of the catalog.
 
     Raises:
-        UnreadableTableError: It is a view, or its format or the type of a column is not read.
+        UnreadableTableError: It is a view, it has no location, or its format or the type of a
+            column is not read.
     """
     if entry.error:
         raise UnreadableTableError(f"the catalog cannot describe it: {_first_line(entry.error)}")

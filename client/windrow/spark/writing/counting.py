@@ -140,7 +140,7 @@ def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
             f"shiftrightunsigned({whole}, {_PART_BITS}) & {mask}",
             f"shiftrightunsigned({whole}, {2 * _PART_BITS})",
         ]
-    # As texts: making such columns of functions takes hundreds of calls to the JVM.
+    # As SQL text: making such columns from functions takes hundreds of calls to the JVM.
     sums = [F.expr(f"sum({part})").alias(name) for part, name in zip(parts, _PARTS, strict=True)]
     return [F.expr("count(1)").alias(_ROWS), *sums]
 
@@ -181,7 +181,7 @@ def collected(df: DataFrame) -> pa.Table:
 
 
 def _hashed(df: DataFrame, partition_columns: Iterable[str]) -> list[str | None]:
-    """Return the SQL to hash for each column; partition columns as folder names hold them.
+    """Return the SQL to hash for each column; partition columns have the form of folder names.
 
     None stands for a column that cannot be hashed.
     """

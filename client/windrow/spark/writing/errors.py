@@ -83,7 +83,7 @@ class NotReproducibleError(WriteError):
     message = (
         "the rows staged for table {table!r} differ from those of the data: {counted} there, "
         "{written} in files. The data is not the same each time it is computed, or rows were "
-        "lost; nothing was changed. To make it so, {remedy}"
+        "lost; nothing was changed. To make the data the same each time, {remedy}"
     )
     remedy = _MATERIALISE
 

@@ -28,7 +28,7 @@ class Unstable:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What the analysed plan of a DataFrame tells about its rows.
+    """What is known of a DataFrame's rows from its analysed plan.
 
     Attributes:
         unstable: The columns whose values may change when a task runs again, and why.

@@ -1,4 +1,4 @@
-"""Finding what a plan says of a row's key by an expression; a join would take a job of its own."""
+"""Look up a plan's values for a row's key by an SQL expression; a join would take another job."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHIFTS = range(1, 48)
 class Lookup:
     """A perfect hash table: each of the known keys has a slot of its own.
 
-    The hash of a key tells its bucket. A bucket with n keys has n^2 slots, and a shift of the hash
-    under which no two of its keys share one.
+    The hash of a key determines its bucket in the hash table. A bucket with n keys has n^2 slots,
+    and a shift of the hash under which no two of its keys share a slot.
 
     Attributes:
-        keys: For each slot, the number of the key that it belongs to. Slots of no key belong to
-            any, so that rows of unknown keys are spread.
+        keys: For each slot, the number of the key that it belongs to. Unused slots are given to
+            all keys in turn, so that rows of unknown keys are spread.
         slot: SQL of a row's slot.
     """
 
@@ -39,7 +39,7 @@ class Lookup:
         """Return the table of keys.
 
         Args:
-            hashes: The hash of each key, of 64 bits; of keys with equal ones, the first is found.
+            hashes: The 64-bit hash of each key; among keys with equal hashes, the first is found.
             key_hash: SQL of the hash of a row's key.
         """
         distinct, number = np.unique(hashes, return_index=True)

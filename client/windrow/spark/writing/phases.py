@@ -52,13 +52,13 @@ class Phases:
         if self._progress is None:
             yield
             return
-        over = threading.Event()
+        ended = threading.Event()
         with self.show(phase) as update, _job_group(self._context) as group:
             tracker = self._context.statusTracker()
             before = set(tracker.getJobIdsForGroup(group))
 
             def follow() -> None:
-                while not over.wait(_POLL_S):
+                while not ended.wait(_POLL_S):
                     jobs = [tracker.getJobInfo(one) for one in tracker.getJobIdsForGroup(group)]
                     new = [job for job in jobs if job is not None and job.jobId not in before]
                     stages = {stage for job in new for stage in job.stageIds}
@@ -75,7 +75,7 @@ class Phases:
             try:
                 yield
             finally:
-                over.set()
+                ended.set()
                 thread.join()
 
 

@@ -129,7 +129,9 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
     if conflicts:
         raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
     if not data:
-        raise UnfitRowsError(table.name, "they have partition columns alone, and files hold none")
+        raise UnfitRowsError(
+            table.name, "they only have partition columns, which files do not hold"
+        )
     rows = df.select(*data, *keys)
     _check_readable(table.name, rows.schema)
     return rows

@@ -98,8 +98,8 @@ def _tidy(folder: str, bucket: str | None) -> None:
 
     Args:
         folder: Folder that Spark wrote to.
-        bucket: Column whose folders are dissolved; their files get the bucket's number into their
-            names, like Spark's own files.
+        bucket: Column whose folders are dissolved; the names of their files get the bucket's
+            number, as in Spark's own files.
     """
     for path, _, names in os.walk(folder, topdown=False):
         parent, _, last = path.rpartition("/")

@@ -75,7 +75,7 @@ def write(
             with phases.of_spark("counting"):
                 # Outside the data's folder, so that none of it can be moved into the table.
                 planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
-            # A write that was cancelled meanwhile stops here, and not when all is staged.
+            # A write that was cancelled meanwhile stops here, rather than after staging.
             staged.check()
             report = _staged(prepared, planned, staged.folder, phases)
         began_s = time.monotonic()
@@ -139,7 +139,7 @@ class _Prepared:
         for name in (*buckets, *request.salt_columns):
             if name not in rows.columns:
                 use = "bucketed by" if name in buckets else "to be salted by"
-                raise UnfitRowsError(table.name, f"they have no column {name!r} that it is {use}")
+                raise UnfitRowsError(table.name, f"they lack column {name!r}, which it is {use}")
         lineage = lineage_of(rows)
         unstable = lineage.unstable
         check_keys([*names, *buckets], unstable)
@@ -298,12 +298,12 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases)
         found = row_sums(arrived.get)
     written_s = time.monotonic()
     if left is not None:
-        # Where there are no rows at all, Spark takes the observation out of its plan.
+        # If there are no rows at all, Spark removes the observation from its plan.
         expected = row_sums(left.get) if found.rows else sum_rows(prepared.df, names)
     with phases.of_spark("checking"):
         files = staged_files(folder)
         if found != expected and planned.sums is None:
-            # Rows of a map task that ran twice are observed twice; a separate pass tells.
+            # Rows of a map task that ran twice are observed twice; a separate pass is exact.
             expected = sum_rows(prepared.df, names)
     if found != expected or planned.rows not in (None, found.rows):
         there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
