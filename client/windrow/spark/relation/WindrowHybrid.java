@@ -71,7 +71,7 @@ public final class WindrowHybrid {
             session.experimental().extraStrategies_$eq((SEQ) PythonUtils.toSeq(strategies));
         }
 
-        /** Returns the files of a plan as one of Spark's own tables, for which nothing is listed. */
+        /** Returns the files of a plan as one of Spark's own tables, without a listing. */
         public HadoopFsRelation files(
                 SparkSession session, FileFormat format, Map options, String data,
                 String partition, byte[] values, byte[] files)
