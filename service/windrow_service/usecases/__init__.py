@@ -1,1 +1,1 @@
-"""What the coordinator does, in terms of ports."""
+"""The use cases of the coordinator, in terms of ports."""

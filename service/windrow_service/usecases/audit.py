@@ -1,4 +1,4 @@
-"""Who changes something: known to the stores, which record it with the change."""
+"""The actor of a change, which the stores record together with the change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Actor:
     Attributes:
         principal: The caller.
         operation: The call, by its id in openapi.yaml, or the command.
-        request_id: Of the request; None if there is none.
+        request_id: Id of the request; None if there was no request.
     """
 
     principal: str
@@ -33,16 +33,16 @@ _acting: ContextVar[Callable[[], Actor]] = ContextVar("acting", default=lambda: 
 
 
 def actor() -> Actor:
-    """Return who acts now: the caller, or the coordinator itself."""
+    """Return the actor of the current work: the caller, or the coordinator itself."""
     return _acting.get()()
 
 
 @contextmanager
 def acting(who: Callable[[], Actor]) -> Iterator[None]:
-    """Let changes be those of an actor, also in tasks that begin in this block.
+    """Attribute changes in this block, and in tasks that it starts, to an actor.
 
     Args:
-        who: Called when something is changed.
+        who: Returns the actor; called when something is changed.
     """
     token = _acting.set(who)
     try:
@@ -66,12 +66,12 @@ class AuditLog(Protocol):
         """Return records with a lower number than `before`, the newest first.
 
         Args:
-            before: A number.
+            before: Number of a record.
             limit: Most records to return.
-            table: Only of this table.
-            principal: Only by this one.
-            since: Only from this time on.
+            table: Only changes to this table.
+            principal: Only changes by this principal.
+            since: Only changes from this time on.
         """
 
     async def purge(self, created_before: datetime, max_records: int) -> int:
-        """Forget records that are older, and all but the newest; return how many."""
+        """Forget older records, and all but the newest `max_records`; return how many."""

@@ -1,4 +1,4 @@
-"""Errors that any use case may raise; each room has its own beside them.
+"""Errors that any use case may raise; each room also has errors of its own.
 
 * UseCaseError
   + NotFoundError
@@ -61,10 +61,10 @@ class TooManyRequestsError(UseCaseError):
 
 
 class PageTokenError(UseCaseError):
-    """A page token was not made here, or for another list or plan."""
+    """A page token was not made by Windrow, or was made for another list or plan."""
 
     message = "page_token is not valid here: {remedy}"
-    remedy = "use next_page_token of the page before, unchanged"
+    remedy = "use next_page_token of the previous page, unchanged"
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class StoreUnavailableError(UseCaseError):
 
     Attributes:
         reason: What the database says.
-        retry_after_s: When to try again, in seconds.
+        retry_after_s: Seconds after which to try again.
         passing: Whether waiting may help, as during a server's restart.
     """
 
@@ -92,10 +92,10 @@ class OutcomeUnknownError(UseCaseError):
     """The database went away while a change was being committed."""
 
     message = (
-        "the database went away while the change was being made, so that it may or may not be "
-        "there: {remedy}"
+        "the database went away while the change was being committed, which may or may not have "
+        "succeeded: {remedy}"
     )
-    remedy = "look before you ask again, or send the same Idempotency-Key again"
+    remedy = "check before you repeat the change, or repeat it with the same Idempotency-Key"
 
 
 @dataclass(eq=False)
@@ -112,7 +112,7 @@ class RepeatedRequestError(UseCaseError):
     """A change was made before under the same key.
 
     Attributes:
-        answer: The answer of then, as `Once.answer` made it.
+        answer: The answer to the first request, as `Once.answer` made it.
     """
 
     answer: str

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Some names, told apart from others in a time that does not depend on how many there are.
+    """A set of names; looking a name up takes the same time however large the set is.
 
     Attributes:
-        every: Whether all names are meant.
-        exact: These names.
-        below: All names that begin with one of these, each of which ends in a dot.
+        every: Whether the set contains all names.
+        exact: Names in the set.
+        below: Prefixes that end in a dot; all names that begin with one of them are in the set.
     """
 
     every: bool = False
@@ -20,7 +20,7 @@ class Names:
     below: frozenset[str] = frozenset()
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether a name is meant; upper and lower case differ, as in the names of tables."""
+        """Tell whether a name is in the set; case matters, as in the names of tables."""
         if self.every or name in self.exact:
             return True
         if not self.below:
@@ -29,5 +29,5 @@ class Names:
         return any(".".join(parts[:count]) + "." in self.below for count in range(1, len(parts)))
 
     def __bool__(self) -> bool:
-        """Tell whether any name is meant."""
+        """Tell whether the set contains any name."""
         return self.every or bool(self.exact or self.below)

@@ -31,10 +31,10 @@ class OnceStore(Protocol):
     """Answers to changes that callers may request again; the stores write them with the change."""
 
     async def refuse_repeated(self, once: Once) -> None:
-        """Make sure that a change was not requested before.
+        """Make sure that a change was not made before.
 
         Raises:
-            RepeatedRequestError: It was made already; the error holds the answer.
+            RepeatedRequestError: The change was made already; the error holds the answer.
             IdempotencyKeyReusedError: The key was used for another change.
         """
 
@@ -64,7 +64,7 @@ class Rates(Protocol):
     """How many requests each caller may send."""
 
     async def wait_s(self, principal: str) -> int | None:
-        """Count a request; return None, or how many seconds the caller should wait instead."""
+        """Count a request; return None, or the number of seconds that the caller should wait."""
 
 
 # Called between the steps of long work; raises PlanCancelledError if nobody wants it any more.

@@ -1,1 +1,1 @@
-"""Who calls, what they may do, and the tokens that say so."""
+"""Callers, what they may do, and the tokens that prove it."""

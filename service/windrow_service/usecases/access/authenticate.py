@@ -1,4 +1,4 @@
-"""Who calls, and what they may do."""
+"""Identify callers, and check what they may do."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _TOKEN = re.compile(TOKEN_PREFIX + "[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls.
+    """A caller.
 
     Attributes:
-        name: The token's name, or what its issuer calls the caller, after the issuer's name and a
-            slash; at most 128 characters.
-        grants: All that the token allows.
+        name: The token's name; for a token of an issuer, the issuer's name, a slash, and the
+            caller's name there. At most 128 characters.
+        grants: Everything that the token allows.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Principal:
 
     @property
     def tables(self) -> Names:
-        """The tables that exist for the caller; any scope on a table includes that of reading."""
+        """The tables that exist for the caller; any scope on a table includes `read`."""
         return self.grants.of("read")
 
     def require(self, scope: str) -> None:
-        """Make sure that the caller has a scope on anything.
+        """Make sure that the caller has a scope on at least one table or worker.
 
         Raises:
             ScopeMissingError: The token does not have it.
@@ -54,7 +54,7 @@ class Principal:
             raise ScopeMissingError(scope, None)
 
     def require_everywhere(self, scope: str) -> None:
-        """Make sure that the caller has a scope without limits.
+        """Make sure that the caller has a scope on everything.
 
         Raises:
             ScopeMissingError: The token does not have it.
@@ -63,7 +63,7 @@ class Principal:
             raise ScopeMissingError(scope, None)
 
     def require_on(self, scope: str, name: str) -> None:
-        """Make sure that the caller has a scope on a table that may be new, or on a worker.
+        """Make sure that the caller has a scope on a worker, or on a table that may be new.
 
         Raises:
             ScopeMissingError: The token does not have it.
@@ -75,7 +75,7 @@ class Principal:
     def require_table(self, scope: str, name: str) -> None:
         """Make sure that the caller has a scope on a table.
 
-        Whether the table exists plays no part, so that the answer does not tell.
+        The answer does not depend on whether the table exists, and so does not reveal it.
 
         Raises:
             ScopeMissingError: The token does not have it.
@@ -88,9 +88,9 @@ class Principal:
             raise ScopeMissingError(scope, name)
 
     def require_report_on(self, table: str) -> None:
-        """Make sure that the caller may tell which files of a table its worker holds.
+        """Make sure that the caller may report which files of a table its worker holds.
 
-        A token for nothing but a worker may do so for all tables: it sees none of them.
+        A token that is granted nothing but workers sees no tables, and may report on all of them.
 
         Raises:
             TableNotFoundError: The table does not exist for this caller.
@@ -111,33 +111,33 @@ ANONYMOUS = Principal("anonymous", compiled(("admin",)))
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Who may send a token, and until when; `expires_at` is None if for ever."""
+    """The caller that a token identifies, and when the token expires; None if never."""
 
     principal: Principal
     expires_at: datetime | None
 
 
 class TokenIssuers(Protocol):
-    """Callers by tokens that others issue."""
+    """Identify callers by tokens that trusted issuers sign."""
 
     async def find(self, token: str) -> Known:
-        """Return who may send a token.
+        """Return the caller that a token identifies.
 
         Raises:
-            UnauthenticatedError: It is not one of these issuers, or not valid.
+            UnauthenticatedError: No trusted issuer made the token, or it is not valid.
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
         """
 
     async def identify(self, token: str) -> Identity:
-        """Return what a token says, to be kept in its place.
+        """Return the identity that a token states, to be stored in place of the token.
 
         Raises:
-            UnauthenticatedError: It is not one of these issuers, or not valid.
+            UnauthenticatedError: No trusted issuer made the token, or it is not valid.
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
         """
 
     def known(self, identity: Identity) -> Known:
-        """Return whom an issuer spoke of, with the grants of today.
+        """Return the caller that an identity names, with the grants of today's settings.
 
         Raises:
             UnauthenticatedError: The issuer is no longer trusted.
@@ -145,12 +145,12 @@ class TokenIssuers(Protocol):
 
 
 class Authenticate:
-    """Find out who calls, by the token that they send.
+    """Identify callers by the tokens that they send.
 
     Args:
-        tokens: Where tokens are kept.
-        issuers: Check tokens that are not kept; None if none are accepted.
-        clock: Says whether a token has expired.
+        tokens: The store of Windrow's own tokens.
+        issuers: Checks all other tokens; None if no others are accepted.
+        clock: Tells the time, to find expired tokens.
         required: Whether callers need tokens.
     """
 
@@ -162,14 +162,14 @@ class Authenticate:
         self._clock = clock
         self.required = required
         self._found: TTLCache[str, Known] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
-        # Kept apart, so that guesses do not push out tokens in use.
+        # A cache of its own, so that guessed tokens do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
     async def __call__(self, sent: str | None) -> Principal:
-        """Return who sent a token.
+        """Return the caller that sent a token.
 
         Raises:
-            UnauthenticatedError: There is none, or it is not valid; the error does not say why.
+            UnauthenticatedError: No token was sent, or it is not valid; the error does not say why.
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
             StoreUnavailableError: The database does not answer.
         """
@@ -201,20 +201,20 @@ class Authenticate:
 
 
 def known_by(token: Token) -> Known:
-    """Return who may send a token that is kept here."""
+    """Return the caller that one of Windrow's own tokens identifies."""
     return Known(Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at)
 
 
 def is_ours(token: str) -> bool:
-    """Tell whether a token looks like those that are made here."""
+    """Tell whether a token looks like one of Windrow's own."""
     return _TOKEN.fullmatch(token) is not None
 
 
 def digest_of(token: str) -> str:
-    """Return what is kept of a token.
+    """Return the digest under which a token is stored.
 
-    A slow hash would protect nothing: 32 random bytes cannot be guessed from a digest. Nor
-    does the time of a search by digest reveal anything useful, since a guesser cannot choose the
+    A slow hash would protect nothing: 32 random bytes cannot be guessed from a digest. The time
+    that a search by digest takes reveals nothing useful either, since a guesser cannot choose the
     digest's first characters.
     """
     return hashlib.sha256(token.encode()).hexdigest()

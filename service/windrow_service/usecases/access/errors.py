@@ -23,22 +23,22 @@ from windrow_service.usecases.errors import NotFoundError, UseCaseError
 
 
 class UnauthenticatedError(UseCaseError):
-    """A caller sent no token that is valid.
+    """A caller sent no valid token.
 
-    The error does not say whether it is missing, unknown, expired or revoked: that would tell
-    an attacker that a token had once been valid.
+    The error does not say whether the token is missing, unknown, expired or revoked: that would
+    tell an attacker that it had once been valid.
     """
 
     message = "a valid bearer token is needed: {remedy}"
     remedy = (
-        "send `Authorization: Bearer ...` with one of `windrow token create` that has neither "
-        "expired nor been revoked, or with one of an issuer that the coordinator trusts"
+        "send `Authorization: Bearer ...` with a token from `windrow token create` that has "
+        "neither expired nor been revoked, or from an issuer that the coordinator trusts"
     )
 
 
 @dataclass(eq=False)
 class AuthoritiesError(UseCaseError):
-    """The certificates by which an issuer would be trusted cannot be read."""
+    """The file of certificates for connections to an issuer cannot be read."""
 
     issuer: str
     file: str
@@ -54,7 +54,7 @@ class IssuerUnavailableError(UseCaseError):
     """An issuer does not answer, or answers nonsense.
 
     Attributes:
-        issuer: What the coordinator calls it.
+        issuer: Its name in the settings.
     """
 
     issuer: str
@@ -64,56 +64,59 @@ class IssuerUnavailableError(UseCaseError):
 
 
 class SignInNotOfferedError(UseCaseError):
-    """Nobody can sign in with such an issuer."""
+    """A caller asked to sign in with an issuer that does not offer it."""
 
     message = "there is no such way to sign in: {remedy}"
-    remedy = "use one of those that the page of signing in has"
+    remedy = "use one of those that the sign-in page offers"
 
 
 class SignInOutdatedError(UseCaseError):
-    """An issuer's answer is none to what this browser asked, or comes again or too late."""
+    """An issuer's answer was not meant for this browser, or came twice or too late."""
 
-    message = "this sign-in was begun too long ago or in another browser, or is over: {remedy}"
+    message = (
+        "this sign-in was begun too long ago or in another browser, or is already finished: "
+        "{remedy}"
+    )
     remedy = "sign in again"
 
 
 @dataclass(eq=False)
 class SignInRefusedError(UseCaseError):
-    """An issuer let nobody in.
+    """An issuer did not let somebody sign in.
 
     Attributes:
-        issuer: What the coordinator calls it.
+        issuer: Its name in the settings.
     """
 
     issuer: str
     message = "{issuer!r} did not let you in, or you did not allow it: {remedy}"
-    remedy = "sign in again, or ask who looks after it"
+    remedy = "sign in again, or ask its administrator"
 
 
 @dataclass(eq=False)
 class SignInUnconfirmedError(UseCaseError):
-    """An issuer does not confirm who signed in, or in a way that cannot be trusted.
+    """An issuer does not confirm who signed in, or does so in a way that cannot be trusted.
 
     Attributes:
-        issuer: What the coordinator calls it.
+        issuer: Its name in the settings.
     """
 
     issuer: str
     message = "{issuer!r} did not confirm who you are: {remedy}"
-    remedy = "sign in again; if that does not help, the coordinator's log tells why"
+    remedy = "sign in again; if that does not help, the coordinator's log says why"
 
 
 @dataclass(eq=False)
 class NothingGrantedError(UseCaseError):
-    """Somebody signed in who may do nothing.
+    """Somebody without any grants signed in.
 
     Attributes:
         principal: The caller.
     """
 
     principal: str
-    message = "you are {principal!r}, who may do nothing here: {remedy}"
-    remedy = "ask who runs this coordinator to grant something to you, or to a group of yours"
+    message = "you are signed in as {principal!r}, who may do nothing here: {remedy}"
+    remedy = "ask whoever runs this coordinator for a grant to you or to one of your groups"
 
 
 @dataclass(eq=False)
@@ -121,9 +124,9 @@ class ScopeMissingError(UseCaseError):
     """A caller's token does not allow the call.
 
     Attributes:
-        scope: What it lacks.
-        on: The name of the table or worker for which it lacks it; None if it lacks it for all, or
-            if the call is about all.
+        scope: The missing scope.
+        on: Name of the table or worker that the scope is missing for; None if it is missing for
+            all of them, or if the call is about all of them.
     """
 
     scope: str

@@ -10,7 +10,7 @@ from functools import lru_cache
 from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.names import Names
 
-# What each scope allows, itself among it.
+# Each scope, with all scopes that it includes.
 SCOPES: Mapping[str, frozenset[str]] = {
     "read": frozenset({"read"}),
     "write": frozenset({"read", "write"}),
@@ -19,7 +19,8 @@ SCOPES: Mapping[str, frozenset[str]] = {
 }
 _EVERY = "*"
 _BELOW = ".*"
-# As the wire models have them, whose import takes longer than all else that commands for tokens do.
+# Copies of the wire models' patterns: to import those models would take longer than everything
+# else in a command for tokens.
 TABLE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
 WORKER_ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 MAX_GRANTS = 100
@@ -28,23 +29,23 @@ _MAX_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """All that a caller may do: of which tables, and of which workers, by scope."""
+    """Everything that a caller may do: the tables or workers that each scope is granted on."""
 
     names: Mapping[str, Names]
 
     def of(self, scope: str) -> Names:
-        """Return the tables that a scope is granted on; of `worker`, the workers."""
+        """Return the tables that a scope is granted on, or the workers for the scope `worker`."""
         return self.names[scope]
 
 
 def grant_of(text: str) -> tuple[str, str]:
     """Return the scope and the pattern of a grant, such as `read:sales.*`.
 
-    A pattern is a name, a name that ends in `.*` for all below it, or `*`. A scope alone is granted
-    on everything.
+    A pattern is a name, a name followed by `.*` for everything below it, or `*`. A scope alone is
+    granted on everything.
 
     Raises:
-        InvalidTokenError: The scope is unknown, or the pattern is none.
+        InvalidTokenError: The scope is unknown, or the pattern is not valid.
     """
     scope, colon, pattern = text.partition(":")
     if scope not in SCOPES:
@@ -76,7 +77,7 @@ def compiled(texts: tuple[str, ...]) -> Grants:
     for text in texts:
         scope, pattern = grant_of(text)
         for included in SCOPES[scope]:
-            # The names of tables are not those of workers.
+            # Only `admin` on everything includes `worker`: a pattern of tables names no workers.
             if included != "worker" or scope == "worker" or pattern == _EVERY:
                 granted[included].add(pattern)
     return Grants({scope: _names(patterns) for scope, patterns in granted.items()})

@@ -1,4 +1,4 @@
-"""Bearer tokens and sessions of browsers as they are kept, and where."""
+"""Bearer tokens and browser sessions, and the ports of their stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Token:
 
     Attributes:
         token_id: Its id, which is not secret.
-        name: Of its user; tokens with the same name are one principal.
+        name: Name of its user; tokens with the same name are one principal.
         scopes: The scopes that it has on everything, out of `SCOPES`.
         grants: The scopes that it has on some tables or workers, such as `read:sales.*`.
         created_at: When it was made.
@@ -33,7 +33,7 @@ class Token:
     grants: tuple[str, ...] = ()
 
     def is_valid(self, now: datetime) -> bool:
-        """Tell whether it has neither expired nor been revoked."""
+        """Tell whether the token has neither expired nor been revoked."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -44,16 +44,16 @@ class TokenStore(Protocol):
         """Keep a new token."""
 
     async def find(self, digest: str) -> Token | None:
-        """Return the token with this digest, also one that has expired or was revoked."""
+        """Return the token with this digest, even if it has expired or was revoked."""
 
     async def list(self) -> Sequence[Token]:
-        """Return all tokens by name, the oldest of each first."""
+        """Return all tokens by name, the oldest of each name first."""
 
     async def page(self, after: str, limit: int) -> Sequence[Token]:
         """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
 
     async def revoke(self, token_id: str, now: datetime) -> Token:
-        """Refuse a token from now on; a revoked token keeps the time of its revocation.
+        """Revoke a token; one that was revoked before keeps the time of its revocation.
 
         Raises:
             TokenNotFoundError: No token has this id.
@@ -65,12 +65,12 @@ class TokenStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who an issuer says that a caller is.
+    """A caller as an issuer describes it.
 
     Attributes:
         issuer: The issuer's URL.
-        claims: Those that name the caller, and those from which the settings make grants.
-        expires_at: Until when the issuer vouches for it.
+        claims: The claims that name the caller or decide its grants.
+        expires_at: When the issuer stops vouching for the caller.
     """
 
     issuer: str
@@ -80,14 +80,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A browser in which somebody has signed in; what the browser keeps is stored nowhere.
+    """A browser in which somebody has signed in; the browser's secret is stored nowhere.
 
     Attributes:
         principal: Name of the caller.
-        proof: What was shown to sign in: the digest of a token that is kept here, or what an
-            issuer said.
-        created_at: When it began.
-        expires_at: When it ends.
+        proof: How the caller signed in: the digest of one of Windrow's own tokens, or the
+            identity that an issuer stated.
+        created_at: When the session began.
+        expires_at: When the session ends.
     """
 
     principal: str
@@ -98,13 +98,13 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSignIn:
-    """What a browser keeps while its user is at an issuer.
+    """The state that a browser keeps while its user signs in at an issuer.
 
     Attributes:
-        issuer: What the settings call the issuer.
-        state: What the answer must carry, so that it is one to this browser.
-        nonce: What the ID token must carry, so that it was made for this sign-in.
-        verifier: Proves to the issuer that whoever brings its code is who asked for it.
+        issuer: The issuer's name in the settings.
+        state: The answer must carry it, as proof that it is meant for this browser.
+        nonce: The ID token must carry it, as proof that it was made for this sign-in.
+        verifier: Proves to the issuer that its code is redeemed by whoever asked for it.
     """
 
     issuer: str
@@ -117,10 +117,10 @@ class SessionStore(Protocol):
     """Sessions, by the digests of their secrets."""
 
     async def add(self, session: Session, digest: str, most: int) -> None:
-        """Keep a new session, and of its caller's sessions at most so many, the newest."""
+        """Store a new session; of its caller's sessions, keep only the `most` newest."""
 
     async def find(self, digest: str) -> Session | None:
-        """Return the session with this digest, also one that has expired."""
+        """Return the session with this digest, even if it has expired."""
 
     async def current(self, now: datetime, limit: int) -> Sequence[Session]:
         """Return the sessions that have not expired by `now`, the newest first."""

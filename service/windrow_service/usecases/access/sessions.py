@@ -1,4 +1,4 @@
-"""Sessions of browsers: who signed in, and what they may do now."""
+"""Browser sessions: who has signed in, and what they may do now."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ _SECRET = re.compile("[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """Who uses a browser.
+    """The user of a browser.
 
     Attributes:
         principal: The caller.
-        token_id: Of the token with which the session began, if it is kept here.
-        expires_at: When the session ends; None if there is none, because nobody needs one.
+        token_id: Id of the token with which the session began; None if it is not one of
+            Windrow's own.
+        expires_at: When the session ends; None if nobody needs a session.
     """
 
     principal: Principal
@@ -57,13 +58,13 @@ class SignedIn:
 
 
 class Sessions:
-    """Begin sessions, find who they are of, and end them.
+    """Begin sessions, find their users, and end them.
 
     Args:
-        sessions: Where they are kept.
-        tokens: Where tokens are kept.
-        issuers: Check tokens that are not kept; None if none are accepted.
-        clock: Says what has expired.
+        sessions: The store of sessions.
+        tokens: The store of Windrow's own tokens.
+        issuers: Checks all other tokens; None if no others are accepted.
+        clock: Tells the time, to find what has expired.
         required: Whether callers need to sign in.
     """
 
@@ -84,7 +85,7 @@ class Sessions:
         self._found: TTLCache[str, SignedIn] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
     async def begin(self, token: str) -> tuple[Session, str]:
-        """Begin a session of who sent a token; return it with the secret for the browser.
+        """Begin a session for the sender of a token; return it with the secret for the browser.
 
         Raises:
             UnauthenticatedError: The token is not valid.
@@ -95,26 +96,26 @@ class Sessions:
                 raise UnauthenticatedError
             return await self.begin_of(await self._issuers.identify(token))
         digest = digest_of(token)
-        known = known_by(await self._valid(digest))
-        return await self._kept(known.principal.name, digest, known.expires_at)
+        known = known_by(await self._valid_token(digest))
+        return await self._begin(known.principal.name, digest, known.expires_at)
 
     async def begin_of(self, identity: Identity) -> tuple[Session, str]:
-        """Begin a session of whom an issuer named; return it with the secret for the browser.
+        """Begin a session for an identity; return it with the secret for the browser.
 
         Raises:
             UnauthenticatedError: The issuer is not trusted.
             NothingGrantedError: The caller may do nothing.
         """
-        principal = self._known(identity)
+        principal = self._principal_of(identity)
         if not any(principal.grants.of(scope) for scope in SCOPES):
             raise NothingGrantedError(principal.name)
-        return await self._kept(principal.name, identity, identity.expires_at)
+        return await self._begin(principal.name, identity, identity.expires_at)
 
     async def find(self, secret: str | None) -> SignedIn:
-        """Return who uses a browser that keeps a secret.
+        """Return the user of the browser that sent a secret.
 
         Raises:
-            UnauthenticatedError: It has no session, or one that has ended.
+            UnauthenticatedError: The browser has no session, or its session has ended.
         """
         if not self._required:
             return SignedIn(ANONYMOUS, None, None)
@@ -137,18 +138,18 @@ class Sessions:
             self._found.pop(digest, None)
 
     async def current(self, limit: int) -> Sequence[Session]:
-        """Return the sessions that go on, the newest first."""
+        """Return the sessions that have not ended, the newest first."""
         return await self._sessions.current(self._clock(), limit)
 
     async def end_all_of(self, principal: str) -> int:
-        """End the sessions of a caller, everywhere within seconds; return how many there were."""
+        """End all sessions of a caller, within seconds on all replicas; return how many."""
         count = await self._sessions.remove_all_of(principal)
         known = [one for one, found in self._found.items() if found.principal.name == principal]
         for digest in known:
             self._found.pop(digest, None)
         return count
 
-    async def _kept(
+    async def _begin(
         self, principal: str, proof: str | Identity, until: datetime | None
     ) -> tuple[Session, str]:
         now = self._clock()
@@ -158,7 +159,7 @@ class Sessions:
             created_at=now,
             expires_at=now + LONGEST if until is None else min(now + LONGEST, until),
         )
-        # Always a new one, whatever the browser kept before: somebody else may have put it there.
+        # A secret that the browser already has is never reused: somebody else may have put it there.
         secret = secrets.token_urlsafe(32)
         await self._sessions.add(session, digest_of(secret), _MOST_EACH)
         return session, secret
@@ -168,17 +169,17 @@ class Sessions:
         if session is None:
             raise UnauthenticatedError
         if isinstance(session.proof, Identity):
-            return SignedIn(self._known(session.proof), None, session.expires_at)
-        token = await self._valid(session.proof)
+            return SignedIn(self._principal_of(session.proof), None, session.expires_at)
+        token = await self._valid_token(session.proof)
         return SignedIn(known_by(token).principal, token.token_id, session.expires_at)
 
-    async def _valid(self, digest: str) -> Token:
+    async def _valid_token(self, digest: str) -> Token:
         token = await self._tokens.find(digest)
         if token is None or not token.is_valid(self._clock()):
             raise UnauthenticatedError
         return token
 
-    def _known(self, identity: Identity) -> Principal:
+    def _principal_of(self, identity: Identity) -> Principal:
         if self._issuers is None:
             raise UnauthenticatedError
         return self._issuers.known(identity).principal

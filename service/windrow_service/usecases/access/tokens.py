@@ -42,9 +42,9 @@ class ManageTokens:
         """Return a new token, and its secret, which is shown only once.
 
         Args:
-            name: Of its user.
-            grants: What it allows, as `grant_of` reads it.
-            expires_in: How long it is valid; None for ever.
+            name: Name of its user.
+            grants: What the token allows, in the form that `grant_of` reads.
+            expires_in: How long the token is valid; None for ever.
             once: The caller's key.
 
         Raises:
@@ -63,7 +63,7 @@ class ManageTokens:
         everywhere = {scope for scope, pattern in granted if pattern == "*"}
         if expires_in is not None and not timedelta() < expires_in <= _LONGEST:
             raise InvalidTokenError(
-                f"a token lasts longer than nothing and at most {_LONGEST.days:,} days"
+                f"a token must be valid for more than 0 and at most {_LONGEST.days:,} days"
             )
         now = self.clock()
         token = Token(
@@ -79,7 +79,7 @@ class ManageTokens:
         return token, secret
 
     async def list(self) -> Sequence[Token]:
-        """Return all tokens, also those that ended in the last 30 days."""
+        """Return all tokens, including those that ended in the last 30 days."""
         return await self.tokens.list()
 
     async def page(self, after: str, limit: int) -> Sequence[Token]:
@@ -87,7 +87,7 @@ class ManageTokens:
         return await self.tokens.page(after, limit)
 
     async def revoke(self, token_id: str) -> Token:
-        """Refuse a token from now on, and within seconds everywhere.
+        """Revoke a token, within seconds on all replicas.
 
         Raises:
             TokenNotFoundError: No token has this id.

@@ -26,7 +26,7 @@ class CacheRuleNotFoundError(NotFoundError):
     table: str
     rule: str
     message = "table {table!r} has no cache rule {rule!r}: {remedy}"
-    remedy = "GET /tables/{table}/cache-rules lists those it has"
+    remedy = "GET /tables/{table}/cache-rules lists its rules"
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class TooManyCacheRulesError(UseCaseError):
     table: str
     max_rules: int
     message = "table {table!r} has {max_rules:,} cache rules already: {remedy}"
-    remedy = "delete one, or let one rule say what several do"
+    remedy = "delete one, or combine several into one"
 
 
 class InvalidCacheRuleError(UseCaseError):
@@ -60,7 +60,7 @@ class InvalidCacheRuleError(UseCaseError):
 
 @dataclass(eq=False)
 class WorkerNotFoundError(NotFoundError):
-    """No such worker is live, or it was forgotten after the session that it names."""
+    """No such worker is live, or the session that it names has ended."""
 
     worker_id: str
     message = "no worker {worker_id!r} in this session: {remedy}"
@@ -75,23 +75,23 @@ class TooManyWorkersError(UseCaseError):
     """The maximum number of workers is live."""
 
     max_workers: int
-    message = "{max_workers:,} workers live already: {remedy}"
+    message = "{max_workers:,} workers are live already: {remedy}"
     remedy = (
-        "give each a lasting id, or a shorter ttl_seconds, so that those which are gone are "
-        "forgotten"
+        "give each worker a lasting id, or a shorter ttl_seconds, so that workers which are gone "
+        "are forgotten"
     )
 
 
 @dataclass(eq=False)
 class CacheFullError(UseCaseError):
-    """A worker reports more files than the cache map takes of one."""
+    """A worker reports more files than the cache map keeps for one worker."""
 
     worker_id: str
     file_count: int
     max_files: int
     message = (
-        "worker {worker_id!r} would hold {file_count:,} files, and {max_files:,} are kept of "
-        "one; nothing was changed: {remedy}"
+        "worker {worker_id!r} would hold {file_count:,} files, and at most {max_files:,} are kept "
+        "for one worker; nothing was changed: {remedy}"
     )
     remedy = (
         "report files as removed first, or forget the worker with DELETE /workers/{worker_id} "
@@ -105,4 +105,4 @@ class CacheUnavailableError(UseCaseError):
 
     retry_after_s: int
     message = "the cache map cannot be used; plans are made without it: {remedy}"
-    remedy = "look after the Redis server, and try again in {retry_after_s} s"
+    remedy = "make sure that the Redis server runs, and try again in {retry_after_s} s"

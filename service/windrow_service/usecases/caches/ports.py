@@ -1,4 +1,4 @@
-"""Where cache rules are kept, and the cache map: workers and the files that they hold."""
+"""Ports of the store of cache rules, and of the cache map: workers and the files they hold."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once
 
-# A plan evaluates all of them.
+# Each plan evaluates all rules of its table.
 MAX_CACHE_RULES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCacheRule:
-    """A rule, and the table that it is of.
+    """A rule, and the table that it belongs to.
 
     Attributes:
         table_id: The table's number.
-        info: As callers see it.
-        version: Changes with the rule; its ETag.
+        info: The rule as callers see it.
+        version: Changes whenever the rule does; its ETag.
     """
 
     table_id: int
@@ -43,18 +43,19 @@ class CacheRuleStore(Protocol):
         expected: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
-        """Make a rule, or replace it; tell whether it is new.
+        """Make or replace a rule; return it, and whether it is new.
 
         Args:
             table: The table's name.
             rule: The rule's name.
-            definition: What it marks.
-            expected: The version that it must have; `*` is any version, None no condition.
+            definition: What the rule marks.
+            expected: The version that the rule must have; `*` for any version, None for no
+                condition.
             once: The caller's key.
 
         Raises:
             TableNotFoundError: No table has this name.
-            CacheRuleChangedError: The rule is at another version, or not there.
+            CacheRuleChangedError: The rule is at another version, or does not exist.
             TooManyCacheRulesError: The rule is new, and the table has `MAX_CACHE_RULES`.
         """
 
@@ -64,7 +65,7 @@ class CacheRuleStore(Protocol):
         """Return at most `limit` unexpired rules of some tables, by table and name."""
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
-        """Return a rule, also one that has expired.
+        """Return a rule, even if it has expired.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -83,7 +84,7 @@ class CacheRuleStore(Protocol):
         """
 
     async def list(self, table: str) -> Sequence[StoredCacheRule]:
-        """Return all rules of a table by name, also those that have expired.
+        """Return all rules of a table by name, including those that have expired.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -100,7 +101,7 @@ class CacheRuleStore(Protocol):
 MAX_CACHED_FILES = 2_000_000
 
 
-# A plan asks what each holds: 15 ms for 1,000 of them.
+# Each plan asks what all workers hold, which takes 15 ms for 1,000 workers.
 MAX_WORKERS = 2_000
 
 
@@ -110,11 +111,12 @@ class CacheReport:
 
     Attributes:
         worker_id: The worker.
-        session: The one of its last heartbeat.
+        session: The session of its last heartbeat.
         table_id: The table that the files belong to.
-        added: Keys of files that it holds; in any order.
-        removed: Keys of files that it no longer holds, except those added; in any order.
-        replace: Whether it holds no files of the table but those added.
+        added: Keys of files that the worker holds, in any order.
+        removed: Keys of files that it no longer holds unless they are also in `added`, in any
+            order.
+        replace: Whether `added` names all files of the table that the worker holds.
     """
 
     worker_id: str
@@ -126,7 +128,7 @@ class CacheReport:
 
 
 class Heartbeats(Protocol):
-    """Workers, until they are silent for their time to live."""
+    """Workers that have sent a heartbeat within their time to live."""
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
         """Record that a worker is live; an unknown one begins a session.
@@ -156,7 +158,7 @@ class CacheMap(Protocol):
     """Which files live workers hold, as keys made by `planner.caching.file_keys`."""
 
     async def report(self, report: CacheReport, now: datetime) -> int:
-        """Change what a worker holds, completely or not at all; return its files of the table.
+        """Apply a report, completely or not at all; return how many files of the table it leaves.
 
         Raises:
             WorkerNotFoundError: No such worker is live, or it is in another session.
@@ -172,8 +174,8 @@ class CacheMap(Protocol):
         """
 
     async def ping(self) -> None:
-        """Return if the cache map answers.
+        """Make sure that the cache map answers.
 
         Raises:
-            CacheUnavailableError: It does not.
+            CacheUnavailableError: The cache map does not answer.
         """

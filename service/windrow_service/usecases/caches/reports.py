@@ -1,4 +1,4 @@
-"""Take workers' reports of the files that they hold."""
+"""Accept workers' reports of the files that they hold."""
 
 from __future__ import annotations
 

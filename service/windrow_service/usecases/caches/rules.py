@@ -1,4 +1,4 @@
-"""Cache rules: which may be made, and what their filters mean to a snapshot."""
+"""Check cache rules, and bind their filters to the columns of a snapshot."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from windrow_service.usecases.ports import Clock, Once, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import columns_beside_partitions, types_of
 
-# Every plan of the table reads it.
+# Every plan of the table reads the rule.
 _MAX_CHARACTERS = 100_000
 _LONGEST = timedelta(days=36_500)
 
 
 class _Anything:
-    """One file of which nothing is known, so that it may hold anything."""
+    """One file about which nothing is known, so that it may hold any value."""
 
     file_count = 1
 
@@ -52,12 +52,13 @@ class DefineCacheRule:
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The table has no snapshot that tells its partition columns.
-            InvalidFilterError: The filter cannot be read, or names a column that is not there.
+            TableNotRefreshedError: The table has no snapshot, so its partition columns are
+                unknown.
+            InvalidFilterError: The filter cannot be read, or names an unknown column.
             InvalidCacheRuleError: The filter names a column that is not a partition column, or
-                the rule would have ended already, or could mark nothing.
+                the rule would have expired already, or could mark nothing.
             CacheRuleChangedError: The rule is not at version `expected`.
-            TooManyCacheRulesError: The rule is new, and the table has as many as it may.
+            TooManyCacheRulesError: The rule is new, and the table has `MAX_CACHE_RULES`.
             BusyError: Too much is waiting already.
         """
         _, snapshot = await self.snapshots.get(table, None)
@@ -79,13 +80,13 @@ def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMIT
     """Return a rule's filter, bound to the partition columns of a snapshot.
 
     Args:
-        filter: As it was given.
-        snapshot: Has the columns.
+        filter: The filter as it was given.
+        snapshot: The snapshot whose columns it names.
         limits: How large the filter may be.
 
     Raises:
-        InvalidFilterError: The filter cannot be read, or names a column that is not there.
-        InvalidCacheRuleError: It names a column that is not a partition column.
+        InvalidFilterError: The filter cannot be read, or names an unknown column.
+        InvalidCacheRuleError: The filter names a column that is not a partition column.
     """
     bound = read_filter(filter, types_of(snapshot), limits)
     partition = snapshot.partition_schema.names

@@ -26,19 +26,19 @@ from windrow_service.usecases.snapshots.scans import ManifestReader, Scan
 from windrow_service.usecases.tables.ports import StoredTable
 
 _MAX_RULES_KEPT = 10_000
-# Ten bytes per file.
+# Each takes ten bytes per file.
 _WHOLE_TABLES_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Where all files of a snapshot are read, given what workers held."""
+    """Where the files of a snapshot are read, as long as workers hold the same files."""
 
     holdings: Sequence[Holding]
     cached: Cached
 
     def is_of(self, holdings: Sequence[Holding]) -> bool:
-        """Tell whether workers still hold the same."""
+        """Tell whether workers still hold the same files."""
         return len(holdings) == len(self.holdings) and all(
             (one.host, one.capacity_bytes) == (other.host, other.capacity_bytes)
             and np.array_equal(one.keys, other.keys)
@@ -66,14 +66,14 @@ class _WholeTableCaching(Caching):
 
 
 class TableCaching:
-    """Finds out what is known about tables' caches.
+    """Finds what is known about the caches of tables.
 
     Args:
-        rules: What makes files cacheable.
-        cache: What workers hold.
-        manifests: For rules with a limit of bytes, which need every file that they mark.
-        runner: Where that is worked out.
-        clock: The time.
+        rules: The rules that make files cacheable.
+        cache: Knows the files that workers hold.
+        manifests: Reads the files that a rule with `max_bytes` marks.
+        runner: Runs blocking work.
+        clock: Tells the time.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class TableCaching:
         versions = tuple(each.version for each in stored)
         key = table.table_id, snapshot.info.snapshot_id, versions
 
-        # Planning calls them from its threads.
+        # Planning calls these two functions from its threads.
         def recall() -> _Placed | None:
             with self._lock:
                 return self._placed.get(key)
@@ -131,7 +131,7 @@ class TableCaching:
         return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
 
     async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
-        """Return a rule as the planner applies it; None if it marks no file of a snapshot.
+        """Return a rule in the planner's form; None if it marks no file of a snapshot.
 
         Raises:
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
