@@ -44,7 +44,7 @@ from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types
 from windrow_service.usecases.tables.columns import file_fields, wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
 
-# Slots take the groups one by one, in Python.
+# Above this, times are not predicted: that deals groups to slots one by one, in Python.
 _PREDICTED_GROUPS = 100_000
 
 
@@ -60,11 +60,11 @@ class Draft:
         body: Its groups, encoded.
         columns: The requested columns.
         hidden_columns: Further columns that residual filters and sort columns need.
-        sort_columns: The table's sort columns, spelled as the columns are.
-        file_fields: How files hold columns, where names alone do not tell.
-        outlines: Of the files that are read by ranges.
-        filter: As a JSON tree; `Plan` makes nodes of it.
-        options: As asked for, with which the plan was made.
+        sort_columns: The table's sort columns, spelled as in `columns`.
+        file_fields: How files hold the columns that are not found by name alone.
+        outlines: Outlines of the files that are read by ranges.
+        filter: The filter as a JSON tree; `Plan` makes nodes of it.
+        options: The options that the plan was made with.
     """
 
     summary: PlanSummary
@@ -79,7 +79,7 @@ class Draft:
 
 
 class _Phases:
-    """The phases of making a plan that have ended.
+    """The finished phases of making a plan.
 
     Args:
         check: Called between phases.
@@ -92,17 +92,17 @@ class _Phases:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The seconds of each."""
+        """Seconds that each phase took, by name."""
         return {phase.name: phase.ended_s - phase.began_s for phase in self.ended}
 
     def begin(self, phase: str) -> None:
-        """End a phase, and begin another."""
+        """End the current phase, and begin another."""
         self._check()
         self.end()
         self._name = phase
 
     def end(self) -> None:
-        """End the phase."""
+        """End the current phase."""
         now = time.perf_counter()
         self.ended.append(Phase(self._name, self._since, now))
         self._since = now
@@ -125,7 +125,7 @@ class DraftPlan:
         """Refuse a request whose filter cannot be planned.
 
         Raises:
-            InvalidFilterError: It cannot.
+            InvalidFilterError: The filter cannot be planned.
             BusyError: Too much is being planned already.
         """
         await self.runner.run(lambda: self._expression(snapshot, request))
@@ -136,7 +136,7 @@ class DraftPlan:
         """Return a draft, and how many seconds each phase took; `check` is called between steps.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             InvalidFilterError: The filter cannot be planned.
             InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
@@ -162,7 +162,7 @@ class DraftPlan:
                     begin=phases.begin,
                 ),
                 bloom=True,
-                # Of all columns no split has an excerpt.
+                # A split that reads all columns has no excerpt.
                 excerpts=is_object(table.info.definition.location) and request.columns is not None,
                 check=check,
             )
@@ -194,13 +194,13 @@ def draft_plan(
     """Plan how to read the files of a scan. CPU-heavy: call it off the event loop.
 
     Args:
-        definition: The table's.
+        definition: Definition of the table.
         scan: The manifests that can match.
-        files: Those of the scan's manifests.
+        files: Files of the scan's manifests.
         caching: What is known about the table's caches.
         request: The request.
         max_files: Most files that may survive.
-        codec: Makes bytes of the groups.
+        codec: Encodes the groups.
         check: Called while groups are encoded.
         begin: Called with the name of each phase when it begins.
 
@@ -217,7 +217,7 @@ def draft_plan(
     settled = settle(request, definition)
     options = settled.options
     policy = policy_of(options, max_files)
-    told = _file_fields(definition, scan, columns)
+    fields = _file_fields(definition, scan, columns)
     groups = plan_groups(
         files,
         expression,
@@ -228,7 +228,7 @@ def draft_plan(
         delete_files=scan.snapshot.delete_files,
         by_manifest=scan.pruned,
         table_format=files_of(definition.format),
-        mapped=bool(told),
+        mapped=bool(fields),
         any_line=begins_at_any_line(definition.format_options),
         begin=begin,
     )
@@ -248,7 +248,7 @@ def draft_plan(
             column.model_copy(update={"name": name})
             for column, name in zip(sort_columns, sort_names, strict=True)
         ],
-        file_fields=told,
+        file_fields=fields,
         outlines=list(groups.excerpts.outlines) if groups.excerpts is not None else [],
         filter=to_tree(expression) if expression is not None else None,
         options=settled,
@@ -258,7 +258,7 @@ def draft_plan(
 def _file_fields(
     definition: TableDefinition, scan: Scan, columns: Sequence[str]
 ) -> dict[str, FileField]:
-    """Return how files hold the columns that are read, where names alone do not tell."""
+    """Return how files hold those of the columns read that are not found by name alone."""
     if definition.format not in LOGGED:
         return {}
     compared = columns_of(scan.expression) if scan.expression is not None else ()
@@ -266,13 +266,13 @@ def _file_fields(
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:
-    """Return how many rows are enough; None where files may hold rows that are not seen."""
+    """Return how many rows are enough; None if files may hold rows that readers must not see."""
     holds_unseen = definition.transactional == "full" and snapshot.info.valid_write_ids is not None
     return None if holds_unseen else request.limit
 
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
-    """Resolve names of columns: exactly, else without regard to case."""
+    """Resolve names of columns: exactly if possible, else ignoring case."""
     names = TableColumns(types)
     found: list[str] = []
     for name in asked:
@@ -286,7 +286,7 @@ def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
 
 
 def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
-    # Not np.unique, which holds the interpreter's lock for 0.1 s where there are many.
+    # np.unique would hold the interpreter's lock for 0.1 s if there are many splits.
     planned = np.zeros(len(groups.files), np.bool_)
     planned[groups.splits.file] = True
     counts = np.diff(groups.offsets)
@@ -320,7 +320,7 @@ def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
 def _predicted(groups: GroupedSplits, settled: SettledOptions, policy: Policy) -> dict[str, float]:
     if len(groups) > _PREDICTED_GROUPS:
         return {}
-    # Readers cost the same whatever strategy makes their groups.
+    # Opening a file costs readers the same, whichever strategy made their groups.
     cost = settled.asked.open_file_cost
     reader = replace(policy, open_file_cost=DEFAULT_OPEN_FILE_COST if cost is None else cost)
     predicted = predict_times(groups, reader)

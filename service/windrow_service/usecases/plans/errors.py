@@ -67,7 +67,7 @@ class PlanCancelledError(UseCaseError):
 
 @dataclass(eq=False)
 class PlansFullError(UseCaseError):
-    """All plans together take the maximum room."""
+    """All plans together would exceed the maximum size."""
 
     kept_bytes: int
     max_bytes: int
@@ -80,7 +80,7 @@ class PlansFullError(UseCaseError):
 
 
 class InvalidColumnsError(UseCaseError):
-    """A plan asks for columns that the table does not have, or twice for one."""
+    """A plan asks for columns that the table does not have, or for one column twice."""
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Explain a plan: why its groups are as they are, and what other strategies would make."""
+"""Explain a plan: the reasons for its groups, and the groups that other strategies would make."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class ExplainPlan:
     max_plan_files: int
 
     async def __call__(self, record: PlanRecord) -> PlanExplanation:
-        """Return why a plan is as it is, with the files where workers hold them now.
+        """Explain a plan, given the files that workers hold now.
 
         Raises:
-            PlanNotCompletedError: It is still being made, or could not be made.
+            PlanNotCompletedError: The plan is still being made, or could not be made.
             PlanSnapshotGoneError: The plan's snapshot was dropped.
             PlanTooLargeError: The plan holds more files than are allowed now.
             BusyError: Too much is being planned already.
@@ -59,7 +59,7 @@ class ExplainPlan:
         try:
             table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
             if table.table_id != record.table_id:
-                # Another table has taken the name since.
+                # Another table has this name now.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
             caching = await self.caching(table, snapshot)
             return await self.manifests.scan(

@@ -1,4 +1,4 @@
-"""The history of plans: what is kept of each after it has expired."""
+"""Plan history: the figures of plans, kept after the plans have expired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEWEST = 2**63 - 1
 
 
 def past_of(plan: PlanRecord, stored_at: datetime | None) -> PastPlan | None:
-    """Return what the history keeps of a plan; None while it is being made."""
+    """Return a plan's entry in the history; None while the plan is being made."""
     if plan.state == "submitted":
         return None
     took = None if stored_at is None else (stored_at - plan.created_at).total_seconds()
@@ -56,14 +56,14 @@ def _filter_text(request: PlanRequest) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which plans are looked for.
+    """Conditions that plans in the history must meet.
 
     Attributes:
-        before: Those with a lower number.
-        plan_id: The one with this id.
-        table: Those of this table.
-        since: Those from this time on.
-        until: Those before this time.
+        before: Only plans with a lower number.
+        plan_id: Only the plan with this id.
+        table: Only plans of this table.
+        since: Only plans from this time on.
+        until: Only plans before this time.
     """
 
     before: int = NEWEST
@@ -74,22 +74,22 @@ class Wanted:
 
 
 class PlanHistory(Protocol):
-    """Plans that were made; the store of plans adds each, in the transaction that stores it."""
+    """Finished plans; the plan store adds each one in the transaction that stores it."""
 
     async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Sequence[PastPlan]:
-        """Return at most `limit` of the plans that are wanted, the newest first."""
+        """Return at most `limit` of the wanted plans, the newest first."""
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
-        """Forget plans that are older, and all but the newest; return how many."""
+        """Forget older plans, and all but the newest `max_plans`; return how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPlan:
-    """All that is known of a plan.
+    """Everything that is known about a plan.
 
     Attributes:
-        live: The plan, with its groups; None once it has expired or was deleted.
-        past: What is kept of it; None while it is being made.
+        live: The plan itself; None once it has expired or was deleted.
+        past: Its entry in the history; None while it is being made.
     """
 
     live: PlanRecord | None
@@ -98,7 +98,7 @@ class KnownPlan:
 
 @dataclass(frozen=True, slots=True)
 class LookBack:
-    """Look up plans that were made, expired ones included."""
+    """Look up finished plans, including expired ones."""
 
     history: PlanHistory
     read: ReadPlan
@@ -108,10 +108,10 @@ class LookBack:
         return await self.history.page(Mine.of(caller), wanted, limit)
 
     async def known(self, plan_id: str, caller: Principal) -> KnownPlan:
-        """Return all that is known of a plan of the caller's.
+        """Return everything that is known about a plan that the caller may look at.
 
         Raises:
-            PlanNotFoundError: No plan of the caller's has this id, or not even the history has it.
+            PlanNotFoundError: The caller may look at no plan with this id, not even in the history.
         """
         found = await self.page(caller, Wanted(plan_id=plan_id), 1)
         past = found[0] if found else None

@@ -58,7 +58,7 @@ class MakePlan:
     async def __call__(
         self, request: PlanRequest, principal: str, once: Once | None = None
     ) -> PlanRecord:
-        """Make a plan, or share the making of an equal one.
+        """Make a plan, or share the work on an equal one.
 
         Args:
             request: The request.
@@ -97,7 +97,7 @@ class MakePlan:
         lease: timedelta,
         once: Once | None = None,
     ) -> PlanRecord:
-        """Record that a plan is wanted; `finish` then makes it.
+        """Record a requested plan; `finish` then makes it.
 
         Args:
             request: The request.
@@ -123,13 +123,13 @@ class MakePlan:
         return plan
 
     async def finish(self, plan: PlanRecord) -> None:
-        """Make a plan that was submitted, here or elsewhere, and record how that ended.
+        """Make a plan that was submitted to any replica, and record the outcome.
 
         Raises:
-            StoreUnavailableError: The end could not be recorded; it may be tried again.
-            OutcomeUnknownError: The end may have been recorded; it may be tried again.
-            BusyError: Too much is being planned already; it may be tried again.
-            PlanCancelledError: Nobody wants it any more.
+            StoreUnavailableError: The outcome could not be recorded; the call may be repeated.
+            OutcomeUnknownError: The outcome may have been recorded; the call may be repeated.
+            BusyError: Too much is being planned already; the call may be repeated.
+            PlanCancelledError: Nobody wants the plan any more.
         """
         try:
             if plan.snapshot_id is None:
@@ -176,7 +176,7 @@ class MakePlan:
     async def _complete(
         self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: _Keep
     ) -> PlanRecord:
-        """Make a plan and keep it, or give it the groups of an equal plan in the making."""
+        """Make a plan and keep it, or give it the groups of an equal plan that is being made."""
         assert plan.request_key is not None
         leads = False
 
@@ -203,6 +203,6 @@ class MakePlan:
             try:
                 await keep(made, None)
             except PlanNotFoundError:
-                # The plan whose groups these are was deleted just now.
+                # The plan that these groups were made for has just been deleted.
                 continue
             return made

@@ -1,4 +1,4 @@
-"""Which options a plan is made with: those of the request, its session, the table, the strategy."""
+"""Settle the options of a plan, from the request, its session, the table and the strategy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
 from windrow_service.usecases.plans.errors import InvalidOptionsError
 
-# The later one wins.
+# Later sources override earlier ones.
 _ORDER: tuple[OptionSource, ...] = ("default", "table", "session", "request")
-# No larger than a group may be.
+# Sizes that must not exceed `max_split_size`.
 _BELOW_MAXIMUM = ("min_split_size", "max_initial_split_size")
 
 
@@ -29,8 +29,8 @@ class SettledOptions:
     """The options of a plan.
 
     Attributes:
-        asked: As set by request, session and table; None where the strategy decides.
-        sources: For each option, where its value comes from.
+        asked: Options as set by request, session and table; None where the strategy decides.
+        sources: The source of each option's value.
     """
 
     asked: PlanOptions
@@ -43,7 +43,7 @@ class SettledOptions:
 
 
 def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
-    """Return the options of a plan: those of the request over its session's over the table's.
+    """Settle the options of a plan: the request overrides its session, which overrides the table.
 
     Raises:
         InvalidOptionsError: A size is above a `max_split_size` that was set elsewhere.
@@ -59,15 +59,15 @@ def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
         given = layer.model_dump(exclude_unset=True, exclude_none=True)
         values |= given
         sources |= dict.fromkeys(given, source)
-    _fit(values, sources)
+    _cap_sizes(values, sources)
     try:
         return SettledOptions(asked=PlanOptions.completed(values), sources=sources)
     except ValueError as error:
         raise InvalidOptionsError(str(error), sources["max_split_size"]) from None
 
 
-def _fit(values: dict[str, Any], sources: Mapping[str, OptionSource]) -> None:
-    """Let a maximum bound the sizes that were set where less counts than where it was set."""
+def _cap_sizes(values: dict[str, Any], sources: Mapping[str, OptionSource]) -> None:
+    """Cap sizes at `max_split_size` where its source overrides theirs."""
     most, rank = values["max_split_size"], _ORDER.index(sources["max_split_size"])
     for name in _BELOW_MAXIMUM:
         if values[name] is not None and _ORDER.index(sources[name]) < rank:

@@ -17,11 +17,11 @@ _READ_AT_ONCE_BYTES = 32 * 2**10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageLimits:
-    """What bounds a page of groups.
+    """Limits of a page of groups.
 
     Attributes:
         max_page_groups: Most groups in a page.
-        default_page_groups: Groups in a page when the caller does not say.
+        default_page_groups: Groups in a page if the caller names no number.
         max_page_splits: Most splits in a page of more than one group.
     """
 
@@ -41,7 +41,7 @@ class PageOfGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """Look up a plan that is kept, and read its groups page by page."""
+    """Look up a stored plan, and read its groups page by page."""
 
     plans: PlanStore
     codec: GroupCodec
@@ -50,10 +50,10 @@ class ReadPlan:
     limits: PageLimits
 
     async def get(self, plan_id: str, caller: Principal) -> PlanRecord:
-        """Return a plan of the caller's, however far it is.
+        """Return a plan that the caller may use, in whatever state it is.
 
         Raises:
-            PlanNotFoundError: No plan of the caller's has this id, or it has expired.
+            PlanNotFoundError: The caller may use no plan with this id, or it has expired.
         """
         plan = await self.plans.get(plan_id, self.clock())
         if not caller.may_use(plan.principal, plan.request.table):
@@ -61,17 +61,17 @@ class ReadPlan:
         return plan
 
     async def under_way(self, caller: Principal, limit: int) -> Sequence[PlanRecord]:
-        """Return at most `limit` plans of the caller's that are being made, the latest first."""
+        """Return at most `limit` plans for the caller that are being made, the latest first."""
         return await self.plans.under_way(self.clock(), limit, Mine.of(caller))
 
     async def stream(
         self, plan: PlanRecord, described: bytes | None = None
     ) -> AsyncIterator[bytes]:
-        """Yield the groups of a completed plan, all of them.
+        """Yield the bytes of all groups of a completed plan.
 
         Args:
             plan: The plan.
-            described: What the head of the stream is to say of it, as JSON.
+            described: A description of the plan to put into the head of the stream, as JSON.
 
         Raises:
             PlanNotFoundError: The plan was deleted meanwhile.
@@ -85,7 +85,7 @@ class ReadPlan:
     async def page(self, plan: PlanRecord, begin: int, max_groups: int | None) -> PageOfGroups:
         """Return groups of a completed plan, from group `begin` on.
 
-        A page may hold fewer groups than asked for and not be the last.
+        A page may hold fewer groups than requested without being the last.
 
         Raises:
             PlanNotFoundError: The plan was deleted meanwhile.
@@ -101,7 +101,7 @@ class ReadPlan:
             def read() -> list[bytes]:
                 return self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
 
-            # The way to a thread and back takes longer than a small page.
+            # The trip to a thread and back takes longer than reading a small page.
             small = len(chunk.data) <= _READ_AT_ONCE_BYTES
             groups = read() if small else await self.runner.run(read)
         end = begin + len(groups)

@@ -1,4 +1,4 @@
-"""Plans, where they are kept, and what making them needs."""
+"""Plans, and the ports for storing and making them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PlanBody:
 
     @property
     def parts(self) -> list[bytes]:
-        """The stream, in the pieces that it is kept in."""
+        """The stream, in the pieces in which it is stored."""
         return [self.head, *(chunk.data for chunk in self.chunks), self.tail]
 
 
@@ -54,17 +54,17 @@ class PlanRecord:
     """A requested plan, without its groups.
 
     Attributes:
-        plan_id: Its name.
+        plan_id: Its id.
         principal: The caller who requested it.
         table_id: The table's number.
         snapshot_id: The snapshot that it is pinned to; None while it waits for a refresh.
-        state: How far it is.
+        state: Whether it is still being made, completed or failed.
         created_at: When it was requested.
         expires_at: When it is forgotten.
         request: The request.
         request_key: Digest of everything that makes two plans equal; None until it is pinned.
-        info: What callers see, without groups; None until it is completed.
-        problem: Why it failed, as an RFC 9457 problem; None unless it did.
+        info: The plan as callers see it, without groups; None until it is completed.
+        problem: Why it failed, as an RFC 9457 problem; None unless it failed.
         body_id: Id of its groups; None until it is completed. Several plans may share it.
     """
 
@@ -87,9 +87,9 @@ class Mine:
     """The plans that a caller may look at.
 
     Attributes:
-        maker: Those that this caller made,
-        readable: of these tables alone;
-        administered: and of these tables also those of others.
+        maker: The caller.
+        readable: Tables of which the caller may look at its own plans.
+        administered: Tables of which the caller may look at everybody's plans.
     """
 
     maker: str
@@ -98,7 +98,7 @@ class Mine:
 
     @classmethod
     def of(cls, caller: Principal) -> Mine:
-        """Return those of a caller."""
+        """Return the plans that a caller may look at."""
         return cls(caller.name, caller.tables, caller.grants.of("admin"))
 
 
@@ -113,11 +113,11 @@ class PlanStore(Protocol):
         lease_until: datetime | None = None,
         once: Once | None = None,
     ) -> None:
-        """Keep a plan; one that is not being made any more enters the history, too.
+        """Store a plan; one that is no longer being made enters the history, too.
 
         Args:
             plan: The plan.
-            body: Its groups; None if it has none yet, or if they are kept already.
+            body: Its groups; None if it has none yet, or if they are stored already.
             lease_until: When its making may be presumed abandoned.
             once: The caller's key.
 
@@ -132,7 +132,7 @@ class PlanStore(Protocol):
         Raises:
             PlansFullError: All plans together would be too large.
             PlanNotFoundError: Its groups were dropped.
-            PlanCancelledError: Nobody wants it.
+            PlanCancelledError: Nobody wants the plan any more.
         """
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
@@ -146,7 +146,7 @@ class PlanStore(Protocol):
         """Return at most `limit` plans that are being made at `now`, the latest first."""
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
-        """Return a completed plan for the same request that is kept longer than until then."""
+        """Return a completed plan for the same request that expires after `expires_after`."""
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
         """Return the head of a completed plan's groups, and the chunk that holds one of them.
@@ -163,7 +163,7 @@ class PlanStore(Protocol):
         """
 
     async def delete(self, plan_id: str, now: datetime, once: Once | None = None) -> None:
-        """Forget a plan, and stop its making wherever that runs.
+        """Delete a plan; if some replica is still making it, that stops.
 
         Raises:
             PlanNotFoundError: No plan has this id.
@@ -173,17 +173,17 @@ class PlanStore(Protocol):
         """Renew the lease of a plan that is being made; tell whether anybody still wants it."""
 
     async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
-        """Take over plans whose making was abandoned; no other replica gets the same ones."""
+        """Take over abandoned plans that are still to be made; no other replica gets the same."""
 
     async def purge(self, now: datetime) -> int:
         """Forget the plans that have expired by `now`; return how many."""
 
 
 class GroupCodec(Protocol):
-    """The bytes of a plan's groups."""
+    """Encodes and decodes a plan's groups."""
 
     def encode(self, groups: GroupedSplits, check: Checkpoint = lambda: None) -> PlanBody:
-        """Return the groups as they are stored and streamed."""
+        """Return the groups as bytes, in the form in which they are stored and streamed."""
 
     def read(
         self, head: bytes, chunk: PlanChunk, begin: int, max_groups: int, max_splits: int
@@ -191,7 +191,7 @@ class GroupCodec(Protocol):
         """Return groups of a chunk as JSON objects, from group `begin` on, at least one."""
 
     def described(self, head: bytes, plan: bytes) -> bytes:
-        """Return the head of a stream that also says what plan its groups are of."""
+        """Return the head of a stream with a description of the plan added."""
 
 
 class Refresher(Protocol):
@@ -207,7 +207,7 @@ class Refresher(Protocol):
 
 
 class SharedWork(Protocol):
-    """Does work once that several callers want at the same time."""
+    """Does work only once if several callers want it at the same time."""
 
     async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
         """Return the result of `work`, or of the running work with the same key.

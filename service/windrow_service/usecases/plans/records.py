@@ -1,4 +1,4 @@
-"""Plan records: what pins a plan, what makes two plans equal, and what callers see."""
+"""Plan records: pin plans to snapshots, find equal plans, and show plans to callers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.tables.ports import StoredTable
 
-# These say how a plan is delivered, not what it is.
+# Fields of a request that say how a plan is delivered, not what it is.
 _NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
-# What these come to is part of the plan.
+# The settled options stand for these: they are part of the plan.
 _OPTIONS = {"options", "session_options"}
 
 
 def info_of(plan: PlanRecord) -> Plan:
-    """Return what callers see of a completed plan.
+    """Return a completed plan as callers see it.
 
     Raises:
-        PlanNotCompletedError: It is still being made, or could not be made.
+        PlanNotCompletedError: The plan is still being made, or could not be made.
     """
     if plan.info is None:
         reason = None if plan.problem is None else str(plan.problem["detail"])
@@ -77,7 +77,7 @@ def described(
     draft: Draft,
     seconds: Mapping[str, float],
 ) -> Plan:
-    """Return what callers see of a plan without its groups; `seconds` are those of its phases."""
+    """Return a plan as callers see it, without groups; `seconds` has the time of each phase."""
     definition = table.info.definition
     return Plan(
         plan_id=plan.plan_id,
@@ -88,7 +88,7 @@ def described(
         expires_at=plan.expires_at,
         location=definition.location,
         format=files_of(definition.format),
-        # Those of a log say where it is, and not how its files are read.
+        # Options of a table with a log say where the log is, not how its files are read.
         format_options={} if definition.format in LOGGED else definition.format_options,
         transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
