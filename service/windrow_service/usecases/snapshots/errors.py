@@ -35,7 +35,7 @@ class SnapshotNotFoundError(NotFoundError):
     table: str
     snapshot_id: int
     message = "table {table!r} has no snapshot {snapshot_id}: {remedy}"
-    remedy = "GET /tables/{table}/snapshots lists those it has"
+    remedy = "GET /tables/{table}/snapshots lists its snapshots"
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class VersionNotKnownError(NotFoundError):
 
 @dataclass(eq=False)
 class NotLoggedError(UseCaseError):
-    """A version was asked for of a table that keeps no log."""
+    """A caller asked for a version of a table that keeps no log."""
 
     table: str
     format: str
@@ -73,13 +73,13 @@ class ColumnsNotDeclaredError(UseCaseError):
 
     table: str
     format: str
-    message = "table {table!r} is {format}, whose files do not tell their columns: {remedy}"
+    message = "table {table!r} is {format}, whose files do not state their columns: {remedy}"
     remedy = "register it with `columns`, which `client.infer_columns` finds"
 
 
 @dataclass(eq=False)
 class PartitionsNotListedError(UseCaseError):
-    """A catalog says which partitions the table has, and has not done so yet."""
+    """The table has only the partitions that a catalog lists, and no list has been sent yet."""
 
     table: str
     message = (
@@ -93,7 +93,7 @@ class PartitionsNotListedError(UseCaseError):
 
 @dataclass(eq=False)
 class TableContendedError(UseCaseError):
-    """Other callers kept publishing the table, and each was faster."""
+    """Other callers kept publishing the table first."""
 
     table: str
     attempts: int
@@ -130,12 +130,12 @@ class InventoryOutdatedError(UseCaseError):
 
 @dataclass(eq=False)
 class WriteIdsNeededError(UseCaseError):
-    """A refresh would see writes that the snapshot before had left out."""
+    """A refresh would see writes that the previous snapshot left out."""
 
     table: str
     message = (
-        "the current snapshot of table {table!r} sees the write ids that its refresh was given, "
-        "and this refresh has none: {remedy}"
+        "the current snapshot of table {table!r} was made with valid_write_ids, and this refresh "
+        "has none: {remedy}"
     )
     remedy = "give newer valid_write_ids, or 'on-disk' to see all writes that are on disk"
 
@@ -195,7 +195,7 @@ class RefreshAbandonedError(UseCaseError):
     table: str
     retry_after_s = 1
     message = (
-        "the refresh of table {table!r} was abandoned, as the coordinator that ran it has "
+        "the refresh of table {table!r} was abandoned, because the coordinator that ran it has "
         "stopped: {remedy}"
     )
     remedy = "POST /tables/{table}/refresh starts another"

@@ -16,15 +16,15 @@ _MANIFESTS_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSnapshots:
-    """Drop snapshots that are neither recent enough nor among the newest, or that are too many.
+    """Drop snapshots that are old and not among the newest, or beyond the maximum number.
 
     Attributes:
-        tables: The tables.
-        keeping: Where snapshots are.
-        clock: The time.
-        keep_last: How many of the newest stay, unless a caller says otherwise.
-        max_age: Newer ones than this stay, unless a caller says otherwise.
-        max_count: The most that stay, however new, unless a caller keeps more.
+        tables: The store of tables.
+        keeping: Drops snapshots.
+        clock: Tells the time.
+        keep_last: How many of the newest snapshots stay, unless a caller says otherwise.
+        max_age: Age up to which snapshots stay, unless a caller says otherwise.
+        max_count: Most snapshots that stay, however new, unless a caller keeps more.
     """
 
     tables: TableStore
@@ -43,7 +43,7 @@ class ExpireSnapshots:
     ) -> Sequence[int]:
         """Drop snapshots of one table; return their ids, ascending.
 
-        The current one stays, and those to which an unexpired plan is pinned.
+        The current snapshot stays, and so do those to which an unexpired plan is pinned.
 
         Raises:
             TableNotFoundError: No table has this name.

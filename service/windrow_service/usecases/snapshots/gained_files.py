@@ -1,4 +1,4 @@
-"""Where a table has gained files since one of its snapshots, so that overwrites spare them."""
+"""Find folders that have gained files since a snapshot, so that overwrites spare those files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
-# Two files that agree in these are the same.
+# Two files are the same if they agree in these columns.
 _IDENTITY = ["path", "size_bytes", "mtime_ns"]
 
 
@@ -32,12 +32,12 @@ class FindGainedFiles:
 
         Args:
             name: The table.
-            since: The older snapshot; 0 is before the first.
+            since: The older snapshot; 0 for the empty table before the first one.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The older snapshot is gone.
+            SnapshotNotFoundError: The older snapshot no longer exists.
             BusyError: Too much is waiting already.
         """
         _, now = await self.snapshots.get(name, None)

@@ -1,4 +1,4 @@
-"""What is published next, from an inventory or from a change of the snapshot before."""
+"""Make the next snapshot, from a whole inventory or from a delta to the previous snapshot."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def next_after_inventory(
     check: Callable[[], None] = lambda: None,
     write_ids: str | None = None,
 ) -> NextSnapshot:
-    """Return what is to be published of a whole inventory.
+    """Return the next snapshot of a table, given its whole inventory.
 
     Args:
-        inventory: All files there are.
+        inventory: All files of the table.
         previous: The previous snapshot, whose unchanged manifests are kept.
         tables: The decoded rows of its manifests.
         check: Called from time to time; raises to stop.
-        write_ids: The write ids that it was asked to see.
+        write_ids: The write ids that the refresh was asked to see.
 
     Raises:
         TotalsTooLargeError: The files add up to too much.
@@ -83,12 +83,12 @@ def next_after_inventory(
 
 
 def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> NextSnapshot:
-    """Return what is to be published of a snapshot after a change.
+    """Return the next snapshot of a table, given a delta.
 
     Args:
-        previous: The snapshot before.
-        applied: What it holds now.
-        bloom: Columns that its manifests have Bloom filters of.
+        previous: The previous snapshot.
+        applied: The result of applying the delta to it.
+        bloom: Columns for which its manifests have Bloom filters.
 
     Raises:
         TotalsTooLargeError: The files add up to too much.
@@ -110,11 +110,11 @@ def _added(known: int | None, more: int | None) -> int | None:
 
 
 def _sizes_after(before: Sequence[int] | None, gained: Ints) -> Ints | None:
-    # Snapshots of earlier versions do not tell.
+    # Snapshots made by earlier versions of Windrow do not record sizes.
     if before is None:
         return None
     after: Ints = gained.copy()
-    # Of no files, NumPy would make a list of floats.
+    # Without a type, NumPy would make floats of an empty list.
     after[: len(before)] += np.asarray(before, np.int64)
     return after
 

@@ -1,4 +1,4 @@
-"""Snapshots and their manifests, where they are kept, and what refreshes and publishes need."""
+"""Snapshots and their manifests, and the ports for storing, refreshing and publishing them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class Snapshot:
     """One immutable version of a table.
 
     Attributes:
-        info: What callers see.
+        info: The snapshot as callers see it.
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
         bloom_columns: Columns for which the manifests have Bloom filters.
-        manifests: In the order of their first paths.
+        manifests: Its manifests, in the order of their first paths.
         ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
-        delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
+        delete_files: Delete files (schema `DELETE_FILES`) of a transactional table whose rows can
+            be deleted; else None.
     """
 
     info: SnapshotInfo
@@ -49,25 +50,25 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSnapshot:
-    """What is published as a table's next snapshot.
+    """The next snapshot of a table, about to be published.
 
     Attributes:
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
         bloom_columns: Columns for which the manifests have Bloom filters.
-        manifests: All of them; unchanged ones come without their rows.
+        manifests: All its manifests; unchanged ones come without their rows.
         ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
         file_count: Files in all manifests.
-        row_count: Rows in all files; None if those of a file are not known.
+        row_count: Rows in all files; None if the number of rows of some file is not known.
         size_bytes: Bytes in all files.
-        file_sizes: How many files have a size of each number of bits; None if not known.
+        file_sizes: Number of files by how many bits their size has; None if not known.
         files_added: Number of files that are new or changed since the previous snapshot.
         files_removed: Number of files that are gone or changed since the previous snapshot.
         listing: State of folders and files, for the next listing; None if nothing was listed.
-        delete_files: As of `Snapshot`.
-        valid_write_ids: The write ids that were given; None if there were none.
-        table_version: What the table's own log calls this version; None if it has no log.
-        log: What the log says.
+        delete_files: As in `Snapshot`.
+        valid_write_ids: The write ids that the refresh was given; None if it was given none.
+        table_version: Name of this version in the table's own log; None if it has no log.
+        log: Figures from the log; None if it has no log.
     """
 
     data_schema: pa.Schema
@@ -98,14 +99,14 @@ class SnapshotStore(Protocol):
 
         Args:
             table: The table.
-            snapshot_id: The snapshot.
-            version: Instead of it, a version in the table's own log, as a refresh was asked for it
-                or found it; the newest snapshot of it.
+            snapshot_id: Id of the snapshot.
+            version: Used instead of `snapshot_id`: a version in the table's own log, by the name in
+                the log or the name that a refresh asked for. Its newest snapshot is returned.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The table does not have this one.
+            SnapshotNotFoundError: The table does not have this snapshot.
             VersionNotKnownError: The table has no snapshot of the version.
         """
 
@@ -126,9 +127,9 @@ class SnapshotStore(Protocol):
         """
 
     async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
-        """Return the state of folders and files at the table's last listing, if there was one.
+        """Return the state of folders and files at the table's last listing; None without one.
 
-        And whether that listing found the files of the current snapshot.
+        The second value tells whether that listing found the files of the current snapshot.
         """
 
     async def publish(
@@ -142,8 +143,8 @@ class SnapshotStore(Protocol):
         """Make an inventory the table's current snapshot, completely or not at all.
 
         Args:
-            table: As it was when the inventory began.
-            inventory: All of its files.
+            table: The table as it was when the inventory began.
+            inventory: The snapshot to publish.
             checked_at: When the listing of the files began; None if they were not listed.
             once: The caller's key.
             write_id: The write that moved the files in.
@@ -159,12 +160,13 @@ class SnapshotStore(Protocol):
     async def publish_beside(
         self, table: StoredTable, inventory: NextSnapshot, version: str
     ) -> SnapshotInfo:
-        """Keep an inventory as a snapshot of the table beside the current one, which stays.
+        """Store an inventory as a snapshot of the table, without making it the current one.
 
         Args:
-            table: As it was when the inventory began.
-            inventory: All files of the version.
-            version: As it was asked for: it finds the snapshot, and so does the version itself.
+            table: The table as it was when the inventory began.
+            inventory: The snapshot to store.
+            version: The version's name in the request; `get` finds the snapshot by this name and
+                by the name in the log.
 
         Raises:
             TableNotFoundError: The table was deleted meanwhile.
@@ -183,7 +185,7 @@ class SnapshotStore(Protocol):
 
 
 class SnapshotKeeping(Protocol):
-    """How long snapshots are kept."""
+    """Drops old snapshots, and manifests that are in no snapshot."""
 
     async def expire(
         self,
@@ -197,13 +199,13 @@ class SnapshotKeeping(Protocol):
     ) -> Sequence[int]:
         """Drop old snapshots; return their ids, ascending, one table after another.
 
-        The current one stays, and those to which an unexpired plan is pinned.
+        The current snapshot stays, and so do those to which an unexpired plan is pinned.
 
         Args:
-            table: Whose snapshots; None for those of every table.
-            keep_last: How many of each table's newest stay, at least 1.
-            max_count: The most that stay, however new they are.
-            created_before: Newer ones stay, within `max_count`.
+            table: The table whose snapshots are dropped; None for every table.
+            keep_last: How many of each table's newest snapshots stay, at least 1.
+            max_count: Most snapshots of a table that stay, however new they are.
+            created_before: Snapshots made from this time on stay, within `max_count`.
             now: The time.
             once: The caller's key.
         """
@@ -211,12 +213,12 @@ class SnapshotKeeping(Protocol):
     async def collect(self, limit: int) -> int:
         """Drop at most `limit` manifests that are in no snapshot; return how many.
 
-        Publishers may run meanwhile: a manifest that one is about to use stays.
+        Others may publish meanwhile: a manifest that they are about to use stays.
         """
 
 
 class Inventories(Protocol):
-    """The files of tables. Blocking: call it off the event loop."""
+    """Takes inventories of tables. Blocking: call it off the event loop."""
 
     def take(
         self,
@@ -233,12 +235,19 @@ class Inventories(Protocol):
     ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
-        `listing` is the state of folders and files at the last listing; None if there was none.
-        Unless `full`, that listing was for the previous snapshot, and only folders that changed
-        since are listed. `cancelled` may be set from another thread, to stop. `write_ids` are
-        those that a reader of a transactional table sees; None for all. `partitions` are those that
-        a catalog lists, as `PartitionListStore` has them; None for those of the folders. `version`
-        is one that a table's own log tells; None for the newest.
+        Args:
+            definition: Definition of the table.
+            previous: The current snapshot; None if there is none.
+            previous_bodies: The encoded rows of its manifests.
+            listing: State of folders and files at the last listing; None if there was none.
+            full: Whether to list every folder. Otherwise `listing` must belong to `previous`, and
+                only folders that have changed since are listed.
+            on_progress: Called as the work progresses.
+            cancelled: May be set from another thread, to stop.
+            write_ids: Write ids that a reader of a transactional table sees; None for all.
+            partitions: The table's list of partitions, as `PartitionListStore` stores it; None if
+                its partitions are its folders.
+            version: A version in the table's own log; None for the newest.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that
@@ -247,13 +256,13 @@ class Inventories(Protocol):
 
 
 class WriteCommits(Protocol):
-    """Which writes change a table's files."""
+    """Tells which writes move files into a table, and when they ended."""
 
     async def refuse_while_committing(self, table: str) -> None:
         """Make sure that no write is moving files into a table now.
 
         Raises:
-            WriteInProgressError: One is.
+            WriteInProgressError: A write is moving files in.
         """
 
     async def last_committed_at(self, table_id: int) -> datetime | None:
@@ -261,7 +270,7 @@ class WriteCommits(Protocol):
 
 
 class Turns(Protocol):
-    """Lets callers that want the same thing have it one after another."""
+    """Lets callers take turns at the same thing, one after another."""
 
     def take(self, name: str) -> AbstractAsyncContextManager[None]:
         """Wait for a turn, and keep it until the end of the block.
@@ -283,7 +292,7 @@ class RefreshRecord:
         table_id: The table's number.
         full: Whether every folder is listed, not only those that changed.
         lease_until: When it may be presumed abandoned; None once it has ended.
-        status: What callers see, as its runner last wrote it.
+        status: Its status as callers see it, last written by its runner.
         previous: How the previous refresh ended; None if there was none, or it did not end.
     """
 
@@ -300,13 +309,13 @@ class RefreshStore(Protocol):
     async def begin(
         self, status: RefreshStatus, *, full: bool, now: datetime, lease_until: datetime
     ) -> RefreshRecord:
-        """Begin a refresh unless one of the table is running; return the running one.
+        """Begin a refresh unless the table has a running one; return the one that runs.
 
         Args:
-            status: Of the new refresh; `refresh_id` tells whether it began.
+            status: Status of the new refresh; if it began, the result has its `refresh_id`.
             full: Whether it lists every folder.
             now: The time; a refresh whose lease has expired is abandoned.
-            lease_until: Of the new refresh.
+            lease_until: Lease of the new refresh.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -316,23 +325,23 @@ class RefreshStore(Protocol):
         """Renew the lease of a refresh and record its progress, unless it is lost."""
 
     async def finish(self, table_id: int, status: RefreshStatus) -> bool:
-        """Record how a refresh ended; tell whether it was neither lost nor ended before."""
+        """Record how a refresh ended; return False if it was lost or had ended before."""
 
     async def get(self, table: str) -> RefreshRecord:
         """Return the running refresh of a table, or the last one.
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotFoundError: It has never been refreshed.
+            RefreshNotFoundError: The table has never been refreshed.
         """
 
     async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
-        """Return the last refresh of at most `limit` of some tables: running ones, then the latest."""
+        """Return the last refreshes of at most `limit` tables: running ones, then the latest."""
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
         """Ask the running refresh to stop.
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotRunningError: None is running.
+            RefreshNotRunningError: No refresh of the table is running.
         """

@@ -1,4 +1,4 @@
-"""Publish an inventory, or a change of one, that was taken elsewhere."""
+"""Publish an inventory, or a delta, that a caller sends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from windrow_service.usecases.tables.ports import (
 )
 
 _REFRESH_IT = "a refresh finds its files (POST /tables/…/refresh)"
-# Other replicas may publish the same table meanwhile, each one caller at a time.
+# Other replicas may publish the same table meanwhile, each for one caller at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
 
@@ -68,10 +68,10 @@ class SentInventory:
 
     Attributes:
         content: An Arrow IPC stream, or a body in JSON.
-        mode: Whether it is all files, or a change.
+        mode: Whether it is a whole inventory, or a delta.
         listed_at: When the listing of the files began; None if unknown.
-        write_id: The write that moved the files in; None if there was none. The files that it
-            removed need not be in the inventory.
+        write_id: The write that moved the files in; None if there was none. Files that its delta
+            removes need not be in the current snapshot.
     """
 
     content: bytes | InventoryChange
@@ -80,13 +80,13 @@ class SentInventory:
     write_id: str | None = None
 
     def read(self, max_bytes: int) -> pa.Table:
-        """Return it as a table.
+        """Return the inventory as a table.
 
         Args:
-            max_bytes: Most bytes that it may take in memory.
+            max_bytes: Most bytes that the table may take in memory.
 
         Raises:
-            InvalidInventoryError: It cannot be read, or takes more.
+            InvalidInventoryError: The content cannot be read, or takes more.
         """
         if isinstance(self.content, InventoryChange):
             return table_of(self.content, self.mode, max_bytes)
@@ -95,7 +95,7 @@ class SentInventory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a caller is told: the table's new version, and the snapshot."""
+    """The answer to a publish: the table's new version, and the snapshot."""
 
     version: str
     snapshot: PublishedSnapshot
@@ -103,9 +103,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishInventory:
-    """Make an inventory that a caller sends the table's current snapshot.
+    """Publish a caller's inventory or delta as the table's current snapshot.
 
-    What is sent takes at most `max_decoded_bytes` of memory.
+    It may take at most `max_decoded_bytes` of memory.
     """
 
     tables: TableStore
@@ -123,12 +123,12 @@ class PublishInventory:
     ) -> Published:
         """Return the new snapshot; nothing is published unless every row can be accepted.
 
-        Without a condition, the inventory is applied to whatever is current: if another caller was
-        faster, to that caller's result.
+        Without `if_match`, a delta is applied to whichever snapshot is current: if another caller
+        was faster, to that caller's snapshot.
 
         Args:
             name: The table.
-            sent: All of its files, or a change.
+            sent: All of its files, or a delta.
             if_match: The version that the table must be at, or `snapshot-N` for the snapshot.
             once: The caller's key; its answer is made from a `Published`.
 
@@ -136,20 +136,22 @@ class PublishInventory:
             TableNotFoundError: No table has this name.
             TableChangedError: The table is not as `if_match` says, or was changed meanwhile.
             TableContendedError: Other callers were faster every time.
-            TableNotRefreshedError: There is no snapshot yet to apply a change to.
-            BloomColumnsChangedError: A change cannot be applied, because the table now has
+            TableNotRefreshedError: There is no snapshot yet to apply a delta to.
+            BloomColumnsChangedError: A delta cannot be applied, because the table now has
                 other Bloom columns.
-            WriteInProgressError: Another write than the one named is moving files in.
-            WriteNotFoundError: The table has no write of the name given.
-            WriteStateError: The write named is not moving files in.
-            ListedPartitionsError: A catalog lists its partitions, and this is no write's change.
-            TransactionalTableError: Its files come from refreshes alone.
-            LoggedTableError: Likewise.
-            InventoryOutdatedError: The files were listed before a write had moved in all of its files.
-            windrow_service.inventory.errors.InventoryError: It cannot be accepted.
+            WriteInProgressError: A write other than `sent.write_id` is moving files in.
+            WriteNotFoundError: The table has no write `sent.write_id`.
+            WriteStateError: The write `sent.write_id` is not moving files in.
+            ListedPartitionsError: A catalog lists the table's partitions, and this is not the
+                delta of a write.
+            TransactionalTableError: Only refreshes publish files of a transactional table.
+            LoggedTableError: Only refreshes publish files of a table with a log.
+            InventoryOutdatedError: The files were listed before a write had moved all of its files
+                in.
+            windrow_service.inventory.errors.InventoryError: The content cannot be accepted.
         """
         files: pa.Table | None = None
-        # One at a time; otherwise each of n callers could do the work n times.
+        # One caller at a time; otherwise each of n callers could do the work n times.
         async with self.turns.take(name):
             for _ in range(_ATTEMPTS):
                 table, previous = await self._current(name)
@@ -171,7 +173,7 @@ class PublishInventory:
                     if if_match not in (None, "*"):
                         raise
                 except SnapshotNotFoundError:
-                    # Dropped meanwhile with the table's definition: look again.
+                    # A change of the table's definition has dropped the snapshot: look again.
                     continue
         raise TableContendedError(name, _ATTEMPTS, _RETRY_AFTER_S)
 
@@ -192,12 +194,13 @@ class PublishInventory:
         checked_at = min(sent.listed_at, self.clock()) if sent.listed_at is not None else None
         if sent.mode == "full":
             await self._refuse_outdated(table, sent)
-            taken = await self._whole(table, previous, files)
+            taken = await self._next_of_inventory(table, previous, files)
         elif previous is None:
             raise TableNotRefreshedError(table.info.name)
         else:
-            taken = await self._delta(table, previous, files, may_miss=sent.write_id is not None)
-            # The other files were listed no earlier than before.
+            may_miss = sent.write_id is not None
+            taken = await self._next_of_delta(table, previous, files, may_miss=may_miss)
+            # A delta that was not listed leaves the time of the last listing as it is.
             checked_at = checked_at or table.checked_at
 
         def result(after: StoredTable) -> Published:
@@ -216,7 +219,7 @@ class PublishInventory:
             table.info.name, sent.listed_at.isoformat(), written_at.isoformat()
         )
 
-    async def _whole(
+    async def _next_of_inventory(
         self, table: StoredTable, previous: Snapshot | None, files: pa.Table
     ) -> NextSnapshot:
         name, definition = table.info.name, table.info.definition
@@ -242,7 +245,7 @@ class PublishInventory:
 
         return await self.runner.run(work)
 
-    async def _delta(
+    async def _next_of_delta(
         self, table: StoredTable, previous: Snapshot, files: pa.Table, *, may_miss: bool
     ) -> NextSnapshot:
         name, definition = table.info.name, table.info.definition

@@ -54,21 +54,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # Another coordinator may publish the same table meanwhile. Starting again is cheap then, because
-# the footers that it read are carried over.
+# footers that the other one has read are not read again.
 _ATTEMPTS = 3
 # A restart of the database must not lose what was read from the files.
 _PATIENCE_S = 300
-# As long as a write waits for another write's commit.
+# The same time for which a write waits for another write's commit.
 _COMMIT_PATIENCE_S, _COMMIT_POLL_S = 60, (0.1, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What a refresh did.
+    """The result of a refresh.
 
     Attributes:
-        snapshot: The table's current snapshot now.
-        changed: Whether it is a new one.
+        snapshot: The snapshot that the refresh made or confirmed.
+        changed: Whether that snapshot is new.
         files_added: New or changed files.
         files_removed: Files that are gone or changed.
         manifests_reused: Manifests that stayed as they were.
@@ -103,24 +103,25 @@ class RefreshTable:
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
-        While a write moves files in, the refresh waits, as long as the write's driver is alive and
-        at most a minute.
+        While a write moves files in, the refresh waits: for at most a minute, and only if the
+        write's driver is alive.
 
         Args:
             name: The table.
-            full: Whether to list every folder, not only changed ones: only so is a file found that
-                was rewritten in place.
+            full: Whether to list every folder, not only changed ones. Only this finds files that
+                were rewritten in place.
             on_progress: Called from another thread while the files are read.
-            cancelled: Set it to stop.
-            asked: What of the table is to be seen.
+            cancelled: Can be set to stop the refresh.
+            asked: The request: which version or write ids to see.
 
         Raises:
             TableNotFoundError: No table has this name.
-            PartitionsNotListedError: A catalog is to list its partitions, and has not yet.
-            ColumnsNotDeclaredError: Its files do not tell their columns, and neither does it.
-            NotLoggedError: A version was asked for, and the table has none.
-            NotTransactionalError: Write ids were given, and the table has none.
-            WriteIdsNeededError: None were given, and the current snapshot was made with some.
+            PartitionsNotListedError: A catalog must list the table's partitions first.
+            ColumnsNotDeclaredError: Neither the files nor the definition state the columns.
+            NotLoggedError: A version was requested, and the table has no log.
+            NotTransactionalError: Write ids were given, and the table is not transactional.
+            WriteIdsNeededError: No write ids were given, and the current snapshot was made with
+                some.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             StoreUnavailableError: The database cannot be used, or was not back in time.
             TableChangedError: The table kept changing while its files were read.
@@ -130,7 +131,7 @@ class RefreshTable:
         attempt = 1
         while True:
             try:
-                return await self._between_commits(
+                return await self._retry_while_committing(
                     cancelled, partial(self._refresh, name, full, on_progress, cancelled, asked)
                 )
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
@@ -138,11 +139,11 @@ class RefreshTable:
                     raise
                 attempt += 1
 
-    async def _between_commits(
+    async def _retry_while_committing(
         self, cancelled: threading.Event, refresh: Callable[[], Awaitable[Refreshed]]
     ) -> Refreshed:
         retrying = AsyncRetrying(
-            retry=retry_if_exception(self._will_end),
+            retry=retry_if_exception(self._commit_is_alive),
             wait=wait_random(*_COMMIT_POLL_S),
             stop=stop_after_delay(_COMMIT_PATIENCE_S) | stop_when_event_set(cancelled),
             reraise=True,
@@ -155,7 +156,7 @@ class RefreshTable:
             raise
         return done
 
-    def _will_end(self, error: BaseException) -> bool:
+    def _commit_is_alive(self, error: BaseException) -> bool:
         return isinstance(error, WriteInProgressError) and self.clock() < error.alive_until
 
     async def _refresh(
@@ -192,7 +193,7 @@ class RefreshTable:
             listing, is_current = await _patiently(cancelled, self.snapshots.listing, table)
         partitions = None
         if table.info.partition_count is not None:
-            # If it is newer than the table, the table's version no longer holds.
+            # If the list is newer than `table`, the version has changed and publishing will fail.
             _, partitions = await _patiently(cancelled, self.partition_lists.get, name)
         everything = full or not is_current
         taken = await self.runner.run(
@@ -211,16 +212,16 @@ class RefreshTable:
         )
         if cancelled.is_set():
             raise InventoryCancelledError
-        known = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
-        reused = sum(manifest.manifest_id in known for manifest in taken.manifests)
+        kept = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
+        reused = sum(manifest.manifest_id in kept for manifest in taken.manifests)
         if previous is not None and asked.version is None and _same(previous, taken):
             await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
             return _unchanged(previous, reused)
         on_progress(seen.model_copy(update={"phase": "publishing"}))
         if asked.version is not None:
-            known_as = await self._known_as(cancelled, name, asked.version)
-            if known_as is not None and _same(known_as, taken):
-                return _unchanged(known_as, reused)
+            known = await self._snapshot_of(cancelled, name, asked.version)
+            if known is not None and _same(known, taken):
+                return _unchanged(known, reused)
             beside = await _patiently(
                 cancelled, self.snapshots.publish_beside, table, taken, asked.version
             )
@@ -241,7 +242,7 @@ class RefreshTable:
             manifests_reused=reused,
         )
 
-    async def _known_as(
+    async def _snapshot_of(
         self, cancelled: threading.Event, name: str, version: str
     ) -> Snapshot | None:
         try:
@@ -279,7 +280,7 @@ async def _patiently(
 def _wanted_ids(
     name: str, definition: TableDefinition, previous: Snapshot | None, given: str | None
 ) -> str | None:
-    """Return the write ids to see; None for all that are on disk."""
+    """Return the write ids to see; None for all writes that are on disk."""
     if given is not None and definition.transactional is None:
         raise NotTransactionalError(name)
     if given is None and previous is not None and previous.info.valid_write_ids is not None:

@@ -27,10 +27,10 @@ class Scan:
     """The manifests of a snapshot that can match a filter.
 
     Attributes:
-        snapshot: All of it.
+        snapshot: The whole snapshot.
         expression: The filter; None keeps every file.
-        manifests: Those whose files are wanted.
-        pruned: What the others hold.
+        manifests: The manifests that can match.
+        pruned: Files and bytes in the other manifests.
     """
 
     snapshot: Snapshot
@@ -40,7 +40,7 @@ class Scan:
 
     @classmethod
     def of(cls, snapshot: Snapshot, expression: Expression | None) -> Scan:
-        """Look at the ranges of a snapshot's manifests."""
+        """Prune a snapshot's manifests by their ranges."""
         kept, pruned = prune_manifests(snapshot.ranges, expression)
         manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
         return cls(snapshot, expression, manifests, pruned)
@@ -51,7 +51,7 @@ class Scan:
         return self.expression is not None and asks_for_values(self.expression)
 
     def files(self, decoded: Sequence[pa.Table]) -> pa.Table:
-        """Return the inventory in `decoded`, the rows of `manifests`."""
+        """Return the snapshot's files in `decoded`, which has the rows of `manifests`."""
         if not decoded:
             schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
             return schema.empty_table()
@@ -76,10 +76,11 @@ class ManifestReader:
     """Fetches and decodes manifests, and caches decoded ones, which never change.
 
     Args:
-        snapshots: Where manifests are.
-        runner: Where they are decoded.
-        max_bytes: Most bytes of decoded manifests to cache; the least recently used are dropped first.
-        meters: Are told how often that helps.
+        snapshots: The store of manifests.
+        runner: Decodes them in threads.
+        max_bytes: Most bytes of decoded manifests to cache; the least recently used are dropped
+            first.
+        meters: Count hits and misses of the cache.
     """
 
     def __init__(
@@ -111,10 +112,10 @@ class ManifestReader:
 
         Args:
             table: Name of the table.
-            snapshot: Of the table.
+            snapshot: A snapshot of the table.
             expression: Returns the filter, or None for all files; called in a thread.
-            work: Makes the result of the manifests that can match and of their files.
-            bloom: Whether Bloom filters are wanted, where they help the filter.
+            work: Makes the result from the scan and its files; called in a thread.
+            bloom: Whether Bloom filters are wanted, if they help the filter.
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests that are decoded.
 
@@ -164,8 +165,8 @@ class ManifestReader:
 
         Args:
             table: Name of the table.
-            snapshot: Has the manifests.
-            manifests: Which.
+            snapshot: The snapshot that has the manifests.
+            manifests: The manifests to read.
             bloom: Whether Bloom filters are wanted.
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests.
@@ -203,7 +204,7 @@ class ManifestReader:
         bloom: bool,
         excerpts: bool = False,
     ) -> dict[str, pa.Table]:
-        """Return the rows of the cached manifests among these, by id; from any thread."""
+        """Return the rows of those manifests that are cached, by id; any thread may call it."""
         bloom = bloom and bool(snapshot.bloom_columns)
         with self._lock:
             kept = {
