@@ -29,8 +29,8 @@ _CALLS: _Phrases = (
         "`windrow worker run` on its host does the rest",
     ),
     (r"DELETE /workers/([\w.-]+) and report anew", r"`windrow worker forget \1`"),
-    (", or send the same Idempotency-Key again", ""),
-    ("send `Authorization: Bearer ...` with one of", "set WINDROW_TOKEN to one of"),
+    (", or repeat it with the same Idempotency-Key", ""),
+    ("send `Authorization: Bearer ...` with", "set WINDROW_TOKEN to"),
     (r"; set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow\.connect\(.*\)", ""),
 )
 # For `windrow write-plan`: its problems name fields of the request.
