@@ -14,7 +14,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add what replicas need to share work. Plans are dropped: they are quickly made again."""
+    """Add what replicas need to share work. Plans are dropped, since they are soon made again."""
     sqlite = op.get_bind().dialect.name == "sqlite"
     with op.batch_alter_table(
         "tables",
@@ -29,7 +29,7 @@ def upgrade() -> None:
     _make_plans()
     _make_keys_and_tokens()
     if op.get_bind().dialect.name == "postgresql":
-        # They are compressed already: compressing again costs time, now and at every read.
+        # These bytes are compressed already: compressing again costs time, now and at every read.
         for table in ("manifests", "plan_chunks", "listings"):
             op.execute(f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL")
 

@@ -10,5 +10,5 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Add the files of a snapshot that name deleted rows."""
+    """Add the delete files of each snapshot."""
     op.add_column("snapshots", sa.Column("delete_files", sa.LargeBinary))

@@ -10,7 +10,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the partitions that a catalog knows of a table."""
+    """Add a list of partitions for each table."""
     op.add_column("tables", sa.Column("partition_count", sa.Integer))
     op.create_table(
         "partition_lists",

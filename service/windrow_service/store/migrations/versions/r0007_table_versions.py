@@ -10,6 +10,6 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Add what a table's own log calls a snapshot, and what it was asked for as."""
+    """Add a snapshot's version in the table's own log, and the version that a refresh asked for."""
     op.add_column("snapshots", sa.Column("table_version", sa.String(256)))
     op.add_column("snapshots", sa.Column("asked_version", sa.String(256)))

@@ -10,5 +10,5 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Add what a token allows beside its scopes; tokens without it keep what they have."""
+    """Add grants on some tables or workers; tokens without any keep their scopes."""
     op.add_column("tokens", sa.Column("grants", sa.Text))

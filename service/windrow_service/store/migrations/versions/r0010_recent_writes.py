@@ -1,4 +1,4 @@
-"""Writes by time, and those that are not over, of all tables."""
+"""Indexes of the writes of all tables: by time, and of unfinished ones."""
 
 from __future__ import annotations
 

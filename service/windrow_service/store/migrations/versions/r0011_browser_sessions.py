@@ -1,4 +1,4 @@
-"""Sessions of browsers."""
+"""Browser sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0010"
 
 
 def upgrade() -> None:
-    """Add a table of sessions."""
+    """Add a table of browser sessions."""
     op.create_table(
         "browser_sessions",
         sa.Column("digest", sa.String(64), nullable=False),

@@ -1,4 +1,4 @@
-"""The history of plans."""
+"""Plan history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0011"
 
 
 def upgrade() -> None:
-    """Add a table of plans that outlives them."""
+    """Add a table of figures that outlive their plans."""
     op.create_table(
         "plan_history",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),

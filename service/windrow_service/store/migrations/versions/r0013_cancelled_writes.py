@@ -10,5 +10,5 @@ down_revision = "0012"
 
 
 def upgrade() -> None:
-    """Add who cancelled a write."""
+    """Add the principal that cancelled a write."""
     op.add_column("writes", sa.Column("cancelled_by", sa.String(128)))
