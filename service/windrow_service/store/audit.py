@@ -1,4 +1,4 @@
-"""The audit log in a SQL database: rows are added with the changes they tell of, never changed."""
+"""The audit log in a SQL database: rows are added together with changes, and never changed."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ async def note(
     before: str | None = None,
     after: str | None = None,
 ) -> None:
-    """Record a change, in its transaction; once committed, it is also a line of the log.
+    """Record a change in its transaction; once that is committed, write it to the log as well.
 
     Args:
-        connection: In the transaction.
-        at: When.
-        kind: What was changed.
-        outcome: What became of it.
-        table: The table it belongs to.
-        item: Which one of the table's, or which token.
-        before: Version or state before.
-        after: Version or state after.
+        connection: A connection in the transaction.
+        at: The time of the change.
+        kind: The kind of thing that was changed.
+        outcome: What was done to it.
+        table: The table that it is or belongs to.
+        item: Its name or id, unless it is a table.
+        before: Its version or state before.
+        after: Its version or state after.
     """
     row = {
         "at": at,
@@ -73,7 +73,7 @@ class SqlAuditLog:
         since: datetime | None = None,
     ) -> Sequence[AuditRecord]:
         """See `AuditLog.page`."""
-        # Commands that add records do without the wire models, whose import takes long.
+        # Commands that only add records do not need the wire models, whose import takes long.
         from windrow.models import AuditRecord
 
         query = sa.select(schema.audit).where(_audit.number < before)

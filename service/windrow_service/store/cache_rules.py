@@ -117,9 +117,9 @@ class SqlCacheRuleStore:
 
     async def active(self, table_id: int, now: datetime) -> Sequence[StoredCacheRule]:
         """See `CacheRuleStore.active`."""
-        lasts = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
+        unexpired = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
         async with self._database.reading() as connection:
-            return await _by_name(connection, (_RULES.table_id == table_id) & lasts)
+            return await _by_name(connection, (_RULES.table_id == table_id) & unexpired)
 
     async def purge(self, now: datetime) -> int:
         """See `CacheRuleStore.purge`."""

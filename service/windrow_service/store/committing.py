@@ -1,4 +1,4 @@
-"""What must not happen while a write moves files into a table."""
+"""Refuse changes to a table while a write moves files into it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _writes = schema.writes
 
 
 async def lock_table(connection: AsyncConnection, table: str) -> int:
-    """Return a table's number, after locking its row until the transaction ends.
+    """Lock a table's row until the transaction ends; return the table's number.
 
     Raises:
         TableNotFoundError: No table has this name.
@@ -46,20 +46,21 @@ async def committing_write(connection: AsyncConnection, table_id: int) -> Any | 
 async def refuse_others(
     connection: AsyncConnection, table_id: int, table: str, write_id: str | None = None
 ) -> None:
-    """Check that a change of a table does not come between the steps of a write.
+    """Refuse to change a table while a write moves files in, unless the write itself asks.
 
-    The table's row is locked in this transaction, so that no write can begin to move files in.
+    The caller has locked the table's row in this transaction, so no write can begin to move files
+    in meanwhile.
 
     Args:
-        connection: In a transaction, if something will be changed.
+        connection: A connection in the transaction of the change.
         table_id: The table's number.
         table: The table's name.
-        write_id: The write on whose behalf the change is made; None if there is none.
+        write_id: The write that makes the change; None if no write does.
 
     Raises:
         WriteInProgressError: Another write is moving files in.
         WriteNotFoundError: There is no such write.
-        WriteStateError: That write is not moving files in.
+        WriteStateError: The write `write_id` is not moving files in.
     """
     row = await committing_write(connection, table_id)
     if row is not None and row.write_id != write_id:
@@ -76,6 +77,6 @@ async def refuse_others(
 
 
 def in_progress(table: str, row: Any) -> WriteInProgressError:
-    """Return the error that names the write in a row."""
+    """Return the error about a write in progress, given the write's row."""
     since, alive_until = utc(row.state_since), utc(row.lease_until)
     return WriteInProgressError(table, row.write_id, row.host, since, alive_until)

@@ -33,7 +33,7 @@ _ROOM_BYTES = 64 * 2**10
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
 _IDLE_S = 2.0
-_TO_BE_SAID = "to be said"
+_AFTER_COMMIT = "lines to log after the commit"
 _log = get_logger(__name__)
 
 
@@ -74,7 +74,7 @@ class Database:
         """
         try:
             async with _connected(self._engine) as connection, connection.begin() as transaction:
-                connection.info.pop(_TO_BE_SAID, None)
+                connection.info.pop(_AFTER_COMMIT, None)
                 yield connection
                 try:
                     await transaction.commit()
@@ -82,7 +82,7 @@ class Database:
                     if error.connection_invalidated:
                         raise OutcomeUnknownError from error
                     raise
-                for event, said in connection.info.pop(_TO_BE_SAID, ()):
+                for event, said in connection.info.pop(_AFTER_COMMIT, ()):
                     _log.info(event, **said)
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             raise_named(error)
@@ -109,7 +109,7 @@ class Database:
         """Check that the database answers.
 
         Raises:
-            StoreUnavailableError: It does not.
+            StoreUnavailableError: The database does not answer.
         """
         async with self.reading() as connection:
             await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
@@ -118,7 +118,7 @@ class Database:
         """Tell whether the embedded database's disk has room; always true for a database server."""
         if self._engine.url.database is None or self.is_postgresql:
             return True
-        return await asyncio.to_thread(_takes_more, Path(self._engine.url.database).parent)
+        return await asyncio.to_thread(_has_room_in, Path(self._engine.url.database).parent)
 
     async def signing_key(self) -> str:
         """Return the key that signs page tokens; created once, then the same for all replicas."""
@@ -141,12 +141,12 @@ async def open_database(url: sa.URL) -> Database:
     """Open a database; upgrade an embedded one to the newest revision.
 
     Raises:
-        RevisionError: It is not at the newest revision.
-        StoreUnavailableError: It does not answer.
+        RevisionError: The database is not at the newest revision.
+        StoreUnavailableError: The database does not answer.
     """
     if url.get_backend_name() == "sqlite":
         await asyncio.to_thread(upgrade_database, url)
-        # To switch one connection to and fro takes its thread as long as a small statement.
+        # Two engines: switching a connection between modes takes as long as a small statement.
         return Database(_sqlite_engine(url), _sqlite_engine(url, isolation_level="AUTOCOMMIT"))
     engine = _postgresql_engine(url)
     database = Database(engine, engine.execution_options(isolation_level="AUTOCOMMIT"))
@@ -163,8 +163,8 @@ def upgrade_database(url: sa.URL) -> migrate.Upgraded:
     """Upgrade a database to the newest revision.
 
     Raises:
-        RevisionError: It belongs to a later version of Windrow, or not to Windrow.
-        StoreUnavailableError: It does not answer, or is full; nothing was changed.
+        RevisionError: The database belongs to a later version of Windrow, or not to Windrow.
+        StoreUnavailableError: The database does not answer, or is full; nothing was changed.
     """
     try:
         return migrate.upgrade(url)
@@ -182,7 +182,7 @@ def embedded_url(state_dir: Path) -> sa.URL:
     """Return the URL of the embedded database; create its file, readable only by this user.
 
     Raises:
-        StoreUnavailableError: It cannot be created.
+        StoreUnavailableError: The file cannot be created.
     """
     path = database_path(state_dir)
     try:
@@ -199,7 +199,8 @@ def server_url(text: str) -> sa.URL:
     """Return the URL of a PostgreSQL database, with the driver used here.
 
     Raises:
-        ValueError: It is not one; the text is not repeated, because it may contain a password.
+        ValueError: The text is not such a URL; the error does not quote it, because it may contain
+            a password.
     """
     try:
         url = sa.make_url(text)
@@ -254,10 +255,10 @@ async def insert_missing(
 
 def after_commit(connection: AsyncConnection, event: str, said: Mapping[str, Any]) -> None:
     """Write a line to the log once the transaction of `Database.writing` is committed."""
-    connection.info.setdefault(_TO_BE_SAID, []).append((event, said))
+    connection.info.setdefault(_AFTER_COMMIT, []).append((event, said))
 
 
-def _takes_more(folder: Path) -> bool:
+def _has_room_in(folder: Path) -> bool:
     # Do not write to the database: that would wait for other writers.
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -290,7 +291,7 @@ def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
         cursor.execute("PRAGMA foreign_keys = ON")
-        # The first to open the file switches the mode; SQLite does not let others wait for that.
+        # The first to open the file switches the mode; others fail meanwhile instead of waiting.
         for attempt in _until_free():
             with attempt:
                 cursor.execute("PRAGMA journal_mode = WAL")
@@ -300,7 +301,7 @@ def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
 
 
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
-    """Requests results in binary; as text, manifests and groups would be twice as long."""
+    """Requests results in binary form; as text, manifests and groups would be twice as long."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], **options: Any) -> None:
         super().__init__(connection, **options)
@@ -326,25 +327,25 @@ def _postgresql_engine(url: sa.URL) -> AsyncEngine:
         record.info["used_at_s"] = time.monotonic()
 
     @sa.event.listens_for(engine.sync_engine, "checkout")
-    def make_sure_it_lives(
+    def ping_idle(
         connection: sa.engine.interfaces.DBAPIConnection,
         record: sa.pool.ConnectionPoolEntry,
         _: object,
     ) -> None:
-        # The server may have been restarted; users of busy connections notice by themselves.
+        # The server may have been restarted. Busy connections need no ping: their users notice.
         if time.monotonic() - record.info.get("used_at_s", 0.0) < _IDLE_S:
             return
         try:
             engine.dialect.do_ping(connection)
         except psycopg.Error as error:
-            # Makes the pool open another connection.
+            # This makes the pool open another connection.
             raise sa.exc.DisconnectionError from error
 
     return engine
 
 
 def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
-    """Raise the error for a failure of the database; return if the mistake is in this code.
+    """Raise the error for a failure of the database; return if the fault lies in this code.
 
     Raises:
         StoreUnavailableError: The database is down, shutting down, full, locked or damaged.
@@ -362,7 +363,7 @@ def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
 
 def _reason(trouble: BaseException) -> str:
     if isinstance(trouble, psycopg.Error):
-        # An error without a state is from libpq, and its text has host, user and database.
+        # An error without a state is from libpq, and its text contains host, user and database.
         return "no connection" if trouble.sqlstate is None else _first_line(trouble)
     return str(trouble)
 

@@ -79,10 +79,10 @@ class SqlSnapshotKeeping:
     async def collect(self, limit: int) -> int:
         """See `SnapshotKeeping.collect`.
 
-        A publisher locks the manifests it uses, or inserts them again. Manifests that it has locked
-        are skipped here; it waits for those that are locked here. If it has used one and committed
-        since this statement began, the foreign key refuses the deletion: then nothing is deleted
-        until the next time.
+        A publisher locks the manifests it uses, or inserts them again. This method skips manifests
+        that a publisher has locked, and a publisher waits for those that are locked here. If a
+        publisher has used a manifest and committed since the statement here began, the foreign key
+        refuses the deletion: then nothing is deleted until the next call.
         """
         listed = schema.snapshot_manifests.c.manifest_id
         unused = (
@@ -109,12 +109,12 @@ async def _note_dropped(
     if not dropped:
         return
     tables = schema.tables.c
-    of = {table_id for table_id, _ in dropped}
+    table_ids = {table_id for table_id, _ in dropped}
     rows = await connection.execute(
-        sa.select(tables.table_id, tables.name).where(tables.table_id.in_(of))
+        sa.select(tables.table_id, tables.name).where(tables.table_id.in_(table_ids))
     )
     for table_id, name in sorted(map(tuple, rows)):
-        snapshots = [snapshot_id for gone_of, snapshot_id in dropped if gone_of == table_id]
+        snapshots = [snapshot_id for of_table, snapshot_id in dropped if of_table == table_id]
         await note(connection, now, "snapshot", "deleted", table=name, item=_as_ranges(snapshots))
 
 

@@ -11,7 +11,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES, TableFigures
 
-# Tables with what their current snapshot says, if they have one.
+# Tables joined with their current snapshots, if they have one.
 WITH_SNAPSHOTS = schema.tables.outerjoin(
     schema.snapshots,
     (schema.snapshots.c.table_id == schema.tables.c.table_id)
@@ -26,7 +26,7 @@ class SqlTableFigures:
         self._database = database
 
     async def worst(self, limit: int) -> tuple[int, Sequence[TableFigures]]:
-        """Return how many tables there are, and those with the most excess files."""
+        """Return how many tables there are, and figures of those with the most excess files."""
         on_server = self._database.is_postgresql
         tables = schema.tables.c
         files, size_bytes = _number("file_count", on_server), _number("size_bytes", on_server)
@@ -47,7 +47,9 @@ class SqlTableFigures:
 
 
 def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
-    """Return how many more files a table has than WELL_SIZED_BYTES would need, or fewer.
+    """Return how many more files a table has than files of `WELL_SIZED_BYTES` would be.
+
+    The result is negative if the table has fewer.
 
     Args:
         on_server: Whether the database is PostgreSQL.

@@ -1,4 +1,4 @@
-"""Upgrade the metadata database to the newest revision, safely if several try at once."""
+"""Upgrade the metadata database to the newest revision, safely even if several try at once."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
     """
     engine = sa.create_engine(synchronous(url))
     try:
-        with _alone(engine) as connection:
-            before = _adopted(connection)
+        with _locked(engine) as connection:
+            before = _known_revision(connection)
             config = _config()
             config.attributes["connection"] = connection
             _check_known(before)
@@ -67,7 +67,7 @@ def check(connection: sa.Connection) -> None:
     """Check that a database is at the newest revision.
 
     Raises:
-        RevisionError: It is not.
+        RevisionError: The database is at another revision.
     """
     found, wanted = _revision(connection), newest_revision()
     _check_known(found)
@@ -84,10 +84,10 @@ def synchronous(url: sa.URL) -> sa.URL:
 
 
 @contextmanager
-def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
+def _locked(engine: sa.Engine) -> Iterator[sa.Connection]:
     if engine.dialect.name == "sqlite":
-        # The driver would commit by itself: keep it from beginning transactions.
-        sa.event.listen(engine, "connect", _leave_transactions_alone)
+        # Keep the driver from beginning transactions, which it would also commit by itself.
+        sa.event.listen(engine, "connect", _begin_no_transactions)
         sa.event.listen(
             engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN EXCLUSIVE")
         )
@@ -98,15 +98,15 @@ def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
         yield connection
 
 
-def _leave_transactions_alone(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+def _begin_no_transactions(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout = 60000")
     cursor.close()
 
 
-def _adopted(connection: sa.Connection) -> str | None:
-    """Return the revision; for a database from before revisions existed, the first one."""
+def _known_revision(connection: sa.Connection) -> str | None:
+    """Return the revision; stamp a database from before revisions existed with the first one."""
     found = _revision(connection)
     tables = set(sa.inspect(connection).get_table_names())
     if found is not None or "tables" not in tables:

@@ -1,4 +1,4 @@
-"""Names of tables: those that a caller may see, and those that are similar to one."""
+"""Find names of tables: those in a set, and those that are similar to a name."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from windrow_service.store import schema
 from windrow_service.usecases.names import Names
 
 _NAME = schema.tables.c.name
-# Most names to compare, those of similar length; comparing them takes some milliseconds.
+# Most names to compare, those of the most similar length; comparing them takes some milliseconds.
 _COMPARED = 300
 
 
 def is_among(
     names: Names, name: sa.ColumnElement[str] | sa.Column[str] = _NAME
 ) -> sa.ColumnElement[bool]:
-    """Return the condition that a table's name is one of these.
+    """Return the condition that a table's name is in a set.
 
-    Not LIKE, for which SQLite makes no difference between upper and lower case.
+    It avoids LIKE, which ignores case in SQLite.
     """
     if names.every:
         return sa.true()

@@ -21,7 +21,7 @@ async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -
     """Claim the caller's key, before the change and in its transaction.
 
     Raises:
-        RepeatedRequestError: The change has been made already; the error has the answer.
+        RepeatedRequestError: The change was made already; the error holds the answer.
         IdempotencyKeyReusedError: The key was used for another change.
     """
     if once is None:
@@ -37,7 +37,7 @@ async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -
 
 
 async def settle(connection: AsyncConnection, once: Once | None, result: object) -> None:
-    """Record the caller's answer, after the change and in its transaction."""
+    """Record the answer to the caller, after the change and in its transaction."""
     if once is None:
         return
     await connection.execute(

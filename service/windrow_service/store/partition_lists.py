@@ -1,4 +1,4 @@
-"""The partitions that catalogs know of tables, in a SQL database."""
+"""Lists of partitions in a SQL database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of plans in a SQL database: rows are added with their plans, never changed."""
+"""Plan history in a SQL database: rows are added together with plans, and never changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _history = schema.plan_history.c
 
 
 def row_of(plan: PlanRecord, now: datetime) -> dict[str, Any] | None:
-    """Return the row of a plan that is stored now; None while it is being made."""
+    """Return the history's row for a plan that is stored at `now`; None while it is being made."""
     past = past_of(plan, now)
     if past is None:
         return None

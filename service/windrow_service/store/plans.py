@@ -79,7 +79,7 @@ class SqlPlanStore:
 
     Args:
         database: The database.
-        clock: The time.
+        clock: Tells the time.
         max_bytes: Most bytes of all plans together. A replica learns what others have added
             only when it purges, so the limit may be exceeded by what they add in between.
     """
@@ -89,7 +89,7 @@ class SqlPlanStore:
         self._clock = clock
         self._max_bytes = max_bytes
         self._kept_bytes = 0
-        # A caller that has made a plan asks for its groups at once.
+        # Callers ask for a plan's groups right after making it.
         self._small: LRUCache[str, PlanBody] = LRUCache(
             _SMALL_BYTES, getsizeof=lambda body: body.size_bytes
         )
@@ -119,9 +119,9 @@ class SqlPlanStore:
         self._note(plan, body)
 
     async def _put_small(self, row: Mapping[str, Any], plan: PlanRecord, body: PlanBody) -> None:
-        """Store a plan with one statement, which SQLite does not support.
+        """Store a plan with one statement, of a kind that SQLite does not support.
 
-        Every further statement, and the begin and end of a transaction, is a round trip.
+        Every further statement would be a round trip, and so would a transaction's begin and end.
         """
         self._make_room(body)
         past = row_of(plan, self._clock()) or {}
@@ -144,7 +144,8 @@ class SqlPlanStore:
         this = _plans.c.plan_id == plan.plan_id
         try:
             async with self._database.writing() as connection:
-                # First, so that of two replicas that made the plan, one waits and finds it done.
+                # This comes first: of two replicas that made the plan, one waits here for the other
+                # and then finds the plan finished.
                 mine = sa.update(_plans).where(this, _plans.c.status == "submitted")
                 if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
                     raise PlanCancelledError
@@ -157,7 +158,7 @@ class SqlPlanStore:
     async def _store(
         self, connection: AsyncConnection, plan_row: sa.Insert | sa.Update, plan: PlanRecord
     ) -> None:
-        """Store the row of a plan, and what the history keeps of it: in one round trip, if any."""
+        """Store the rows of a plan and of its history, if any: on PostgreSQL in one round trip."""
         past = row_of(plan, self._clock())
         if past is None:
             await connection.execute(plan_row)
@@ -215,7 +216,7 @@ class SqlPlanStore:
             .join(schema.tables, schema.tables.c.table_id == _plans.c.table_id)
             .where(_plans.c.status == "submitted", _plans.c.expires_at > now)
             .where(own | is_among(mine.administered))
-            # All are kept for as long, and this has an index.
+            # All plans are kept for the same time, and this column has an index.
             .order_by(_plans.c.expires_at.desc(), _plans.c.plan_id)
             .limit(limit)
         )
@@ -337,7 +338,7 @@ class SqlPlanStore:
             gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
             await _drop_unused(connection, [body_id for (body_id,) in gone])
         async with self._database.writing() as connection:
-            # Two plans with the same groups may have been deleted at the same moment.
+            # If two plans with the same groups were deleted at the same moment, these remain.
             await _drop(connection, _bodies.c.created_at <= now - _ORPHANED)
         async with self._database.reading() as connection:
             kept = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
@@ -354,8 +355,8 @@ async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | Non
 
 async def _drop(connection: AsyncConnection, some: sa.ColumnElement[bool]) -> None:
     unused = ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
-    # A plan that shares them may be stored meanwhile: its foreign key then keeps all of them
-    # until the next time.
+    # A plan that shares groups may be stored meanwhile. Its foreign key then makes the deletion
+    # fail, and all of them stay until the next time.
     with suppress(IntegrityError):
         async with connection.begin_nested():
             await connection.execute(sa.delete(_bodies).where(some, unused))
@@ -370,7 +371,7 @@ def _row_of(plan: PlanRecord) -> dict[str, Any]:
         "status": plan.state,
         "created_at": plan.created_at,
         "expires_at": plan.expires_at,
-        # What the request left out is for its session and its table to say.
+        # Fields that the request left out must stay so: its session and its table set them.
         "request": plan.request.model_dump_json(exclude_unset=True),
         "request_key": plan.request_key,
         "info": None if plan.info is None else plan.info.model_dump_json(),

@@ -94,7 +94,7 @@ class SqlRefreshStore:
     async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
         """See `RefreshStore.recent`."""
         text = _refreshes.c.status
-        # SQLite knows no type for JSON, and would make a number of it.
+        # SQLite has no type for JSON: a cast would make a number of the text.
         on_server = self._database.is_postgresql
         status = sa.cast(text, sa.JSON) if on_server else sa.type_coerce(text, sa.JSON)
         query = (

@@ -33,9 +33,9 @@ tables = sa.Table(
     # Snapshot ids are never reused, not even after the definition has changed.
     sa.Column("last_snapshot_id", sa.Integer, nullable=False, default=0),
     sa.Column("current_snapshot_id", sa.Integer),
-    # When the listing began that the current snapshot agrees with.
+    # When the last listing that the current snapshot agrees with began.
     sa.Column("checked_at", sa.DateTime(timezone=True)),
-    # Of the list in `partition_lists`; null if there is none.
+    # Number of partitions in the table's list in `partition_lists`; null if it has none.
     sa.Column("partition_count", sa.Integer),
     # Numbers are never reused: a plan or a cache map may outlive its table.
     sqlite_autoincrement=True,
@@ -50,7 +50,7 @@ listings = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-# The partitions that a catalog knows of a table, as an Arrow stream.
+# The list of partitions of a table, as an Arrow stream.
 partition_lists = sa.Table(
     "partition_lists",
     metadata,
@@ -70,9 +70,9 @@ snapshots = sa.Table(
     # Names of the columns for which the manifests have Bloom filters, as JSON.
     sa.Column("bloom_columns", sa.Text, nullable=False),
     sa.Column("ranges", sa.LargeBinary, nullable=False),
-    # Of transactional tables whose rows can be deleted one by one.
+    # Only for transactional tables whose rows can be deleted one by one.
     sa.Column("delete_files", sa.LargeBinary),
-    # What the table's own log calls this version, and what a refresh asked for it as.
+    # Name of this version in the table's own log, and the name by which a refresh asked for it.
     sa.Column("table_version", sa.String(256)),
     sa.Column("asked_version", sa.String(256)),
 )
@@ -123,7 +123,7 @@ refreshes = sa.Table(
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     sa.Column("cancelled", sa.Boolean, nullable=False),
     sa.Column("status", sa.Text, nullable=False),
-    # Outcome of the refresh before, for callers who still wait for it.
+    # Outcome of the previous refresh, for callers that still wait for it.
     sa.Column("previous", sa.Text),
 )
 
@@ -142,13 +142,13 @@ writes = sa.Table(
     sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("state_since", sa.DateTime(timezone=True), nullable=False),
-    # Null once the write is over.
+    # Null once the write has ended.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     # The snapshot that the write published.
     sa.Column("snapshot_id", sa.Integer),
     # Who cancelled it; null if nobody did.
     sa.Column("cancelled_by", sa.String(128)),
-    # Without the figures of single keys, which are many, and stored compressed elsewhere.
+    # Without the figures of single keys: these are many, and stored compressed in `key_report`.
     sa.Column("report", sa.Text),
     sa.Column("key_report", sa.LargeBinary),
     sa.Index("ix_writes_updated_at", "updated_at"),
@@ -169,7 +169,7 @@ writes = sa.Table(
     ),
 )
 
-# Bodies are shared by plans for the same request.
+# The groups of plans; plans for the same request share a body.
 plan_bodies = sa.Table(
     "plan_bodies",
     metadata,
@@ -202,7 +202,7 @@ plans = sa.Table(
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
-    # For a plan that is being made; a runner whose lease has run out is presumed dead.
+    # Set while the plan is being made; a runner whose lease has run out is presumed dead.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     sa.Column("request", sa.Text, nullable=False),
     # Digest of what makes two plans equal: table, snapshot, request.
@@ -220,7 +220,7 @@ idempotency_keys = sa.Table(
     sa.Column("principal", sa.String(128), primary_key=True),
     sa.Column("key", sa.String(128), primary_key=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
-    # Null while the change is being made, which nobody sees: it is one transaction.
+    # Null only within the transaction of the change, so nobody else sees a null.
     sa.Column("answer", sa.Text),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
 )
@@ -236,7 +236,7 @@ audit = sa.Table(
     sa.Column("request_id", sa.String(128)),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("outcome", sa.String(16), nullable=False),
-    # Names, since the table or the rule may be gone.
+    # Names, not ids, since the table or the rule may be gone.
     sa.Column("table_name", sa.String(256)),
     sa.Column("item", sa.String(256)),
     sa.Column("before", sa.String(64)),
@@ -249,17 +249,18 @@ audit = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What operators look at after plans have expired; rows are only added, and purged when they are old.
+# Figures of plans, for operators to look at after the plans have expired; rows are only added, and
+# purged when they are old.
 plan_history = sa.Table(
     "plan_history",
     metadata,
     sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
     sa.Column("plan_id", sa.String(32), nullable=False, index=True),
-    # A name, since the table may be gone.
+    # A name, not an id, since the table may be gone.
     sa.Column("table_name", sa.String(256), nullable=False),
     sa.Column("principal", sa.String(128), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-    # All else, as JSON.
+    # Everything else, as JSON.
     sa.Column("body", sa.Text, nullable=False),
     *(
         sa.Index(f"ix_plan_history_{column}", column, "number")
@@ -275,7 +276,7 @@ tokens = sa.Table(
     sa.Column("token_id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(128), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False, unique=True),
-    # On everything. A coordinator of an earlier version refuses a token that has none.
+    # Scopes on everything. Coordinators of earlier versions refuse tokens that have none.
     sa.Column("scopes", sa.String(256), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True)),
@@ -284,7 +285,7 @@ tokens = sa.Table(
     sa.Column("grants", sa.Text),
 )
 
-# Who signed in with a browser, and by what: one of token_digest and issuer is set.
+# Who signed in with a browser, and how: either token_digest or issuer is set.
 browser_sessions = sa.Table(
     "browser_sessions",
     metadata,

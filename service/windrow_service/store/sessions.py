@@ -1,4 +1,4 @@
-"""Sessions of browsers in a SQL database."""
+"""Browser sessions in a SQL database."""
 
 from __future__ import annotations
 

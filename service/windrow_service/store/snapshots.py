@@ -53,7 +53,7 @@ class SqlSnapshotStore:
             table_row = await require_row(connection, table)
             wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
             if version is not None:
-                wanted = await _of_version(connection, table, table_row.table_id, version)
+                wanted = await _newest_of(connection, table, table_row.table_id, version)
             if wanted is None:
                 raise TableNotRefreshedError(table)
             key = (table_row.table_id, wanted)
@@ -131,7 +131,7 @@ class SqlSnapshotStore:
                 .where(
                     schema.tables.c.table_id == row.table_id,
                     schema.tables.c.version == table.version,
-                    sa.true() if checked_at is None else _not_looked_at_since(table),
+                    sa.true() if checked_at is None else _not_checked_since(table),
                 )
                 .values(
                     version=new_version(),
@@ -197,7 +197,7 @@ class SqlSnapshotStore:
                 .where(
                     schema.tables.c.table_id == table.table_id,
                     schema.tables.c.version == table.version,
-                    _not_looked_at_since(table),
+                    _not_checked_since(table),
                 )
                 .values(checked_at=checked_at)
             )
@@ -223,13 +223,13 @@ async def _note(
     )
 
 
-def _not_looked_at_since(table: StoredTable) -> sa.ColumnElement[bool]:
-    # A look that began before another ended knows less about the same snapshot.
+def _not_checked_since(table: StoredTable) -> sa.ColumnElement[bool]:
+    # A listing that began before another one ended knows less about the same snapshot.
     return schema.tables.c.checked_at.is_not_distinct_from(table.checked_at)
 
 
-async def _of_version(connection: AsyncConnection, table: str, table_id: int, version: str) -> int:
-    """Return the newest snapshot that was asked for by this version, or that has it."""
+async def _newest_of(connection: AsyncConnection, table: str, table_id: int, version: str) -> int:
+    """Return the newest snapshot of a version, named as in the log or as a refresh named it."""
     of = schema.snapshots.c
     found = await connection.scalar(
         sa.select(sa.func.max(of.snapshot_id)).where(
@@ -342,9 +342,9 @@ async def _insert(
 async def _keep_manifest(connection: AsyncConnection, manifest_id: str, body: bytes) -> None:
     """Make sure that a manifest exists, and stays until the transaction ends.
 
-    An existing manifest may be in no snapshot, and be collected at this moment. So it is
-    locked, as the foreign key of a row that names it would do; if it is gone by then, it is
-    inserted again. Manifests without a body need no lock: the current snapshot has them, and
+    An existing manifest may be in no snapshot, and may be collected at this moment. So this
+    locks it, as the foreign key of a row that names it would do; if it is gone by then, this
+    inserts it again. Manifests without a body need no lock: the current snapshot has them, and
     stays current while the table's row is locked.
     """
     keys = schema.manifests.c.manifest_id

@@ -93,7 +93,7 @@ class SqlTableStore:
                 drops_partitions = _has_other_partitions(before, definition)
                 if drops_partitions:
                     changes["partition_count"] = None
-                # First of all, because it takes the lock and checks that `row` is still up to date.
+                # This comes first: it takes the lock, and checks that `row` is still up to date.
                 moved = await connection.execute(
                     sa.update(schema.tables)
                     .where(
@@ -144,7 +144,7 @@ class SqlTableStore:
     async def locations(self, among: Names) -> Sequence[str]:
         """See `TableStore.locations`."""
         text = schema.tables.c.definition
-        # SQLite knows no type for JSON, and would make a number of it.
+        # SQLite has no type for JSON: a cast would make a number of the text.
         postgresql = self._database.is_postgresql
         definition = sa.cast(text, sa.JSON) if postgresql else sa.type_coerce(text, sa.JSON)
         query = sa.select(definition["location"].as_string()).where(~is_among(among))
@@ -158,7 +158,7 @@ class SqlTableStore:
         key, name = schema.tables.c.table_id, schema.tables.c.name
         wanted = is_among(among) & sa.func.lower(name).contains(containing.lower(), autoescape=True)
         surplus = surplus_files(self._database.is_postgresql)
-        # First the keys alone: sorting whole rows takes longer.
+        # Only the keys are sorted: sorting whole rows takes longer.
         order = (
             sa.select(key)
             .select_from(WITH_SNAPSHOTS)
@@ -198,7 +198,7 @@ class SqlTableStore:
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:
-    """Return the row of a table joined with its current snapshot, or None."""
+    """Return the row of a table joined with its current snapshot; None if there is no table."""
     return (await connection.execute(_SELECT.where(schema.tables.c.name == name))).one_or_none()
 
 
@@ -224,10 +224,10 @@ class _OvertakenError(Exception):
 
 
 def check_version(name: str, row: Any, if_match: str | None) -> None:
-    """Check that a table's row has the version that a caller expects; `*` means any.
+    """Check that a table's row has the version that a caller expects; `*` means any version.
 
     Raises:
-        TableChangedError: It does not.
+        TableChangedError: The row has another version, or there is no row.
     """
     version = row.version if row is not None else "no version"
     holds = if_match in (None, version) or (if_match == "*" and row is not None)
@@ -236,13 +236,14 @@ def check_version(name: str, row: Any, if_match: str | None) -> None:
 
 
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:
-    # A refresh builds missing Bloom filters; until then, plans do without them.
+    # Columns of Bloom filters may differ: a refresh builds missing filters, and until then plans
+    # do without them.
     same = {
         name: getattr(after, name)
         for name in ("sort_columns", "bloom_columns", "plan_options", "imported_from")
     }
     if before.format == after.format == "iceberg":
-        # Where the log of the same table goes on: what older snapshots say of it stays true.
+        # `metadata` says where the log of the same table goes on: older snapshots stay true.
         options = after.format_options
         kept = {name: text for name, text in before.format_options.items() if name != "metadata"}
         newer = {name: text for name, text in options.items() if name == "metadata"}

@@ -16,7 +16,7 @@ from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.ports import Once
 
-# How long a token is still listed that has expired or was revoked.
+# How long expired and revoked tokens are still listed.
 _KEPT = timedelta(days=30)
 
 

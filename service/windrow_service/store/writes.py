@@ -104,8 +104,8 @@ class SqlWriteStore:
         """See `WriteStore.cancel`."""
         now = self._clock()
         async with self._database.writing() as connection:
-            # Under the lock of each change of state: its driver either finds the write cancelled, or
-            # has begun to move files in.
+            # Every change of state takes this lock: the driver either finds the write cancelled, or
+            # has already begun to move files in.
             table_id = await lock_table(connection, table)
             row = await _find(connection, table_id, write_id)
             if row is None:
@@ -301,5 +301,5 @@ def _unpacked(report: str | None, keys: bytes | None) -> WriteReport | None:
     found = WriteReport.model_validate_json(report)
     if keys is None:
         return found
-    told = KeyReport.model_validate_json(zlib.decompress(keys))
-    return found.model_copy(update={"keys": told})
+    of_keys = KeyReport.model_validate_json(zlib.decompress(keys))
+    return found.model_copy(update={"keys": of_keys})
