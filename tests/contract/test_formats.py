@@ -219,7 +219,7 @@ def test_the_same_option_under_two_names_is_refused(
 def test_bloom_filters_of_a_format_without_them_are_refused(
     client: windrow.Client, name: str, location: Path
 ) -> None:
-    with pytest.raises(ProblemError, match="Bloom filters are not built of csv"):
+    with pytest.raises(ProblemError, match="Bloom filters are not built for csv"):
         client.register_table(
             name, str(location), "csv", columns={"id": "int"}, bloom_columns=["id"]
         )

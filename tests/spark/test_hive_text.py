@@ -204,7 +204,7 @@ def test_a_remote_metastore_is_followed_by_the_job(
         ({"serde": "LazySimpleSerDe", "separatorChar": ","}, {"a": "int"}, "known are collection"),
         ({"serde": "OpenCSVSerde", "skip.header.line.count": 1}, {"a": "string"}, "skips lines"),
         ({"serde": "LazySimpleSerDe", "line.delim": ";"}, {"a": "int"}, "at .* alone"),
-        ({"serde": "OpenCSVSerde"}, {"a": "int"}, "gives strings alone"),
+        ({"serde": "OpenCSVSerde"}, {"a": "int"}, "gives only strings"),
         ({"serde": "LazySimpleSerDe"}, {"a": "char(3)"}, "cuts or pads"),
     ],
 )

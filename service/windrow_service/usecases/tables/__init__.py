@@ -1,1 +1,1 @@
-"""Tables as they are registered."""
+"""Registered tables."""

@@ -1,4 +1,4 @@
-"""Columns as callers see them, and as Arrow has them."""
+"""Columns in Arrow's types, and as callers see them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wire_columns(schema: pa.Schema) -> list[Column]:
 
 
 def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
-    """Return declared columns as Arrow types; None stays None.
+    """Return declared columns as a schema of Arrow types; None stays None.
 
     Raises:
         UnknownTypeError: A type is not one of Spark SQL's.
@@ -36,16 +36,16 @@ def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
 
 
 def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
-    """Return how files hold those of the columns that are not found by their names alone."""
+    """Return how files hold the columns that are not found by name alone."""
     wanted = set(columns)
     found = ((field.name, _file_field(field)) for field in schema if field.name in wanted)
-    return {name: told for name, told in found if told is not None}
+    return {name: mapped for name, mapped in found if mapped is not None}
 
 
 def _file_field(field: pa.Field) -> FileField | None:
     metadata = field.metadata or {}
     within = ((name, _file_field(child)) for name, child in named_children(field.type))
-    fields = {name: told for name, told in within if told is not None}
+    fields = {name: mapped for name, mapped in within if mapped is not None}
     if not is_mapped(field):
         return None
     id_, default = metadata.get(FIELD_ID), metadata.get(DEFAULT)

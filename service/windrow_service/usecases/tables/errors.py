@@ -62,7 +62,7 @@ class LocationNotAllowedError(UseCaseError):
 
     @property
     def prefixes(self) -> str:
-        """The prefixes, for people."""
+        """The prefixes as text."""
         return ", ".join(self.allowed) or "none"
 
 
@@ -75,7 +75,7 @@ class LocationSharedError(UseCaseError):
         "{location!r} overlaps, or may overlap, the location of a table that the token may not "
         "read: {remedy}"
     )
-    remedy = "choose another, or let somebody register it who may read all tables"
+    remedy = "choose another location, or let somebody who may read all tables register this one"
 
 
 class InvalidTableError(UseCaseError):
@@ -100,48 +100,48 @@ class WriteInProgressError(UseCaseError):
 
 @dataclass(eq=False)
 class TransactionalTableError(UseCaseError):
-    """What serves plain tables does not fit a transactional one.
+    """A transactional table does not support something that plain tables do.
 
     Attributes:
         what: What was refused, such as "published inventories".
-        instead: What serves, as a sentence.
+        instead: What to do instead, as a sentence.
     """
 
     table: str
     what: str
     instead: str
-    message = "table {table!r} is transactional, and has no {what}: {instead}"
+    message = "table {table!r} is transactional, and does not support {what}: {instead}"
 
 
 @dataclass(eq=False)
 class ListedPartitionsError(UseCaseError):
-    """What serves other tables does not fit one whose partitions a catalog lists.
+    """A table whose partitions a catalog lists does not support something that others do.
 
     Attributes:
         what: What was refused, such as "published inventories".
-        instead: What serves, as a sentence.
+        instead: What to do instead, as a sentence.
     """
 
     table: str
     what: str
     instead: str
     message = (
-        "the partitions of table {table!r} are those of its list, and it has no {what}: {instead}"
+        "table {table!r} has the partitions of its list, and does not support {what}: {instead}"
     )
 
 
 @dataclass(eq=False)
 class LoggedTableError(UseCaseError):
-    """What serves folders of files does not fit a table that keeps a log of its files.
+    """A table with a log does not support something that folders of files do.
 
     Attributes:
         format: Delta or Iceberg.
         what: What was refused, such as "published inventories".
-        instead: What serves, as a sentence.
+        instead: What to do instead, as a sentence.
     """
 
     table: str
     format: str
     what: str
     instead: str
-    message = "table {table!r} is {format}, and has no {what}: {instead}"
+    message = "table {table!r} is {format}, and does not support {what}: {instead}"

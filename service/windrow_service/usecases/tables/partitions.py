@@ -1,4 +1,4 @@
-"""The partitions of a table as a catalog lists them: take them over, and look at them."""
+"""Replace and show the list of partitions that a catalog gave for a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ATTEMPTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPartitions:
-    """Make a list of partitions that of a table; what is sent takes at most `max_decoded_bytes`."""
+    """Replace a table's list of partitions; it takes at most `max_decoded_bytes` of memory."""
 
     tables: TableStore
     lists: PartitionListStore
@@ -49,11 +49,11 @@ class SetPartitions:
         seen: Names,
         once: Once | None = None,
     ) -> tuple[StoredTable, PartitionListChange]:
-        """Replace a table's list; the same list again changes nothing. A refresh follows it.
+        """Replace a table's list, which the next refresh uses; the same list changes nothing.
 
         Args:
             name: The table.
-            sent: An Arrow IPC stream, or a body in JSON; None to do without a list again.
+            sent: An Arrow IPC stream, or a body in JSON; None to remove the list.
             if_match: The version that the table must be at.
             seen: The tables that the caller may read.
             once: The caller's key.
@@ -61,11 +61,11 @@ class SetPartitions:
         Raises:
             TableNotFoundError: No table has this name.
             TableChangedError: The table is not at version `if_match`, or keeps changing.
-            InvalidTableError: Its definition does not name its partition columns.
+            InvalidTableError: The table's definition does not name its partition columns.
             LocationNotAllowedError: A partition lies outside the allowed prefixes.
-            LocationSharedError: One may have files of tables that the caller may not read.
+            LocationSharedError: A partition may have files of tables that the caller may not read.
             WriteInProgressError: A write is moving files in.
-            windrow_service.inventory.errors.InventoryError: It cannot be the table's list.
+            windrow_service.inventory.errors.InventoryError: The list is not valid for the table.
         """
         rows = None if sent is None else await self.runner.run(partial(self._rows, sent))
         attempt = 1
@@ -101,7 +101,7 @@ class SetPartitions:
         types = schema_of(definition.partition_columns)
         if not types:
             raise InvalidTableError(
-                f"table {table.info.name!r} names no partition columns, so that partitions have no "
+                f"table {table.info.name!r} names no partition columns, so partitions have no "
                 "values: register it with partition_columns first"
             )
         listed = read_partitions(rows, definition.location, types, self.locations.allowed)
@@ -116,7 +116,7 @@ class ShowPartitions:
     runner: Runner
 
     async def __call__(self, name: str) -> tuple[StoredTable, PartitionList | None]:
-        """Return a table and its list.
+        """Return a table and its list; None if it has no list.
 
         Raises:
             TableNotFoundError: No table has this name.

@@ -1,4 +1,4 @@
-"""Where registered tables are kept, and where they may lie."""
+"""Registered tables, and the ports for storing and locating them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class StoredTable:
 
     Attributes:
         table_id: Its number, which is never reused.
-        info: What callers see.
-        version: Changes with the definition and with the current snapshot; the entity tag.
+        info: The table as callers see it.
+        version: Changes with the definition and with the current snapshot; its ETag.
         checked_at: When the last listing that agrees with the current snapshot began; None if
             there was none.
-        has_cache_rules: Whether there are any, expired or not.
+        has_cache_rules: Whether it has any cache rules, expired or not.
     """
 
     table_id: int
@@ -42,11 +42,11 @@ class TableStore(Protocol):
         if_match: str | None,
         once: Once | None = None,
     ) -> tuple[StoredTable, bool]:
-        """Register a table or change its definition; tell whether it is new.
+        """Register a table or change its definition; return it, and whether it is new.
 
-        The same definition again changes nothing. A change of anything but the sort columns,
-        the Bloom columns, the plan options and where it was imported from drops the table's snapshots, which depend on the old
-        definition.
+        The same definition again changes nothing. A change drops the table's snapshots, which
+        depend on the old definition, except a change of the sort columns, the Bloom columns, the
+        plan options, the catalog it was imported from, or an Iceberg table's option `metadata`.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.
@@ -61,28 +61,28 @@ class TableStore(Protocol):
         """
 
     async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
-        """Return at most `limit` tables whose names follow `after`, by name, out of some."""
+        """Return at most `limit` tables in `among` whose names follow `after`, by name."""
 
     async def locations(self, among: Names) -> Sequence[str]:
-        """Return the locations of all tables but some."""
+        """Return the locations of all tables that are not in `among`."""
 
     async def worst(
         self, containing: str, offset: int, limit: int, among: Names
     ) -> tuple[int, Sequence[StoredTable]]:
-        """Return how many tables there are, and some: those with the most excess files come first.
+        """Count tables, and return some of them, those with the most excess files first.
 
         Args:
-            containing: Only tables whose names contain this, in upper or lower case.
-            offset: How many of them are left out.
-            limit: The most that are returned.
-            among: Only these.
+            containing: Only tables whose names contain this text, ignoring case.
+            offset: How many tables to skip.
+            limit: Most tables to return.
+            among: Only tables with these names.
         """
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
-        """Return names of tables that are similar to a name, best first, out of some."""
+        """Return names of tables in `among` that are similar to a name, best first."""
 
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
-        """Forget a table and its snapshots; its files stay.
+        """Delete a table and its snapshots; its files stay.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -92,25 +92,25 @@ class TableStore(Protocol):
 
 
 class Locations(Protocol):
-    """Where tables may lie. Blocking: call it off the event loop."""
+    """Checks where tables may lie. Blocking: call it off the event loop."""
 
     def locate(self, definition: TableDefinition) -> str:
         """Return the canonical form of a table's location.
 
         Raises:
-            LocationNotAllowedError: It lies outside the allowed prefixes.
+            LocationNotAllowedError: The location lies outside the allowed prefixes.
         """
 
     def allowed(self, locations: Sequence[str]) -> list[str]:
         """Return the canonical form of folders.
 
         Raises:
-            LocationNotAllowedError: One lies outside the allowed prefixes.
+            LocationNotAllowedError: A folder lies outside the allowed prefixes.
         """
 
 
 class PartitionListStore(Protocol):
-    """The partitions that catalogs know of tables; the bytes are `PartitionList.encoded`."""
+    """Lists of partitions, as the bytes of `PartitionList.encoded`."""
 
     async def get(self, name: str) -> tuple[StoredTable, bytes | None]:
         """Return a table, and its list if it has one.
@@ -126,7 +126,7 @@ class PartitionListStore(Protocol):
         change: PartitionListChange,
         once: Once | None = None,
     ) -> StoredTable:
-        """Replace the list of a table; None removes it. Its snapshot stays.
+        """Replace a table's list; None removes it. The table's snapshot stays.
 
         Raises:
             TableChangedError: The table has changed.
@@ -136,4 +136,4 @@ class PartitionListStore(Protocol):
     async def confirm(
         self, table: StoredTable, change: PartitionListChange, once: Once | None = None
     ) -> None:
-        """Keep the answer to a change that changed nothing."""
+        """Store the answer to a request that changed nothing."""

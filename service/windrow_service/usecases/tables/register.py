@@ -41,15 +41,16 @@ class RegisterTable:
 
         Args:
             name: The table.
-            definition: What it is to be.
-            if_match: The version that it must be at.
+            definition: The table's definition.
+            if_match: The version that the table must be at.
             seen: The tables that the caller may read.
             once: The caller's key.
 
         Raises:
             InvalidTableError: The definition contradicts itself.
             LocationNotAllowedError: The location lies outside the allowed prefixes.
-            LocationSharedError: It may have files of tables that the caller may not read.
+            LocationSharedError: The location may have files of tables that the caller may not
+                read.
             TableChangedError: The table is not at version `if_match`.
         """
         check_definition(definition)
@@ -69,7 +70,7 @@ class RegisterTable:
                 return
         options = definition.format_options if definition.format == "iceberg" else {}
         if "catalog" in options:
-            # It says where tables are, and knows those of everybody.
+            # The catalog says where the table is, and knows everybody's tables.
             raise LocationSharedError(definition.location)
         places = [definition.location]
         if "metadata" in options:
@@ -85,12 +86,12 @@ async def refuse_shared(
 
     Args:
         places: Canonical locations.
-        tables: The tables.
-        runner: Compares them.
+        tables: The store of tables.
+        runner: Runs the comparison.
         seen: The tables that the caller may read.
 
     Raises:
-        LocationSharedError: One does.
+        LocationSharedError: A place overlaps such a location.
     """
     others = await tables.locations(seen)
     shared = await runner.run(lambda: first_overlap(places, others))
@@ -112,12 +113,12 @@ def check_definition(definition: TableDefinition) -> None:
         raise InvalidTableError(f"plan_options: {error}") from None
     if definition.bloom_columns and definition.format in READ_BY_SPARK:
         raise InvalidTableError(
-            f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
+            f"Bloom filters are not built for {definition.format} files: leave bloom_columns out"
         )
     _check_logged(definition)
     if definition.listed_partitions and not definition.partition_columns:
         raise InvalidTableError(
-            "listed_partitions go with partition_columns, whose values they have: name these"
+            "listed_partitions needs partition_columns, whose values the list gives: name them"
         )
     _check_transactional(definition)
     _check_serde(definition)
@@ -145,14 +146,14 @@ def check_definition(definition: TableDefinition) -> None:
 
 
 def _check_logged(definition: TableDefinition) -> None:
-    """Refuse what the log of a table tells, or does not have."""
+    """Refuse fields that the log of a table replaces, or does not support."""
     if definition.format not in LOGGED:
         return
     for name in ("columns", "partition_columns", "bucket_spec", "sort_columns", "bloom_columns"):
         if getattr(definition, name):
             raise InvalidTableError(
-                f"{name} do not fit format {definition.format}: leave them out, as the log of the "
-                "table tells its columns"
+                f"{name} do not fit format {definition.format}: leave them out, since the log of "
+                "the table states its columns"
             )
     if definition.transactional is not None:
         raise InvalidTableError(
@@ -165,18 +166,18 @@ def _check_transactional(definition: TableDefinition) -> None:
         return
     if definition.format != "orc":
         raise InvalidTableError(
-            f"transactional 'full' does not fit format {definition.format}: Hive keeps single rows "
-            "only of ORC files; register the table as orc, or as 'insert_only'"
+            f"transactional 'full' does not fit format {definition.format}: Hive changes single "
+            "rows only in ORC files; register the table as orc, or as 'insert_only'"
         )
     if definition.bloom_columns:
         raise InvalidTableError(
-            "bloom_columns do not fit transactional 'full': leave them out, as Bloom filters are "
-            "not built of rows that may be deleted"
+            "bloom_columns do not fit transactional 'full': leave them out, since Bloom filters "
+            "are not built for rows that may be deleted"
         )
 
 
 def _check_serde(definition: TableDefinition) -> None:
-    """Refuse columns that a SerDe of Hive's would give otherwise than declared."""
+    """Refuse columns whose values a SerDe of Hive would change, or give in another type."""
     serde = definition.format_options.get("serde")
     if serde is None:
         return
@@ -192,6 +193,6 @@ def _check_serde(definition: TableDefinition) -> None:
             )
         if serde.endswith("OpenCSVSerde") and type_ != "string":
             raise InvalidTableError(
-                f"column {column.name!r} is {column.type}, and OpenCSVSerde gives strings alone: "
+                f"column {column.name!r} is {column.type}, and OpenCSVSerde gives only strings: "
                 "declare it as string, and cast in queries"
             )
