@@ -50,7 +50,7 @@ def test_a_limit_that_excludes_worthwhile_files_is_named_with_the_lost_gain(
 
     assert "no partition is worth compacting" in said
     assert "with --min-files 8, 8 of them would become 1 for 0.0" in said
-    assert " s of one core, and each read of them save 0.0006" in said
+    assert " s of one core, and each read of them would save 0.0006" in said
 
 
 def test_a_dry_run_as_json_is_the_pages_of_the_plan(windrow: Command, crowded: str) -> None:
@@ -68,7 +68,7 @@ def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -
         "crowded.events, snapshot 1: no partition is worth compacting"
     )
     said = windrow("compact", crowded, "--dry-run", "--worth-reads", "1")
-    assert "it would take more than 1 reads until it pays (--worth-reads)" in said.out
+    assert "it would take more than 1 reads to pay off (--worth-reads)" in said.out
 
 
 def test_bad_options_are_refused_in_one_line(windrow: Command, crowded: str) -> None:

@@ -1,4 +1,4 @@
-"""Say which writes made a table's files, and what would have made better ones."""
+"""Find the writes that made a table's files, and advise on better ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AdviseTable:
     history: WriteHistory
 
     async def __call__(self, name: str, target_bytes: int) -> TableAdvice:
-        """Return which writes made the files of the current snapshot, and advice.
+        """Return the writes that made the files of the current snapshot, and advice.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -90,7 +90,7 @@ class _Table:
         self._writes = find_writes(files, self._folders, target_bytes)
 
     def advice(self, reports: Sequence[WriteRecord]) -> TableAdvice:
-        """Return the advice."""
+        """Return the writes and the advice; `reports` tell which of Windrow's writes these were."""
         writes = self._writes
         worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
         found = [*self._troubles(), *self._fine_partitions()]

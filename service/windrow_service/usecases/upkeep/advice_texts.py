@@ -1,4 +1,4 @@
-"""Texts about writes that went wrong, and about what would have avoided it."""
+"""Texts about writes that went wrong, and about what would have avoided that."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Case:
     """Writes with one kind of trouble, and the worst of them.
 
     Attributes:
-        table: Its name.
-        engine: What writes and compacts the table instead of Windrow; None if nothing does.
+        table: Name of the table.
+        engine: The engine that writes and compacts the table; None if Windrow does.
         partition: Names of its partition columns.
-        target_bytes: Of a file.
-        writes: How many.
-        files: Of all of them.
-        size_bytes: Of all of them.
+        target_bytes: Target of a file, in bytes.
+        writes: Number of these writes.
+        files: Number of files of all these writes.
+        size_bytes: Bytes of all these files.
         would_be: Number of files that would have held the same rows.
-        partitions: Partitions that they wrote into.
-        worst_files: Of the worst write.
-        worst_partitions: Partitions that the worst write wrote into.
+        partitions: Number of partitions that these writes wrote into.
+        worst_files: Number of files of the worst write.
+        worst_partitions: Number of partitions that the worst write wrote into.
         worst_bytes: Bytes of the worst write.
-        worst_largest: Its largest file, in bytes.
-        worst_tasks: Its tasks; None where they are not known.
-        worst_ideal: Number of files that it should have made.
+        worst_largest: Bytes of the largest file of the worst write.
+        worst_tasks: Number of tasks of the worst write; None if not known.
+        worst_ideal: Number of files that the worst write should have made.
     """
 
     table: str
@@ -50,22 +50,22 @@ class Case:
 
     @property
     def writer(self) -> str:
-        """What plans files well, for people."""
+        """The way of writing that makes good files, as text."""
         return "a write as `windrow write-plan` plans it" if self.engine else "`client.write`"
 
     @property
     def compactor(self) -> str:
-        """What compacts the table, for people."""
+        """The program that compacts the table, as text."""
         return self.engine or f"`windrow compact {self.table}`"
 
     @property
     def mean(self) -> str:
-        """Mean size of a file of the worst write, for people."""
+        """Mean size of a file of the worst write, as text."""
         return size(self.worst_bytes / self.worst_files)
 
     @property
     def among(self) -> str:
-        """How many more writes are of the same kind, for people."""
+        """How many writes the worst one is among, as text; empty if it is the only one."""
         if self.writes == 1:
             return ""
         return f" (the worst of {self.writes:,} such writes, which made {self.files:,} files)"
@@ -81,8 +81,8 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
 
     Args:
         case: Figures of those partitions.
-        partitions: All of the table.
-        small: Those with less than half of the target.
+        partitions: Number of all partitions of the table.
+        small: Number of partitions with less than half of the target.
         levels: How many of the partition columns are enough.
     """
     kept, dropped = case.partition[:levels], case.partition[levels:]
@@ -96,7 +96,7 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
 
 
 def size(size_bytes: float) -> str:
-    """Write bytes as people do: `11.2 KB`, units of 1024."""
+    """Return bytes as text such as `11.2 KB`, in units of 1024."""
     unit = 0
     while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
         size_bytes, unit = size_bytes / 1024, unit + 1
@@ -114,7 +114,7 @@ def _explosion(case: Case) -> tuple[str, str]:
     return (
         f"{case.worst_tasks:,} tasks x {case.worst_partitions:,} partitions made "
         f"{case.worst_files:,} files of {case.mean}: each task wrote into every partition that "
-        f"it had rows of{case.among}",
+        f"it had rows for{case.among}",
         f"{case.writer} would have made {_files(case.worst_ideal)}{by_columns}",
     )
 
@@ -159,7 +159,7 @@ def _small_appends(case: Case) -> tuple[str, str]:
         f"{case.writes:,} writes added {case.files:,} files of "
         f"{size(case.size_bytes / case.files)} to {_partitions(case.partitions)}, "
         f"{case.files / case.partitions:,.0f} into each",
-        f"write less often, as with a longer trigger of a stream; {case.compactor} "
+        f"write less often, for example with a longer trigger of a stream; {case.compactor} "
         f"now and then makes {_files(case.would_be)} of them",
     )
 

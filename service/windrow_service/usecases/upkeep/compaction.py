@@ -45,7 +45,7 @@ from windrow_service.usecases.upkeep.errors import (
     InvalidCompactionError,
 )
 
-# One answer lists their paths.
+# One answer lists the paths of all these files.
 MAX_BATCH_FILES = 50_000
 
 
@@ -66,9 +66,9 @@ class PlanCompaction:
             TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have that snapshot, or no longer has it.
             TransactionalTableError: Hive compacts the table.
-            LoggedTableError: Its own engine compacts it.
+            LoggedTableError: The table's own engine compacts it.
             FormatNotCompactableError: The table's files are not Parquet.
-            InvalidFilterError: The filter cannot be read, or names a column that is not there.
+            InvalidFilterError: The filter cannot be read, or names an unknown column.
             InvalidCompactionError: The filter names a column that is not a partition column.
             BusyError: Too much is waiting already.
         """
@@ -100,7 +100,7 @@ class PlanCompaction:
             raise InvalidCompactionError(
                 f"{', '.join(map(repr, others))} cannot choose what to compact, since partitions "
                 f"are compacted whole: use partition columns, which are "
-                f"{', '.join(snapshot.partition_schema.names) or 'none of this table'}"
+                f"{', '.join(snapshot.partition_schema.names) or 'missing in this table'}"
             )
         return expression
 
@@ -131,7 +131,7 @@ def _planned(
         policy=policy,
     )
     page = page_of(found, request.offset, max_candidates=request.max_partitions, policy=policy)
-    behind = request.offset + len(page)
+    end = request.offset + len(page)
     return CompactionPlan(
         table=name,
         snapshot_id=scan.snapshot.info.snapshot_id,
@@ -142,7 +142,7 @@ def _planned(
         totals=_totals(found),
         left_alone=_left_alone(found, request),
         partitions=_columns(files, found, page, with_paths=request.with_paths),
-        next_offset=behind if behind < len(found.chosen) else None,
+        next_offset=end if end < len(found.chosen) else None,
     )
 
 
@@ -189,7 +189,7 @@ def _left_alone(found: Candidates, request: CompactionRequest) -> list[LeftAlone
                 LeftAlone(
                     reason=reason,
                     explanation=explanations[reason]
-                    + (_if_fewer_did(found, at & found.pays) if reason == "few_files" else ""),
+                    + (_gain_of_fewer(found, at & found.pays) if reason == "few_files" else ""),
                     partitions=int(np.count_nonzero(at)),
                     files=int(found.files[at].sum()),
                     size_bytes=int(found.size_bytes[at].sum()),
@@ -198,14 +198,14 @@ def _left_alone(found: Candidates, request: CompactionRequest) -> list[LeftAlone
     return told
 
 
-def _if_fewer_did(found: Candidates, at: Bools) -> str:
-    """Say what a lower `min_files` would gain, if anything."""
+def _gain_of_fewer(found: Candidates, at: Bools) -> str:
+    """Return, as text, what a lower `min_files` would gain, if anything."""
     if not at.any():
         return ""
     return (
         f"; with min_files={int(found.files[at].min())}, {int(found.files[at].sum()):,} of them "
         f"would become {int(found.becomes[at].sum()):,} for {found.cost_seconds[at].sum():.3g} s "
-        f"of one core, and each read of them save {found.gain_seconds[at].sum():.3g} s"
+        f"of one core, and each read of them would save {found.gain_seconds[at].sum():.3g} s"
     )
 
 
@@ -214,11 +214,11 @@ def _explanations(request: CompactionRequest) -> dict[LeftAloneReason, str]:
         "deletes": "delete files apply to files in it, and must be applied first by the program "
         "that made them",
         "layout": "its folder is not the one that Spark would write its rows to",
-        "no_bucket": "files in it are of no known bucket, though the table is bucketed",
+        "no_bucket": "files in it have no known bucket, though the table is bucketed",
         "large_files": "it holds no small file",
         "few_files": f"it holds fewer than {request.min_files:,} small files",
         "small_ratio": f"less than {request.min_small_ratio:.0%} of its files are small",
         "no_rows": "its small files hold no rows",
-        "not_worth": f"it would take more than {request.worth_reads:,} reads until it pays "
+        "not_worth": f"it would take more than {request.worth_reads:,} reads to pay off "
         "(worth_reads)",
     }

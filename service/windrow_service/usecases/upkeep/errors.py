@@ -20,7 +20,7 @@ class InvalidCompactionError(UseCaseError):
 
 @dataclass(eq=False)
 class FormatNotCompactableError(UseCaseError):
-    """The table's files are of a format that is not rewritten."""
+    """The table's files have a format that Windrow does not compact."""
 
     table: str
     format: str
