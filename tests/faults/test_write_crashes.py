@@ -367,7 +367,7 @@ def test_a_write_that_another_machine_took_over_ends_with_a_clear_error(
         )
         client.put_write(events, write.write_id, taken)
 
-        with pytest.raises(WriteLostError, match="in the hands of process 1 on host 'another'"):
+        with pytest.raises(WriteLostError, match="belongs to process 1 on host 'another'"):
             write.commit(report_of(rows))
     client.put_write(events, write.write_id, taken.model_copy(update={"state": "undone"}))
     assert_whole(client, events, location, OLD)

@@ -1,1 +1,1 @@
-"""Plans of writes, and the records of writes."""
+"""Write plans, and the records of writes."""

@@ -1,4 +1,4 @@
-"""The plan of a write, worked out from the request and the table's files and history."""
+"""Work out a write plan from the request and from the table's files and history."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class WriteDraft:
     Attributes:
         request: The request.
         table: The table that it names.
-        snapshot: The current one of the table, if it has one.
+        snapshot: The table's current snapshot, if it has one.
         files: The inventory, if anything may be needed from it.
-        reports: Of earlier writes, newest first.
-        last_keys: What the last write made of each key, if that is kept.
+        reports: Reports of earlier writes, newest first.
+        last_keys: The last write's figures of each key, if they are kept.
     """
 
     request: WritePlanRequest
@@ -92,7 +92,7 @@ class WriteDraft:
         write = write_of(1.0)
         scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
         refuse_unfit(scheme, write)
-        # Before anything is made that is as long as the number of files.
+        # Checked before anything is made that has an entry per file.
         refuse_too_many(write.tasks, request.max_files)
         refuse_too_many(len(write.keys) * (request.files_per_key or 1), request.max_files)
         refuse_too_many(file_count(scheme, write), request.max_files)
@@ -144,7 +144,7 @@ class WriteDraft:
         if request.keys_from == "history":
             if self.last_keys is None:
                 raise NoEstimateError(
-                    f"no write to table {request.table!r} has left the rows of its partitions: "
+                    f"no write to table {request.table!r} has reported the rows of its partitions: "
                     "give keys, or keys_from 'files'"
                 )
             found = KeyTable.reported(self.last_keys)
@@ -156,13 +156,13 @@ class WriteDraft:
         total = int(found.rows.sum())
         if request.rows is not None and request.rows != total:
             raise InvalidKeysError(
-                f"rows is {request.rows:,} and the rows of keys come to {total:,}: leave rows out"
+                f"rows is {request.rows:,} and the rows of keys add up to {total:,}: leave rows out"
             )
         self._check_buckets(found)
         return found
 
     def _scaled(self, keys: KeyTable) -> KeyTable:
-        """Return keys that divide the rows of this write as they divided earlier ones."""
+        """Return keys with the rows of this write, divided among them as earlier rows were."""
         total = int(keys.rows.sum())
         if not len(keys) or not total:
             raise NoEstimateError(
@@ -171,7 +171,7 @@ class WriteDraft:
         if len(keys) > MAX_WRITE_KEYS:
             raise InvalidKeysError(
                 f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a plan "
-                f"takes {MAX_WRITE_KEYS:,} keys: give keys, of those that are written"
+                f"takes at most {MAX_WRITE_KEYS:,} keys: give keys, only those that are written"
             )
         if self.request.rows is None:
             return keys
@@ -179,7 +179,7 @@ class WriteDraft:
         return replace(keys, rows=np.round(share).astype(np.int64))
 
     def _partitions(self, rows: int | None, *, divided: bool) -> int:
-        """Return how many keys may be written if they were not counted: those of the table."""
+        """Return how many keys may be written if they were not counted: as many as the table has."""
         if not divided:
             return 1
         found = 0
@@ -188,25 +188,25 @@ class WriteDraft:
             found = len(KeyTable.of_files(self.files, self._columns(), bucketed=bucketed))
         if not found:
             raise NoEstimateError(
-                f"how many partitions are written is not known, as table {self.request.table!r} "
+                f"the number of partitions to write is not known, as table {self.request.table!r} "
                 "has none yet: give keys"
             )
         return found if rows is None else max(1, min(found, rows))
 
     def _columns(self) -> list[Column]:
-        """Return the partition columns: the table's, in the types that the caller writes."""
+        """Return the table's partition columns, with the types that the caller writes."""
         given = None if self.request.keys is None else self.request.keys.columns
         own = self._own_columns()
         if given is None:
             if own is None:
                 raise InvalidKeysError(
-                    "what the table is partitioned by is not known: give keys.columns, or refresh "
-                    "the table"
+                    "the partition columns of the table are not known: give keys.columns, or "
+                    "refresh the table"
                 )
             return own
         if own is not None and [one.name for one in own] != [one.name for one in given]:
             raise InvalidKeysError(
-                f"keys are of the columns {', '.join(one.name for one in given)}, and table "
+                f"keys have the columns {', '.join(one.name for one in given)}, and table "
                 f"{self.request.table!r} is partitioned by "
                 f"{', '.join(one.name for one in own) or 'none'}: give those, in this order"
             )
@@ -249,14 +249,14 @@ class WriteDraft:
         names = {column.name for column in columns}
         if self.request.salt_columns and names.issuperset(self.request.salt_columns):
             raise InvalidKeysError(
-                "salt_columns are partition columns alone, which are the same in all rows of a "
+                "salt_columns names only partition columns, which are the same in all rows of a "
                 "partition and cannot divide it: name other columns"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The wanted size of a file; None if it is not known in that unit."""
+    """The target of a file in bytes and in rows; None if it is not known in that unit."""
 
     size_bytes: int | None
     rows: int | None
@@ -267,7 +267,7 @@ def _target(
     request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: int
 ) -> _Target:
     if request.files is not None and rows is not None:
-        # This many files of equal size, whatever a good size would be.
+        # The request fixes the number of files, all of equal size, whatever a good size would be.
         each = max(1, round(rows / request.files))
         return _Target(None if size is None else max(1, round(each * size.mean)), each, False)
     if request.target_rows is not None:
@@ -279,11 +279,11 @@ def _target(
         return _Target(in_bytes, max(1, round(in_bytes / size.mean)), not static)
     if not static:
         raise NoEstimateError(
-            "how many bytes a row takes is not known, as the table has neither files nor writes to "
+            "the number of bytes per row is not known, as the table has neither files nor writes to "
             "learn it from: give bytes_per_row, or target_rows instead of a size"
             if request.table is not None
-            else "how many bytes a row takes is not known: give bytes_per_row, a table whose files "
-            "tell, or target_rows instead of a size"
+            else "the number of bytes per row is not known: give bytes_per_row, a table whose files "
+            "show it, or target_rows instead of a size"
         )
     if rows is not None:
         count = request.files or (request.files_per_key or 1) * keys
@@ -317,13 +317,13 @@ def _write(
         keys = WriteKeys.equal(count, total, None)
     else:
         raise NoEstimateError(
-            "how much is to be written is not known: give rows, keys, keys_from or files"
+            "the amount to write is not known: give rows, keys, keys_from or files"
         )
     tasks = request.files or max(1, round(min(total, 1e12)))
     if request.files is None and request.files_per_key is not None and not keys.counted:
         tasks = request.files_per_key * count
     elif request.files is None and (len(keys) == 1 or not keys.counted):
-        # Rows are dealt out evenly, so no part strays from the mean.
+        # Rows are dealt out evenly, so all parts have the mean size.
         tasks = request.files_per_key or int(files_per_key(WriteKeys.equal(1, total, None)).sum())
     return Write(
         keys=keys,

@@ -23,7 +23,7 @@ class WriteNotFoundError(NotFoundError):
     table: str
     write_id: str
     message = "table {table!r} has no write {write_id}: {remedy}"
-    remedy = "GET /tables/{table}/writes lists those it has, and a write begins in state staging"
+    remedy = "GET /tables/{table}/writes lists its writes, and a write begins in state staging"
 
 
 @dataclass(eq=False)
@@ -47,10 +47,10 @@ class WriteTakenError(UseCaseError):
     host: str
     process: int
     message = (
-        "write {write_id} to table {table!r} is in the hands of process {process} on host "
-        "{host!r}: {remedy}"
+        "write {write_id} to table {table!r} belongs to process {process} on host {host!r}: "
+        "{remedy}"
     )
-    remedy = "leave it to that, or wait until its lease has run out to take it over"
+    remedy = "leave it to that process, or take it over once its lease has run out"
 
 
 @dataclass(eq=False)
@@ -68,10 +68,13 @@ class WriteCancelledError(UseCaseError):
 
 @dataclass(eq=False)
 class WriteNotCancellableError(UseCaseError):
-    """A write has begun to move its files in, or is over."""
+    """A write has begun to move its files in, or has ended."""
 
     table: str
     write_id: str
     state: str
-    message = "write {write_id} to table {table!r} is {state}, and only one in state staging can be cancelled: {remedy}"
-    remedy = "a commit ends in a moment, or is finished by the next write if its driver has died"
+    message = (
+        "write {write_id} to table {table!r} is {state}, and only a write in state staging can be "
+        "cancelled: {remedy}"
+    )
+    remedy = "a commit ends in a moment; if its driver has died, the next write finishes it"

@@ -1,4 +1,4 @@
-"""The keys of a write: as a caller gives them, of a table's files, or of its last write."""
+"""The keys of a write: given by a caller, or taken from a table's files or its last write."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class KeyTable:
     Attributes:
         columns: The partition columns.
         values: The values of each column, typed.
-        buckets: The bucket of each key; None if the table has none.
-        rows: Of each key.
+        buckets: The bucket of each key; None if the table has no buckets.
+        rows: Number of rows of each key.
         sent: The values as they were sent; None if they were not sent.
     """
 
@@ -38,7 +38,7 @@ class KeyTable:
 
     @classmethod
     def given(cls, keys: KeyCounts, columns: list[Column]) -> KeyTable:
-        """Take the keys of a request.
+        """Return the keys of a request.
 
         Raises:
             InvalidKeysError: Values do not fit their columns, or a key appears twice.
@@ -46,7 +46,7 @@ class KeyTable:
         """
         if len(columns) != len(keys.values):
             raise InvalidKeysError(
-                f"keys have values of {len(keys.values)} columns, and the table is partitioned by "
+                f"keys have values for {len(keys.values)} columns, and the table is partitioned by "
                 f"{len(columns)} ({', '.join(column.name for column in columns) or 'none'}): give "
                 "one list of values for each"
             )
@@ -62,10 +62,10 @@ class KeyTable:
 
     @classmethod
     def reported(cls, keys: KeyReport) -> KeyTable:
-        """Take the keys of an earlier write.
+        """Return the keys of an earlier write.
 
         Raises:
-            InvalidKeysError: Its columns have changed since.
+            InvalidKeysError: Values do not fit their columns.
         """
         return cls(
             columns=keys.columns,
@@ -80,7 +80,7 @@ class KeyTable:
         """Count the rows of each partition, and bucket, of an inventory."""
         if files["row_count"].null_count:
             raise InvalidKeysError(
-                "the rows of the table's files are not known: count those to be written"
+                "the number of rows of the table's files is not known: count the rows to write"
             )
         values = partition_values(files)
         buckets = files["bucket"].fill_null(0).to_numpy().astype(np.int64) if bucketed else None
@@ -96,7 +96,7 @@ class KeyTable:
         )
 
     def over_buckets(self, count: int) -> KeyTable:
-        """Return the keys divided over this many buckets, each with an even share of the rows."""
+        """Return the keys divided over `count` buckets, each with an even share of the rows."""
         size = len(self)
         if size * count > MAX_WRITE_KEYS:
             raise InvalidKeysError(
@@ -128,7 +128,7 @@ class KeyTable:
         return hash_int(self.buckets.astype(np.int32), hashes)
 
     def travelling(self) -> list[list[Scalar]]:
-        """Return the values as they travel in JSON."""
+        """Return the values in the form that they have in JSON."""
         return self.sent if self.sent is not None else [_scalars(column) for column in self.values]
 
     def _refuse_repeated(self) -> None:
@@ -165,7 +165,7 @@ def _scalars(column: pa.Array) -> list[Scalar]:
         values: list[Scalar] = column.to_pylist()
         return values
     if pt.is_floating(type_):
-        # JSON has no number for those that are not finite.
+        # JSON has no numbers for values that are not finite.
         numbers = column.to_pylist()
         return [str(one) if one is not None and one - one != 0 else one for one in numbers]
     texts: list[Scalar] = column.cast(pa.string()).to_pylist()

@@ -17,7 +17,7 @@ from windrow_service.usecases.tables.ports import StoredTable, TableStore
 from windrow_service.usecases.writes.drafts import WriteDraft
 from windrow_service.usecases.writes.ports import WriteHistory
 
-# How many reports the size of a row is averaged over.
+# Over how many reports the size of a row is averaged.
 _POOLED_REPORTS = 20
 # How many of the newest reports to search for a write of new rows; compactions rewrite old ones.
 _REPORTS_WITH_KEYS = 5
@@ -34,11 +34,12 @@ class PlanWrite:
     runner: Runner
 
     async def __call__(self, request: WritePlanRequest) -> WritePlan:
-        """Return the plan, which is not kept.
+        """Return the plan, which is not stored.
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The keys should come from its files, and it has no snapshot.
+            TableNotRefreshedError: The keys should come from the table's files, and it has no
+                snapshot.
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
             WritePlanError: The request contradicts itself or the table, says too little, or asks
                 for more files than allowed.
@@ -99,5 +100,5 @@ class PlanWrite:
 
 
 def _is_sized(request: WritePlanRequest) -> bool:
-    told = request.keys is not None and request.keys.bytes is not None
-    return told or request.bytes_per_row is not None
+    by_key = request.keys is not None and request.keys.bytes is not None
+    return by_key or request.bytes_per_row is not None

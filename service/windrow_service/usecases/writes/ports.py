@@ -1,4 +1,4 @@
-"""Where writes and their reports are kept."""
+"""Ports of the store of writes and their reports."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_KEY_REPORTS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWrite:
-    """A write, and its number among those of its table.
+    """A write, and its number among the writes to its table.
 
     Attributes:
-        number: Greater than those of earlier writes.
-        info: As callers see it.
+        number: Greater than the numbers of earlier writes.
+        info: The write as callers see it.
     """
 
     number: int
@@ -36,7 +36,7 @@ class WriteHistory(Protocol):
         """Return the newest published writes of a table that have a report, newest first.
 
         Args:
-            table: Its name.
+            table: Name of the table.
             limit: Most writes to return.
             keys: Whether reports include the figures of each key, if those are kept.
 
@@ -49,38 +49,40 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
     """The writes to each table, while they run and for some time after."""
 
     async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
-        """Begin a write, or record how far it is; tell whether it is new. Repeating it is fine.
+        """Begin a write, or record its progress; return it, and whether it is new.
+
+        Repeating a call does no harm.
 
         Raises:
             TableNotFoundError: No table has this name.
-            WriteNotFoundError: It does not exist, and the update does not begin it.
-            WriteStateError: It cannot go to this state from its current one.
-            WriteTakenError: It belongs to another process.
-            WriteCancelledError: Somebody has cancelled it.
+            WriteNotFoundError: The write does not exist, and the update does not begin it.
+            WriteStateError: The write cannot go to this state from its current one.
+            WriteTakenError: The write belongs to another process.
+            WriteCancelledError: Somebody has cancelled the write.
             WriteInProgressError: Another write is moving files into the table.
         """
 
     async def cancel(self, table: str, write_id: str) -> WriteRecord:
-        """End a write that has not begun to move files in; its driver finds it cancelled.
+        """End a write that has not begun to move files in; its driver will find it cancelled.
 
         A write that has been undone stays as it is.
 
         Raises:
             TableNotFoundError: No table has this name.
             WriteNotFoundError: The table has no such write.
-            WriteNotCancellableError: It has begun to move files in.
+            WriteNotCancellableError: The write has begun to move files in.
         """
 
     async def get(self, table: str, write_id: str) -> WriteRecord:
-        """Return one write with all of its report.
+        """Return one write with its whole report.
 
         Raises:
             TableNotFoundError: No table has this name.
-            WriteNotFoundError: It has no such write.
+            WriteNotFoundError: The table has no such write.
         """
 
     async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
-        """Return at most `limit` writes to some tables: those that are not over, then the latest."""
+        """Return at most `limit` writes to tables in `among`: unfinished ones, then the latest."""
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool
@@ -88,10 +90,10 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
         """Return at most `limit` writes with numbers under `before`, newest first.
 
         Args:
-            table: Its name.
-            before: A number.
+            table: Name of the table.
+            before: Number of a write.
             limit: Most writes to return.
-            open_only: Leave out those that are over.
+            open_only: Leave out finished writes.
 
         Raises:
             TableNotFoundError: No table has this name.

@@ -18,15 +18,15 @@ from windrow_service.usecases.writes.keys import KeyTable, partition_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRowSize:
-    """Bytes that a row takes.
+    """The bytes that a row takes.
 
     Attributes:
-        mean: Of all rows.
-        low: A tenth of the rows are in files with less.
-        high: A tenth of the rows are in files with more.
-        rows: Number of rows that it is based on.
-        source: Where it comes from.
-        of_key: For the rows of each key; one value for all if keys are not known.
+        mean: Mean of all rows.
+        low: A tenth of the rows are in files with fewer bytes per row.
+        high: A tenth of the rows are in files with more bytes per row.
+        rows: Number of rows that the size is based on.
+        source: Where the size comes from.
+        of_key: Bytes per row of each key; one value for all if keys are not known.
     """
 
     mean: float
@@ -37,7 +37,7 @@ class KnownRowSize:
     of_key: Floats
 
     def wire(self) -> RowSize:
-        """Return it as it travels."""
+        """Return the size as callers see it."""
         return RowSize(
             bytes_per_row=self.mean,
             low=self.low,
@@ -59,16 +59,16 @@ def row_size_of(
     The request comes first, then earlier writes, then files.
 
     Args:
-        request: May say it.
+        request: The request, which may state the size.
         files: The table's inventory.
-        reports: Of earlier writes.
-        keys: That are written; those that the files have get an average of their own.
-        columns: That the files hold.
+        reports: Reports of earlier writes.
+        keys: The keys that are written; a key that the files have gets an average of its own.
+        columns: Number of columns in the files.
     """
     if request.bytes_per_row is not None:
-        told = request.bytes_per_row
+        size = request.bytes_per_row
         return KnownRowSize(
-            mean=told, low=told, high=told, rows=0, source="request", of_key=np.array([told])
+            mean=size, low=size, high=size, rows=0, source="request", of_key=np.array([size])
         )
     if request.keys is not None and request.keys.bytes is not None:
         return _from_keys(request.keys.rows, request.keys.bytes)
@@ -76,17 +76,17 @@ def row_size_of(
 
 
 def _from_keys(rows: Sequence[int], size_bytes: Sequence[int]) -> KnownRowSize | None:
-    held, told = np.array(rows, np.float64), np.array(size_bytes, np.float64)
-    if not held.any() or not told.any():
+    row_counts, sizes = np.array(rows, np.float64), np.array(size_bytes, np.float64)
+    if not row_counts.any() or not sizes.any():
         return None
-    mean = float(told.sum() / held.sum())
+    mean = float(sizes.sum() / row_counts.sum())
     return KnownRowSize(
         mean=mean,
         low=mean,
         high=mean,
-        rows=int(held.sum()),
+        rows=int(row_counts.sum()),
         source="request",
-        of_key=told / np.maximum(held, 1),
+        of_key=sizes / np.maximum(row_counts, 1),
     )
 
 
@@ -96,7 +96,7 @@ def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
     size = np.array([report.bytes / report.files for report in kept])
     rows = np.array([report.rows / report.files for report in kept])
     files = np.array([report.files for report in kept], np.int64)
-    # Means do not tell what a file takes besides its rows.
+    # Means do not show how many bytes a file takes besides its rows.
     found = row_sizes(size, rows, None, files=files)
     if found is None:
         return None
