@@ -1,7 +1,7 @@
-"""Reads the headers of a few Avro files: which columns they hold.
+"""Reads the columns of a few Avro files from their headers.
 
 A header is `Obj`, a version, a map of metadata, whose `avro.schema` is the schema as JSON, and a
-marker. Nobody knows the rows of a file without reading it.
+marker. It does not state the number of rows, which only reading the whole file would show.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from windrow.files.status import FileStatus
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
-# Read at once; a longer header is read again in full.
+# Read first; a longer header is read again in full.
 _SHORT_BYTES = 2**16
 _THREADS = 8
-# Of a map, beside its schema: names and values of other metadata.
+# Most entries in the map of metadata.
 _MAX_ENTRIES = 10_000
 
 
@@ -34,11 +34,11 @@ def schema_text(header: bytes) -> bytes:
     """Return the schema in the first bytes of an Avro file.
 
     Args:
-        header: At least its header.
+        header: These bytes: at least the whole header.
 
     Raises:
-        EOFError: The header is longer.
-        ValueError: It is not Avro's.
+        EOFError: The header is longer than these bytes.
+        ValueError: The bytes are not a header of Avro.
     """
     found = header_of(header)[0].get(b"avro.schema")
     if found is None:
@@ -50,20 +50,20 @@ def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
     """Return the metadata in an Avro file's header, and where its marker begins.
 
     Args:
-        content: At least the header.
+        content: The first bytes of the file: at least the whole header.
 
     Raises:
-        EOFError: The header is longer.
-        ValueError: It is not Avro's.
+        EOFError: The header is longer than these bytes.
+        ValueError: The bytes are not a header of Avro.
     """
     if content[: len(_MAGIC)] != _MAGIC[: len(content)]:
-        raise ValueError("it is not Avro: it does not begin as an Avro file")
+        raise ValueError("it is not Avro: it does not begin like an Avro file")
     at, entries = len(_MAGIC), 0
     found: dict[bytes, bytes] = {}
     while True:
         count, at = read_long(content, at)
         if count < 0:
-            # Then the size of the block follows, which is of no use.
+            # The size of the block follows, which is not needed.
             count = -count
             _, at = read_long(content, at)
         if not count:
@@ -77,7 +77,7 @@ def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, coded as a zigzag of 7 bits per byte, and the place after it."""
+    """Return the number at an offset, zigzag-coded in 7 bits per byte, and the offset after it."""
     number = shift = 0
     while True:
         if at >= len(data):
@@ -109,8 +109,8 @@ def read_chunk(
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
-    """Read the headers of n Avro files; as `windrow.files.chunks.read_chunk` does of Parquet."""
-    read = partial(_tried, location, max_footer_bytes)
+    """Read the headers of n Avro files, like `windrow.files.chunks.read_chunk` for Parquet."""
+    read = partial(_schema_tail, location, max_footer_bytes)
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
         texts = list(threads.map(read, paths, listed))
     chunk = ChunkFooters()
@@ -129,8 +129,8 @@ def read_chunk(
     return chunk
 
 
-def _tried(location: str, max_bytes: int, path: str, listed: FileStatus) -> Tail:
-    """Return the schema of a file, as `Tail` is its end."""
+def _schema_tail(location: str, max_bytes: int, path: str, listed: FileStatus) -> Tail:
+    """Return the schema of a file, or why it cannot be read, in the form of a `Tail`."""
     absolute = absolute_path(location, path)
     remote = is_remote(absolute)
     try:

@@ -1,4 +1,4 @@
-"""Avro's schemas as columns of the types that Spark reads them in."""
+"""Avro schemas as columns, with the types in which Spark reads them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRIMITIVES = {
     "string": pa.string(),
 }
 _NAMELESS = {*_PRIMITIVES, "array", "map"}
-# What Avro applies to the type it is written on alone, and ignores elsewhere.
+# Logical types, each with the only type that it applies to; Avro ignores it on others.
 _LOGICAL = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-millis"): TIMESTAMP,
@@ -30,30 +30,30 @@ _LOGICAL = {
     ("long", "local-timestamp-millis"): TIMESTAMP_NTZ,
     ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
 }
-# Versions of Spark differ in these.
+# Versions of Spark read these differently.
 _UNSURE = {
     ("long", "timestamp-nanos"),
     ("long", "local-timestamp-nanos"),
     ("long", "time-micros"),
 }
-# Where Spark writes a type that Avro lacks.
+# The property in which Spark records a type that Avro lacks.
 _CATALYST = "spark.sql.catalyst.type"
 _MAX_DEPTH = 100
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class AvroSchemaError(ValueError):
-    """A schema is not one of columns that are read."""
+    """A schema does not describe columns that can be read."""
 
 
 def avro_columns(text: bytes) -> pa.Schema:
-    """Return the columns that Spark reads from files of a schema.
+    """Return the columns that Spark reads from files with a schema.
 
     Args:
         text: The schema as JSON.
 
     Raises:
-        AvroSchemaError: It is not a schema, or not one of columns that are read.
+        AvroSchemaError: The text is not a schema, or its columns cannot be read.
     """
     try:
         parsed = json.loads(text)
@@ -61,14 +61,12 @@ def avro_columns(text: bytes) -> pa.Schema:
         raise AvroSchemaError("its schema is damaged: it is not JSON") from error
     type_ = _Reader().type_of(parsed, "", 0)
     if not pa.types.is_struct(type_):
-        raise AvroSchemaError(
-            f"its schema is of {type_}, and not of a record, so it has no columns"
-        )
+        raise AvroSchemaError(f"its schema is of {type_}, not of a record, so it has no columns")
     return pa.schema(list(type_))
 
 
 class _Reader:
-    """Reads one schema, whose types may be used again by their names."""
+    """Reads one schema, in which types may be used again by name."""
 
     def __init__(self) -> None:
         # None while a record is being read.
@@ -117,7 +115,7 @@ class _Reader:
             raise AvroSchemaError(f"its schema uses type {name!r}, and does not define it")
         type_ = self._named[full]
         if type_ is None:
-            raise AvroSchemaError(f"it holds records of {name!r} within each other without end")
+            raise AvroSchemaError(f"it holds records of {name!r} nested in each other without end")
         return type_
 
     def _define(self, schema: Mapping[str, Any], space: str, type_: pa.DataType | None) -> str:
@@ -147,17 +145,17 @@ class _Reader:
         return self._named[name]
 
     def _union(self, schemas: list[Any], space: str, depth: int) -> pa.DataType:
-        """As Spark: nulls do not count, numbers widen, and what else differs are fields."""
-        held = [one for one in schemas if _kind(one) != "null"]
-        if any(isinstance(one, list) for one in held):
+        """Return what Spark reads: nulls do not count, numbers widen, other types become fields."""
+        members = [one for one in schemas if _kind(one) != "null"]
+        if any(isinstance(one, list) for one in members):
             raise AvroSchemaError("its schema is damaged: a union is within a union")
         nameless = [kind for kind in map(_kind, schemas) if kind in _NAMELESS]
         if len(nameless) > len(set(nameless)):
             raise AvroSchemaError("its schema is damaged: a type appears twice in a union")
-        types = [self.type_of(one, space, depth + 1) for one in held]
+        types = [self.type_of(one, space, depth + 1) for one in members]
         if len(types) == 1:
             return types[0]
-        kinds = {_kind(one) for one in held}
+        kinds = {_kind(one) for one in members}
         for both, wider in (({"int", "long"}, pa.int64()), ({"float", "double"}, pa.float64())):
             if kinds == both:
                 return wider
@@ -165,14 +163,14 @@ class _Reader:
 
 
 def _kind(schema: Any) -> str:
-    """Return what a type calls itself; nothing if it is not a type."""
+    """Return the name of a schema's type; empty if it is not a type."""
     while isinstance(schema, Mapping):
         schema = schema.get("type")
     return schema if isinstance(schema, str) else ""
 
 
 def _decimal_of(schema: Mapping[str, Any]) -> pa.DataType | None:
-    """Return the decimal that bytes stand for; None if Avro does not take them for one."""
+    """Return the decimal type that bytes encode; None if Avro does not read them as a decimal."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or not _is_whole(precision) or not _is_whole(scale):
         return None
@@ -193,5 +191,5 @@ def _is_whole(value: Any) -> TypeGuard[int]:
 
 
 def _digits_in(size: int) -> int:
-    """Return how many digits always fit so many bytes."""
+    """Return how many decimal digits always fit in a number of bytes."""
     return len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1 if size > 0 else 0
