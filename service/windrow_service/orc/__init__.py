@@ -1,1 +1,1 @@
-"""What the footers of ORC files say; imported by processes that read footers, so it needs little."""
+"""Footers of ORC files; imported by processes that read footers, so it imports little."""

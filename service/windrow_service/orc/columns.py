@@ -1,4 +1,4 @@
-"""The columns of an ORC footer: in Spark's types, and which of them Arrow gives as Spark does."""
+"""The columns of an ORC footer: their Spark types, and whether Arrow reads them as Spark does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.files.acid.names import are_named
 from windrow.files.schema import meaning_as
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
-# Structs in structs beyond this belong to no table; each level is a call.
+# No table nests types deeper than this; each level is a call.
 _MAX_DEPTH = 64
 _CATALYST = b"spark.sql.catalyst.type"
 # What Hive's first release wrote as `decimal`, without digits.
@@ -70,11 +70,11 @@ class Node:
 
     Attributes:
         number: Its place among the footer's types, and among the statistics.
-        kind: What ORC calls it.
-        type: What Spark calls it.
-        meaning: What it means beyond that type; empty if nothing.
-        alike: Whether Arrow gives all its values as Spark's ORC reader does, as far as the type
-            tells.
+        kind: Its kind in ORC.
+        type: Its type in Spark.
+        meaning: Its meaning beyond that type, such as `char(10)`; empty if it has none.
+        alike: Whether Arrow reads all its values as Spark's ORC reader does, as far as the type
+            shows.
         key: Whether it is the key of a map.
     """
 
@@ -93,7 +93,7 @@ class OrcColumn:
     Attributes:
         field: Its name and type; as in `FileSchema`.
         nodes: Its type and all types in it, in the order of their numbers.
-        alike: Whether Arrow gives it as Spark's ORC reader does, as far as the types tell.
+        alike: Whether Arrow reads it as Spark's ORC reader does, as far as the types show.
     """
 
     field: pa.Field
@@ -112,10 +112,11 @@ def columns_of(footer: Any, *, within_rows: bool = False) -> list[OrcColumn]:
 
     Args:
         footer: A `messages.FileTail.footer`.
-        within_rows: Whether to return the columns beside the names of rows (`has_row_names`).
+        within_rows: Whether to return the columns that lie beside the names of rows
+            (`has_row_names`).
 
     Raises:
-        ValueError: Its types do not form columns.
+        ValueError: The footer's types do not form columns.
     """
     types = footer.types
     if not types or types[0].kind != Kind.STRUCT:
@@ -131,7 +132,7 @@ def columns_of(footer: Any, *, within_rows: bool = False) -> list[OrcColumn]:
         nodes: list[Node] = []
         tree.walk(number, nodes)
         top = nodes[0]
-        # Arrow takes a dot for the way to a field of a struct.
+        # Arrow reads a dot in a name as the path to a field of a struct.
         alike = all(node.alike for node in nodes) and "." not in name
         meaning = next((node.meaning for node in nodes if node.meaning), None)
         columns.append(OrcColumn(meaning_as(pa.field(name, top.type), meaning), nodes, alike))
@@ -140,7 +141,7 @@ def columns_of(footer: Any, *, within_rows: bool = False) -> list[OrcColumn]:
 
 
 class _Tree:
-    """Walks the types of a footer, each of which belongs to one other and follows it."""
+    """Walks the types of a footer, each of which follows the one type that contains it."""
 
     def __init__(self, types: Any, *, by_java: bool) -> None:
         self._types = types
@@ -175,16 +176,16 @@ class _Tree:
             kind = Kind(message.kind)
         except ValueError:
             raise ValueError(
-                f"it holds a type of ORC's kind {message.kind}, unknown here"
+                f"it holds a type of ORC's kind {message.kind}, which is not known here"
             ) from None
-        # In its place before those inside it.
+        # Takes its place before the types inside it.
         nodes.append(Node(number, kind, pa.null(), "", False, key))
         type_, meaning, alike = self._described(number, kind, message, nodes, depth + 1)
         nodes[at] = Node(number, kind, type_, meaning, alike, key)
         return nodes[at]
 
     def finish(self) -> None:
-        """Refuse types that belong to none."""
+        """Refuse types that no other type contains."""
         if self._next != len(self._types):
             raise ValueError("its footer is damaged: its types do not form a tree")
 
@@ -217,15 +218,15 @@ class _Tree:
             return _decimal(message)
         plain = _SCALARS[kind]
         if kind == Kind.CHAR:
-            # Spark pads what it reads and what it compares with it.
+            # Spark pads the values that it reads, and those that it compares with them.
             return plain, f"char({message.length})", False
-        told = next((one.value.decode() for one in message.attributes if one.key == _CATALYST), "")
-        if kind == Kind.LONG and told == spark_type(TIMESTAMP_NTZ):
+        named = next((one.value.decode() for one in message.attributes if one.key == _CATALYST), "")
+        if kind == Kind.LONG and named == spark_type(TIMESTAMP_NTZ):
             return TIMESTAMP_NTZ, "", True
-        if told not in ("", spark_type(plain)):
-            return plain, told, False
+        if named not in ("", spark_type(plain)):
+            return plain, named, False
         if kind == Kind.VARCHAR:
-            # Spark cuts what is too long; Java's writer has done so.
+            # Spark cuts values that are too long; Java's writer has already done so.
             return plain, "", self._by_java
         return plain, "", not pt.is_timestamp(plain)
 
@@ -235,5 +236,5 @@ def _decimal(message: Any) -> tuple[pa.DataType, str, bool]:
     if not precision:
         return _OLD_DECIMAL, "", False
     if not 1 <= precision <= 38 or scale > precision:
-        raise ValueError(f"it holds a decimal({precision},{scale}), which no reader has")
+        raise ValueError(f"it holds a decimal({precision},{scale}), which no reader supports")
     return pa.decimal128(precision, scale), "", True

@@ -1,4 +1,4 @@
-"""The messages that ORC's footers are written in, as far as they are read here."""
+"""The messages that ORC's footers consist of, as far as they are read here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 __all__ = ["DecodeError", "FileTail", "PostScript"]
 
 _PACKAGE = "windrow.orc"
-# Of each field its name, number and type. Text is read as bytes: not every writer's is UTF-8.
+# Name, number and type of each field. Text is read as bytes: not every writer writes UTF-8.
 _MESSAGES: Final = {
     "PostScript": """
         footer_length 1 uint64, compression 2 int32, block_size 3 uint64,

@@ -1,8 +1,8 @@
-"""Which of a table's columns the columns of an ORC file are: by name, or by position.
+"""Match the columns of ORC files to those of their table, by name or by position.
 
-Hive's first writers called all columns `_col0`, `_col1` and so on. Spark's ORC reader takes the
-columns of such a file in the order of the table's, and so it does of every file if
-`orc.force.positional.evolution` is set.
+Hive's first writers called all columns `_col0`, `_col1` and so on. Spark's ORC reader matches the
+columns of such a file by position. If `orc.force.positional.evolution` is set, it does so for every
+file.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NAMELESS = "_col"
 
 
 def are_nameless(names: Sequence[str]) -> bool:
-    """Tell whether Spark takes columns of these names, of one file, by their position."""
+    """Tell whether a file's columns have names for which Spark matches them by position."""
     return bool(names) and all(name.startswith(_NAMELESS) for name in names)
 
 
 def by_position(format_options: Mapping[str, str]) -> bool:
-    """Tell whether the columns of all files go by position."""
+    """Tell whether the columns of all files are matched by position."""
     return any(
         name.lower() == FORCED_OPTION and value.lower() == "true"
         for name, value in format_options.items()
@@ -40,15 +40,15 @@ def by_position(format_options: Mapping[str, str]) -> bool:
 def positioned(
     groups: Sequence[FooterGroup], declared: pa.Schema | None, *, forced: bool
 ) -> list[FooterGroup]:
-    """Return footers with the names of the declared columns, where files go by position.
+    """Return footers, with the names of the declared columns if files are matched by position.
 
     Args:
         groups: Footers.
         declared: The data columns that the table declares, in order.
-        forced: Whether all files go by position.
+        forced: Whether all files are matched by position.
 
     Raises:
-        UnreadableFileError: A file has more columns than are declared, or none are.
+        UnreadableFileError: A file has more columns than are declared, or none are declared.
     """
     if declared is None:
         if forced and groups:
@@ -62,16 +62,16 @@ def positioned(
 
 
 def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: bool) -> None:
-    """Refuse what Spark's ORC reader would read otherwise than as the table's columns.
+    """Refuse files whose columns Spark's ORC reader would not read as the table's.
 
     Args:
-        groups: Footers, with the names that the table has for their columns.
+        groups: Footers, with the table's names for their columns.
         data: The data columns of the table.
-        forced: Whether all files go by position.
+        forced: Whether all files are matched by position.
 
     Raises:
-        UnreadableFileError: A file without names is among files with names.
-        SchemaConflictError: A column does not turn into the table's type in this format.
+        UnreadableFileError: A file without names of columns is among files with names.
+        SchemaConflictError: A column cannot be read in the table's type from this format.
     """
     types = {field.name.lower(): field.type for field in data}
     order = [name.lower() for name in data.names]
@@ -81,7 +81,7 @@ def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: 
         if not forced and are_nameless(schema.names) and names != order[: len(names)]:
             reason = (
                 f"its columns have no names ({schema.names[0]}, …), while those of other files "
-                "have: declare the table's columns in the order of this file's"
+                "do: declare the table's columns in the order of this file's"
             )
             raise UnreadableFileError(((path, reason),), "orc")
         for field in schema:
@@ -95,7 +95,7 @@ def _renamed(group: FooterGroup, declared: pa.Schema) -> FooterGroup:
     held = group.files.schema
     if len(held) > len(declared):
         reason = (
-            f"its columns go by position, and it has {len(held)} where the table declares "
+            f"its columns are matched by position, and it has {len(held)} where the table declares "
             f"{len(declared)}: declare all of them, in its order"
         )
         raise UnreadableFileError(((group.files.path, reason),), "orc")
@@ -106,7 +106,7 @@ def _renamed(group: FooterGroup, declared: pa.Schema) -> FooterGroup:
         group,
         files=FileSchema(_with_names(held, names), group.files.path),
         bounded=_with_names(group.bounded, names),
-        # The grouped reader goes by name.
+        # The grouped reader matches by name.
         table=with_named(
             group.table, "native_columns", sorted(name.lower() for name in names.values())
         ),
@@ -118,7 +118,7 @@ def _with_names(schema: pa.Schema, names: dict[str, str]) -> pa.Schema:
 
 
 def _pairs(held: pa.DataType, wanted: pa.DataType) -> Iterator[tuple[pa.DataType, pa.DataType]]:
-    """Yield the types inside a type with what they become in another one."""
+    """Yield each type inside a type, and the type that it becomes in another one."""
     yield held, wanted
     inside = {field.name.lower(): field.type for field in fields_in(wanted)}
     by_place = None if pt.is_struct(held) else list(inside.values())

@@ -1,7 +1,7 @@
 """Reads the footers of a few ORC files, in processes whose loss does no harm.
 
-Arrow's ORC library decompresses a footer; what it says is then read as ORC's own messages, as
-pyarrow gives neither where stripes begin nor statistics.
+Arrow's ORC library decompresses a footer. Its contents are then read as ORC's own messages, because
+pyarrow gives neither the offsets of stripes nor the statistics.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_ORC = "it is not ORC: its end is not that of an ORC file"
 
 
 def footer_bytes_in(tail: bytes) -> int:
-    """Return the length of the footer in a file's last bytes; 0 if they are not ORC's."""
+    """Return the length of the footer in a file's last bytes; 0 if the file is not ORC."""
     if not tail or tail[-1] >= len(tail):
         return 0
     try:
@@ -62,10 +62,10 @@ def read_chunk(
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     is_acid: bool = False,
 ) -> ChunkFooters:
-    """Read the footers of n ORC files; as `windrow.files.chunks.read_chunk` does of Parquet.
+    """Read the footers of n ORC files, like `windrow.files.chunks.read_chunk` for Parquet.
 
-    With `is_acid`, they are of a transactional table whose rows can be deleted: its columns lie
-    beside the names of rows, if rows have names.
+    With `is_acid`, the files belong to a transactional table whose rows can be deleted: its columns
+    lie beside the names of rows, if rows have names.
     """
     tails = read_tails(location, paths, listed, max_footer_bytes, footer_bytes_in=footer_bytes_in)
     return parse_tails(first_row, paths, listed, tails, is_acid=is_acid)
@@ -79,7 +79,7 @@ def parse_tails(
     *,
     is_acid: bool = False,
 ) -> ChunkFooters:
-    """Say what the footers of n ORC files say; run it where a lost process does no harm."""
+    """Decode the footers of n ORC files; run it in a process whose loss does no harm."""
     chunk = ChunkFooters()
     builders: dict[bytes, _GroupBuilder] = {}
     for index, path, tail in read_ones(chunk, paths, listed, tails):
@@ -108,7 +108,7 @@ def _parse(tail: bytes) -> Any:
 
     Raises:
         ValueError: The bytes are not the end of an ORC file that Spark reads.
-        OSError: As Arrow raises it, likewise.
+        OSError: Arrow cannot read the bytes.
     """
     if not footer_bytes_in(tail):
         raise ValueError(_NOT_ORC)
@@ -135,7 +135,7 @@ def _parse(tail: bytes) -> Any:
 
 
 def alike_in(reader: ORCReader) -> pa.Schema:
-    """Return the columns of an open file that Arrow gives as Spark's ORC reader does."""
+    """Return the columns of an open file that Arrow reads as Spark's ORC reader does."""
     found = FileTail.FromString(reader.serialized_file_tail())
     statistics = _certain_statistics(found)
     return pa.schema([c.field for c in columns_of(found.footer) if _are_alike(c, statistics)])
@@ -151,7 +151,7 @@ def _schema_key(footer: Any) -> bytes:
 
 
 class _GroupBuilder:
-    """Gathers, as lists, the footers of files that share their types."""
+    """Gathers the footers of files with the same types, in lists."""
 
     def __init__(self, footer: Any, path: str, *, is_acid: bool) -> None:
         self.is_acid, self.has_names = is_acid, is_acid and has_row_names(footer)
@@ -175,7 +175,7 @@ class _GroupBuilder:
     def add(self, row: int, found: Any, size_bytes: int) -> None:
         footer = found.footer
         offsets = _stripe_offsets(footer, size_bytes)
-        # Rows are named by their place in a file, which is therefore read whole.
+        # Rows are named by their place in a file, so the file is read whole.
         self.offsets.append([] if self.is_acid else offsets)
         self.rows.append(row)
         self.row_counts.append(footer.row_count)
@@ -189,7 +189,7 @@ class _GroupBuilder:
                 for column in self.columns
                 if not (
                     _are_alike(column, statistics)
-                    or (self.is_acid and _are_told_times(column, statistics))
+                    or (self.is_acid and _are_wall_times(column, statistics))
                 )
             )
         )
@@ -209,7 +209,7 @@ class _GroupBuilder:
             "row_count": pa.array(self.row_counts, pa.int64()),
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
-            # Spark's own reader is the one to follow: it reads all columns of all files.
+            # None: Spark's own reader is the reference, and can read all columns of all files.
             "grouped_columns": pa.array([[]] * count, pa.list_(pa.string())),
             "native_columns": pa.array(self.native_columns, pa.list_(pa.string())),
             "first_row_id": pa.array(
@@ -244,8 +244,8 @@ def _are_alike(column: OrcColumn, statistics: Any) -> bool:
     )
 
 
-def _are_told_times(column: OrcColumn, statistics: Any) -> bool:
-    """Tell whether Arrow gives times as a clock in the writer's zone showed them."""
+def _are_wall_times(column: OrcColumn, statistics: Any) -> bool:
+    """Tell whether Arrow reads times as a clock in the writer's time zone showed them."""
     top = column.nodes[0]
     return (
         top.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
@@ -256,10 +256,10 @@ def _are_told_times(column: OrcColumn, statistics: Any) -> bool:
 
 
 def _stripe_offsets(footer: Any, size_bytes: int) -> list[int]:
-    """Return where stripes begin.
+    """Return the offsets of stripes.
 
     Raises:
-        ValueError: They do not lie in the file one after the other, or have other rows.
+        ValueError: The stripes overlap, end outside the file, or do not have the footer's rows.
     """
     offsets = []
     end = rows = 0

@@ -15,13 +15,13 @@ from windrow.files.bounds import BoundedColumn, typed_bounds
 from windrow.files.calendars import FIRST_GREGORIAN_DAY, widened
 from windrow_service.orc.columns import Kind, Node
 
-# Lower and upper bound as ORC states them, None where it does not.
+# Lower and upper bound as ORC states them; None if it does not.
 Raw = tuple[Any, Any]
 
-# Some years short of what fits, as times are stated in the writer's zone.
+# Some years less than what fits, because times are stated in the writer's time zone.
 _SAFE_MILLIS = 2**63 // 10**6 - 10**12
 _UNKNOWN: Raw = (None, None)
-# Before it, writers of Java's library stated maxima of other columns.
+# The first version of Java's writer that does not state maxima of other columns.
 _HIVE_8732 = 1
 _EXACT = Context(prec=2_000)
 _INTEGERS = {Kind.BYTE, Kind.SHORT, Kind.INT, Kind.LONG}
@@ -34,13 +34,13 @@ def are_certain(postscript: Any, footer: Any) -> bool:
 
 
 def null_count(statistics: Any, row_count: int) -> int | None:
-    """Return how many of so many rows are null in a top-level column; None if that is unknown."""
+    """Return how many of `row_count` rows are null in a top-level column; None if unknown."""
     nulls = row_count - int(statistics.value_count)
     if nulls < 0 or not statistics.HasField("value_count"):
         return None
-    # Older writers do not say whether there are any.
-    told = statistics.has_null if statistics.HasField("has_null") else not nulls
-    return nulls if bool(nulls) == told else None
+    # Older writers do not state whether there are nulls: the number is then unknown.
+    has_null = statistics.has_null if statistics.HasField("has_null") else not nulls
+    return nulls if bool(nulls) == has_null else None
 
 
 def raw_bounds(node: Node, statistics: Any) -> Raw:
@@ -59,9 +59,9 @@ def raw_bounds(node: Node, statistics: Any) -> Raw:
         return lower, upper
     if kind in (Kind.STRING, Kind.VARCHAR):
         found = statistics.strings
-        # Long texts are stated cut, which are no longer called minimum and maximum.
+        # Long texts are cut, and then stated as bounds in place of minimum and maximum.
         return _first(found, "minimum", "lower_bound"), _first(found, "maximum", "upper_bound")
-    # Times are stated in the zone of the writer, and for other kinds nothing is.
+    # Times are stated in the writer's time zone, and bounds of other kinds are not stated.
     return _UNKNOWN
 
 
@@ -70,26 +70,26 @@ def arrow_bounds(node: Node, raw: Sequence[Any], *, upper: bool) -> pa.Array:
     column = BoundedColumn("", node.type, 0, 0, 1_000, False)
     bounds = typed_bounds(column, raw, upper=upper)
     if pt.is_date(node.type):
-        # Spark counts the days of old dates as Julian, whatever the footer says of calendars.
+        # Spark counts the days of old dates as Julian, whatever calendar the footer names.
         return widened(bounds, np.ones(len(bounds), np.bool_), upper=upper)
     return bounds
 
 
 def proves_no_nan(statistics: Any) -> bool:
-    """Tell whether the statistics of a column of floats rule out NaN: it would make the sum one."""
+    """Tell whether the statistics of a column of floats rule out NaN, which would show in the sum."""
     found = statistics.doubles
     return bool(found.HasField("sum") and math.isfinite(found.sum))
 
 
 def are_alike(node: Node, statistics: Any) -> bool:
-    """Tell whether Arrow gives the values of a type that is `alike` as Spark's ORC reader does.
+    """Tell whether Arrow reads the values of a type that is `alike` as Spark's ORC reader does.
 
     Args:
         node: One type in a column.
-        statistics: What the footer states of it; None if nothing that is certain.
+        statistics: Its statistics in the footer; None if they are not certain.
     """
     if node.key:
-        # Spark takes a null for a key, Arrow does not.
+        # Spark accepts null as a key, Arrow does not.
         return statistics is None or not statistics.has_null
     if node.kind not in (Kind.DATE, Kind.DECIMAL):
         return True
@@ -102,7 +102,7 @@ def are_alike(node: Node, statistics: Any) -> bool:
         return False
     if node.kind == Kind.DATE:
         return bool(lower >= FIRST_GREGORIAN_DAY)
-    # What has more digits is null to Spark.
+    # Spark reads values with more digits as null.
     limit = 10**node.type.precision
     return bool(-limit < lower and upper < limit)
 
