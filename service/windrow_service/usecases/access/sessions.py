@@ -159,7 +159,7 @@ class Sessions:
             created_at=now,
             expires_at=now + LONGEST if until is None else min(now + LONGEST, until),
         )
-        # A secret that the browser already has is never reused: somebody else may have put it there.
+        # Never reuse a secret that the browser has: somebody else may have put it there.
         secret = secrets.token_urlsafe(32)
         await self._sessions.add(session, digest_of(secret), _MOST_EACH)
         return session, secret

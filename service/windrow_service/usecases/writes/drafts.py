@@ -170,8 +170,9 @@ class WriteDraft:
             )
         if len(keys) > MAX_WRITE_KEYS:
             raise InvalidKeysError(
-                f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a plan "
-                f"takes at most {MAX_WRITE_KEYS:,} keys: give keys, only those that are written"
+                f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a "
+                f"plan takes at most {MAX_WRITE_KEYS:,} keys: give keys, only those that are "
+                "written"
             )
         if self.request.rows is None:
             return keys
@@ -179,7 +180,7 @@ class WriteDraft:
         return replace(keys, rows=np.round(share).astype(np.int64))
 
     def _partitions(self, rows: int | None, *, divided: bool) -> int:
-        """Return how many keys may be written if they were not counted: as many as the table has."""
+        """Return how many keys may be written if none were counted: as many as the table has."""
         if not divided:
             return 1
         found = 0
@@ -279,11 +280,11 @@ def _target(
         return _Target(in_bytes, max(1, round(in_bytes / size.mean)), not static)
     if not static:
         raise NoEstimateError(
-            "the number of bytes per row is not known, as the table has neither files nor writes to "
-            "learn it from: give bytes_per_row, or target_rows instead of a size"
+            "the number of bytes per row is not known, as the table has neither files nor writes "
+            "to learn it from: give bytes_per_row, or target_rows instead of a size"
             if request.table is not None
-            else "the number of bytes per row is not known: give bytes_per_row, a table whose files "
-            "show it, or target_rows instead of a size"
+            else "the number of bytes per row is not known: give bytes_per_row, a table whose "
+            "files show it, or target_rows instead of a size"
         )
     if rows is not None:
         count = request.files or (request.files_per_key or 1) * keys
