@@ -76,7 +76,7 @@ def arrow_bounds(node: Node, raw: Sequence[Any], *, upper: bool) -> pa.Array:
 
 
 def proves_no_nan(statistics: Any) -> bool:
-    """Tell whether the statistics of a column of floats rule out NaN, which would show in the sum."""
+    """Tell whether statistics of a column of floats rule out NaN, which would make the sum NaN."""
     found = statistics.doubles
     return bool(found.HasField("sum") and math.isfinite(found.sum))
 
