@@ -1,1 +1,1 @@
-"""Delta tables: their files, as their log tells them, without listing folders."""
+"""Delta tables: their files, taken from their log without listing folders."""

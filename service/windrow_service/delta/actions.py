@@ -39,13 +39,13 @@ _COMMIT_INFO = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the log says of the table itself: its last `protocol` and `metaData`, as dicts."""
+    """What the log says about the table itself: its last `protocol` and `metaData`, as dicts."""
 
     protocol: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
 
     def then(self, later: Head) -> Head:
-        """Return what holds after later actions."""
+        """Return the head after later actions."""
         return replace(
             self,
             protocol=later.protocol or self.protocol,
@@ -54,10 +54,10 @@ class Head:
 
 
 def read_lines(location: str, body: bytes, schema: pa.Schema) -> pa.Table:
-    """Return the lines of a commit as rows, with the given fields alone.
+    """Return the lines of a commit as rows, with only the given fields.
 
     Raises:
-        DeltaLogError: It is not lines of JSON, or fields have other types.
+        DeltaLogError: The commit is not lines of JSON, or fields have other types.
     """
     lines = [line for line in body.splitlines() if line.strip()]
     if not lines:
@@ -86,7 +86,7 @@ def read_lines(location: str, body: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def head_of_lines(location: str, body: bytes) -> tuple[Head, list[str]]:
-    """Return what a commit, or a checkpoint in JSON, says of the table; and names of its sidecars."""
+    """Return the head in a commit, or in a checkpoint in JSON, and the names of its sidecars."""
     table = read_lines(location, body, _HEAD)
     return _head(table), table["sidecar"].drop_null().combine_chunks().field(0).to_pylist()
 
@@ -97,11 +97,11 @@ def _head(table: pa.Table) -> Head:
 
 
 def committed_ms(location: str, body: bytes) -> int | None:
-    """Return when a commit says that it was made, in milliseconds since 1970; None if nowhere."""
+    """Return the time that a commit states, in milliseconds since 1970; None if it states none."""
     try:
         info = read_lines(location, body, _COMMIT_INFO)["commitInfo"].drop_null()
     except DeltaLogError:
-        # Writers may put there what they like.
+        # Writers may put anything into `commitInfo`.
         return None
     for name in ("inCommitTimestamp", "timestamp"):
         moments = pc.struct_field(info, name).drop_null()
@@ -111,7 +111,7 @@ def committed_ms(location: str, body: bytes) -> int | None:
 
 
 def add_columns(partition: Sequence[str]) -> pa.Schema:
-    """Return the columns of files that the log adds, with the names of partition columns in it."""
+    """Return the columns of added files; `partition` are the log's names of partition columns."""
     values = pa.struct([(name, pa.string()) for name in partition])
     return pa.schema(
         [
@@ -127,12 +127,12 @@ def add_columns(partition: Sequence[str]) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What commits change, each file by its last mention.
+    """The changes that commits make; of each file the last mention counts.
 
     Attributes:
-        added: Files that are there in the end, as `add_columns`.
-        paths: Of all files that are mentioned, as the log has them.
-        keys: `keys_of` of all files that are mentioned.
+        added: Files that the commits add and leave in the table, with the columns `add_columns`.
+        paths: Paths of all mentioned files, as the log has them.
+        keys: `keys_of` all mentioned files.
     """
 
     added: pa.Table
@@ -141,12 +141,12 @@ class Changes:
 
 
 def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str]) -> Changes:
-    """Return what commits change.
+    """Return the changes that commits make.
 
     Args:
-        location: Of the table.
-        bodies: Of the commits, in their order.
-        partition: What the log calls the partition columns.
+        location: Location of the table.
+        bodies: Contents of the commits, in their order.
+        partition: The log's names of the partition columns.
 
     Raises:
         DeltaLogError: A commit is damaged.
@@ -174,7 +174,7 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
     keys = keys_of(paths, vectors)
     coded = keys.dictionary_encode()
     last = np.zeros(len(coded.dictionary), np.int64)
-    # Of equal indices, the last one counts.
+    # If an index appears several times, NumPy keeps the last assignment.
     last[np.asarray(coded.indices)] = np.arange(len(keys))
     ends = adds.take(pa.array(np.sort(last)))
     return Changes(
@@ -185,15 +185,15 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
 
 
 def keys_of(paths: pa.Array, vectors: pa.Array) -> pa.Array:
-    """Return what the log tells files apart by: paths and deletion vectors."""
+    """Return the keys by which the log tells files apart: paths and deletion vectors."""
     return flat(pc.binary_join_element_wise(paths, identities(vectors), "\n"))
 
 
 def required(location: str, added: pa.Table, partition: Sequence[str]) -> pa.Table:
-    """Return added files, all of which say what a file must.
+    """Return added files after checking that they have all required fields.
 
     Raises:
-        DeltaLogError: One of them does not.
+        DeltaLogError: A file lacks a field, or has a negative size.
     """
     added = added.cast(add_columns(partition)).combine_chunks()
     for name in ("path", "size", "modificationTime"):
@@ -205,7 +205,7 @@ def required(location: str, added: pa.Table, partition: Sequence[str]) -> pa.Tab
 
 
 def head_of_rows(location: str, table: pa.Table) -> tuple[Head, list[str]]:
-    """Return what rows of a checkpoint say of the table, and names of its sidecars."""
+    """Return the head in rows of a checkpoint, and the names of its sidecars."""
     columns = {}
     for field in _HEAD:
         if field.name in table.column_names:
@@ -225,7 +225,7 @@ def head_of_rows(location: str, table: pa.Table) -> tuple[Head, list[str]]:
 
 
 def _as_type(value: Any, type_: pa.DataType) -> Any:
-    """Return the fields of a dict that a struct has; maps come as pairs."""
+    """Return a dict with the fields of a struct type alone; maps come as pairs."""
     if not pt.is_struct(type_):
         return value
     if isinstance(value, list):
@@ -238,7 +238,7 @@ def _as_type(value: Any, type_: pa.DataType) -> Any:
 def added_rows(
     location: str, adds: pa.StructArray, partition: Sequence[str]
 ) -> tuple[pa.Table, pa.StructArray | None]:
-    """Return files of a checkpoint as `add_columns`, and their statistics if they are structs.
+    """Return files of a checkpoint as `add_columns`, and their statistics if these are structs.
 
     Raises:
         DeltaLogError: Columns are missing, or of other types.

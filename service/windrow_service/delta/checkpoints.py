@@ -32,15 +32,15 @@ _MAX_SIDECARS = 100_000
 
 
 class CheckpointGoneError(Exception):
-    """A file of a checkpoint is not there; the log may have been cleaned up meanwhile."""
+    """A file of a checkpoint is missing; the log may have been cleaned up meanwhile."""
 
 
 def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
-    """Return what a checkpoint says of the table, and its files that hold the table's files.
+    """Return the head in a checkpoint, and the names of its files, which name the table's files.
 
     Raises:
-        CheckpointGoneError: One of its files is not there.
-        DeltaLogError: It cannot be read.
+        CheckpointGoneError: A file of the checkpoint is missing.
+        DeltaLogError: The checkpoint cannot be read.
     """
     head, sidecars = Head(), []
     for name in checkpoint.names:
@@ -58,13 +58,13 @@ def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
         sidecars += named
     if len(sidecars) > _MAX_SIDECARS:
         raise DeltaLogError(location, f"has a checkpoint of {len(sidecars):,} files: write it anew")
-    # They lie in a folder of their own, whatever the log says of it.
+    # Sidecars lie in a folder of their own, whatever folder the log names.
     beside = [f"{_SIDECARS}/{unquote(name.rpartition('/')[2])}" for name in sidecars]
     return head, [*checkpoint.names, *beside]
 
 
 def _only_heads(file: pq.ParquetFile, held: list[str]) -> pa.Table:
-    """Return the rows that say something of the table; nearly all others are files."""
+    """Return the rows that belong to the head; nearly all others name files."""
     if not held:
         return pa.table({})
     tables = []
@@ -83,16 +83,16 @@ def read_files(
     """Yield the table's files that a file of a checkpoint names, some at a time.
 
     Args:
-        location: Of the table.
-        name: Of the checkpoint's file.
-        partition: What the log calls the partition columns.
+        location: Location of the table.
+        name: Name of the checkpoint's file.
+        partition: The log's names of the partition columns.
 
     Yields:
-        `add_columns`, and statistics as structs if they are not in them.
+        Files with the columns `add_columns`, and their statistics if these are structs.
 
     Raises:
-        CheckpointGoneError: The file is not there.
-        DeltaLogError: It cannot be read.
+        CheckpointGoneError: The file is missing.
+        DeltaLogError: The file cannot be read.
     """
     if name.endswith(".json"):
         yield changes_of(location, [_body(location, name)], partition).added, None
@@ -128,7 +128,7 @@ def _body(location: str, name: str) -> bytes:
 
 @contextmanager
 def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
-    """Open a file of Parquet; errors while it is read are told as errors of the log."""
+    """Open a Parquet file of the log; errors while it is read become errors of the log."""
     uri = uri_of(location, name)
     try:
         if is_remote(location):

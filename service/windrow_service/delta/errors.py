@@ -15,10 +15,10 @@ from windrow.files.errors import InventoryError
 
 @dataclass(eq=False)
 class DeltaLogError(InventoryError):
-    """The log of a Delta table cannot be read, or says what no log may say.
+    """The log of a Delta table cannot be read, or is not valid.
 
     Attributes:
-        location: Of the table.
+        location: Location of the table.
         reason: What is wrong, and what to do about it.
     """
 
@@ -29,17 +29,20 @@ class DeltaLogError(InventoryError):
 
 @dataclass(eq=False)
 class DeltaFeatureError(InventoryError):
-    """A Delta table needs readers that know something which is not known here."""
+    """A Delta table needs readers to know a feature that is not known here."""
 
     location: str
     feature: str
-    message = "Delta table {location!r} needs readers to know {feature}, which is not known here: {remedy}"
+    message = (
+        "Delta table {location!r} needs readers to know {feature}, which is not known here: "
+        "{remedy}"
+    )
     remedy = "read it with Delta's own reader, or drop the feature (ALTER TABLE … DROP FEATURE …)"
 
 
 @dataclass(eq=False)
 class DeltaVersionError(InventoryError):
-    """A Delta table does not have a version, or no longer.
+    """A Delta table does not have a version, or no longer has it.
 
     Attributes:
         reason: Why not, and which versions there are.

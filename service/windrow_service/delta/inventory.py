@@ -1,4 +1,4 @@
-"""Take the inventory of a Delta table from its log, or what has changed in it."""
+"""Take the inventory of a Delta table, or the changes in it, from its log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from windrow_service.inventory.build import Inventory, PreviousInventory, unchan
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 from windrow_service.inventory.progress import ProgressMeter
 
-# What `figures_of` asks of files.
+# The columns of files that `figures_of` needs.
 FIGURED = ("size_bytes", "deletes")
 
 _CHECK_EVERY_S = 0.2
@@ -45,12 +45,12 @@ def take_version(
         source: The table.
         version: The version; None for the newest.
         previous: The inventory that changes are counted from.
-        meter: Told how many files there are.
-        executor: Where the log is read; it stays open. If None, a process of its own.
+        meter: Counts the files.
+        executor: Reads the log, and stays open; None for a process of its own.
 
     Raises:
         DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaFeatureError: The table needs readers to know a feature that is not known here.
         DeltaVersionError: The log does not have the version.
     """
     number = _number(source.location, version) if version is not None else None
@@ -75,17 +75,17 @@ def take_version(
 def take_change(
     source: Source, state: State, meter: ProgressMeter, executor: Executor | None = None
 ) -> Read | None:
-    """Return what has changed since a version; None if the table must be read anew.
+    """Return what has changed since a version; None if the whole table must be read again.
 
     Args:
         source: The table.
-        state: As it was at that version.
-        meter: Told how many files there are.
+        state: The state of the log at that version.
+        meter: Counts the files.
         executor: As for `take_version`.
 
     Raises:
         DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaFeatureError: The table needs readers to know a feature that is not known here.
     """
     if state.time_zone != source.time_zone:
         return None
@@ -93,11 +93,11 @@ def take_change(
 
 
 def figures_of(files: pa.Table, read: Read) -> LogFigures:
-    """Return what the log says of a version.
+    """Return figures of a version, from its files and the log.
 
     Args:
-        files: `FIGURED` of all files of the version.
-        read: What was read of its log.
+        files: The columns `FIGURED` of all files of the version.
+        read: The version, as read from the log.
     """
     small = files["size_bytes"].filter(pc.less(files["size_bytes"], SMALL_FILE_BYTES))
     deletes = pc.list_flatten(files["deletes"])
@@ -132,7 +132,7 @@ def _same_count(files: pa.Table, previous: PreviousInventory | None) -> int:
     rows = unchanged(files, previous)
     if previous is None or rows.null_count == len(rows):
         return 0
-    # A file may have lost rows since.
+    # Rows of a file may have been deleted since.
     before = previous.files["delete_bytes"].take(rows)
     same = pc.fill_null(pc.equal(before, files["delete_bytes"]), False)
     count: int = pc.sum(same, min_count=0).as_py()
@@ -146,7 +146,7 @@ def _isolated(
     read: Callable[..., Read | None],
     *args: object,
 ) -> Read | None:
-    """Run what reads the log where its end does no harm."""
+    """Read the log in a process whose end does no harm."""
     with nullcontext(executor) if executor is not None else IsolatedExecutor(1) as pool:
         future = pool.submit(packed, read, *args)
         try:

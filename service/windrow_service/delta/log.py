@@ -1,4 +1,4 @@
-"""The files of a Delta table's log: which of them make up a version."""
+"""The files of a Delta table's log, and how to find those that make up a version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHECKPOINT = re.compile(
 )
 _MAX_PARTS = 10_000
 _MAX_POINTER_BYTES = 2**20
-# Of all commits that are read at a time.
+# Most bytes of all commits that are read at a time.
 _MAX_COMMIT_BYTES = 2**28
 _READING_THREADS = 16
 _BEGINNING_BYTES = 2**18
@@ -32,7 +32,7 @@ _FIRST_AHEAD = 2
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The files of one checkpoint, by name, and the version that it is of."""
+    """The version of a checkpoint, and the names of its files."""
 
     version: int
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Commits:
 
     Attributes:
         first: Version of the first of them.
-        bodies: What they hold.
+        bodies: Their contents.
     """
 
     first: int
@@ -52,7 +52,7 @@ class Commits:
 
     @property
     def last(self) -> int:
-        """Version of the last of them; the one before the first if there are none."""
+        """Version of the last commit; if there are no commits, the version before `first`."""
         return self.first + len(self.bodies) - 1
 
 
@@ -62,10 +62,10 @@ def uri_of(location: str, name: str) -> str:
 
 
 def commits_from(location: str, first: int, last: int | None = None) -> Commits:
-    """Read commits until one is not there, without listing any.
+    """Read commits until one does not exist, without listing the log.
 
     Args:
-        location: Of the table.
+        location: Location of the table.
         first: Version to begin with.
         last: Version to end with; None for the newest.
 
@@ -95,16 +95,16 @@ def commits_from(location: str, first: int, last: int | None = None) -> Commits:
 
 
 def first_commit(location: str, known: int, newest: int) -> int:
-    """Return the first version whose commit the log still has; one after the newest if none.
+    """Return the first version whose commit the log still has; `newest` + 1 if it has none.
 
     Args:
-        location: Of the table.
+        location: Location of the table.
         known: A version before which there are no commits.
-        newest: The newest version; commits from the first one to it are there.
+        newest: The newest version; all commits from the first one to this exist.
     """
     low, high = known, newest + 1
     while low < high:
-        # Most often, nothing has been cleaned up since.
+        # Usually, nothing has been cleaned up since.
         middle = low if low == known else (low + high) // 2
         if read_of(location, f"{middle:020}.json", 0) is not None:
             high = middle
@@ -114,16 +114,16 @@ def first_commit(location: str, known: int, newest: int) -> int:
 
 
 def beginning_of(location: str, version: int) -> bytes:
-    """Return the first lines of a commit, where it tells about itself; nothing if it is gone."""
+    """Return the first lines of a commit, where it describes itself; empty if it is gone."""
     body = read_of(location, f"{version:020}.json", _BEGINNING_BYTES) or b""
     return body if len(body) <= _BEGINNING_BYTES else body.rpartition(b"\n")[0]
 
 
 def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
-    """Return what a file of the log holds, at most a byte more than asked for; None without it.
+    """Return a file of the log, but at most `max_bytes` + 1 bytes; None if it does not exist.
 
     Raises:
-        DeltaLogError: It cannot be read.
+        DeltaLogError: The file cannot be read.
     """
     try:
         return read_whole_file(uri_of(location, name), max_bytes + 1)
@@ -134,7 +134,7 @@ def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
 
 
 def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
-    """Return the error of a file of the log that cannot be read."""
+    """Return the error for a file of the log that cannot be read."""
     why = why_unreadable(error) if is_remote(location) else f"cannot be read: {error}"
     return DeltaLogError(uri_of(location, name), why)
 
@@ -159,7 +159,7 @@ def last_checkpoint(location: str) -> Checkpoint | None:
             return _in_parts(version, parts) if 0 < parts <= _MAX_PARTS else None
         return Checkpoint(version, (f"{version:020}.checkpoint.parquet",))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # It is a hint alone, which may be half written.
+        # The pointer is only a hint, and may be half written.
         return None
 
 
@@ -172,23 +172,23 @@ def _in_parts(version: int, parts: int) -> Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What lies in the log: complete checkpoints by version, and versions of commits."""
+    """The contents of the log: complete checkpoints by version, and versions of commits."""
 
     checkpoints: tuple[Checkpoint, ...]
     commits: tuple[int, ...]
 
     @property
     def first(self) -> int:
-        """The first version of which something is there."""
+        """The first version that has a commit or a checkpoint."""
         return min([*self.commits[:1], *(one.version for one in self.checkpoints[:1])], default=0)
 
     @property
     def newest(self) -> int:
-        """The last version of which something is there."""
+        """The last version that has a commit or a checkpoint."""
         return max([*self.commits[-1:], *(one.version for one in self.checkpoints[-1:])], default=0)
 
     def checkpoint_at(self, version: int | None) -> Checkpoint | None:
-        """Return the newest checkpoint that is not of a later version."""
+        """Return the newest checkpoint up to a version; None stands for the newest version."""
         found = [one for one in self.checkpoints if version is None or one.version <= version]
         return found[-1] if found else None
 
@@ -197,7 +197,7 @@ def list_log(location: str) -> Listed:
     """List the log.
 
     Raises:
-        DeltaLogError: There is none, or it cannot be listed.
+        DeltaLogError: The table has no log, or it cannot be listed.
     """
     try:
         names = names_in(f"{location.rstrip('/')}/{LOG}")
@@ -214,7 +214,7 @@ def list_log(location: str) -> Listed:
 
 
 def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
-    """Yield checkpoints all of whose parts are there, one of each version, ascending."""
+    """Yield the checkpoints that have all their parts, one per version, ascending."""
     found: dict[int, list[tuple[int, str]]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
@@ -231,7 +231,7 @@ def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
 
 
 def refuse_missing(location: str, wanted: int, newest: int, listed: Listed) -> NoReturn:
-    """Refuse a version that the log no longer has, or not yet.
+    """Refuse a version that the log no longer has, or does not have yet.
 
     Raises:
         DeltaVersionError: Always.

@@ -1,4 +1,4 @@
-"""Where the log of a Delta table says its files are."""
+"""Decode the paths of files in the log of a Delta table."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
 
     Args:
         location: Canonical location of the table.
-        paths: As the log has them, URL-encoded.
+        paths: The paths in the log, URL-encoded.
         allowed: Canonical folders and URIs that files may lie under.
 
     Raises:
         DeltaLogError: A path leads elsewhere.
     """
-    # There are few folders; and only the names of few files need to be decoded.
+    # There are few folders, and only few names of files need decoding.
     heads = flat(pc.replace_substring_regex(paths, r"[^/]*$", "")).dictionary_encode()
     folders = [_folder(location, head, allowed) for head in heads.dictionary.to_pylist()]
     names = flat(pc.replace_substring_regex(paths, r"^.*/", ""))
@@ -42,13 +42,13 @@ def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
 
 
 def decoded_one(location: str, path: str, allowed: Sequence[str]) -> str:
-    """Return one path, as `decoded` does."""
+    """Return one path, decoded as by `decoded`."""
     found: str = decoded(location, pa.array([path], pa.string()), allowed)[0].as_py()
     return found
 
 
 def _folder(location: str, head: str, allowed: Sequence[str]) -> str:
-    """Return a folder of files as it goes before their names: empty, or with `/` at its end."""
+    """Return a folder as the prefix of its files' names: empty, or with `/` at its end."""
     folder = _unquoted(location, head)
     if not folder:
         return ""
@@ -56,7 +56,7 @@ def _folder(location: str, head: str, allowed: Sequence[str]) -> str:
         if any(part in ("", ".", "..") for part in folder[:-1].split("/")) or _UNFIT.search(folder):
             raise _leads_elsewhere(location, head)
         return folder
-    # Few logs have such paths, and processes that read logs start quicker without.
+    # Few logs have such paths, and processes that read logs start faster without these imports.
     from windrow_service.inventory.errors import InvalidLocationError
     from windrow_service.inventory.listing.locations import canonical_location, lies_under
 

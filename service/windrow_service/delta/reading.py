@@ -1,6 +1,7 @@
-"""What the log of a Delta table says of one version, or of what has changed since another.
+"""Read one version of a Delta table from its log, or the changes since a version.
 
-It is untrusted, and Arrow ends the process on some damaged files: run this where that does no harm.
+Logs are untrusted, and some damaged files make Arrow end the process: run this in a process whose
+end does no harm.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ class Source:
 
     Attributes:
         location: Its canonical location.
-        allowed: Canonical folders and URIs that files outside it may lie under.
-        time_zone: Of the sessions that wrote partition values without one; None if not known.
+        allowed: Canonical folders and URIs that files outside the location may lie under.
+        time_zone: Time zone of the sessions that wrote partition values without one; None if not
+            known.
     """
 
     location: str
@@ -66,14 +68,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What following the log from a version on takes.
+    """The state that is needed to follow the log from a version on.
 
     Attributes:
         version: The version.
         first: The first version whose commit the log still had.
         protocol: The last `protocol`.
         metadata: The last `metaData`.
-        time_zone: As of `Source`.
+        time_zone: As in `Source`.
     """
 
     version: int
@@ -88,7 +90,7 @@ class State:
 
     @classmethod
     def of(cls, encoded: bytes | None) -> State | None:
-        """Return the state that some bytes are; None if they are something else."""
+        """Return the state that bytes encode; None if they encode something else."""
         try:
             return cls(**json.loads(encoded or b"null")["delta"])
         except (ValueError, KeyError, TypeError):
@@ -97,15 +99,16 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a log says of a version.
+    """A version, or the changes since another version, as read from the log.
 
     Attributes:
         state: The version, and how to follow the log from there.
         shape: The table's columns.
-        files: All files, or those that were added since another version: an inventory, but in no
-            order, as ordering takes as much memory again.
+        files: All files, or those that were added since the other version: an inventory, but
+            unordered, because ordering takes as much memory again.
         removed: Paths of files that are gone since then.
-        committed_ms: When the version was committed; None if the log does not tell.
+        committed_ms: When the version was committed, in milliseconds since 1970; None if the log
+            does not say.
     """
 
     state: State
@@ -116,7 +119,7 @@ class Read:
 
 
 def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes] | None:
-    """Read a log, and return its files apart, as bytes that take little memory.
+    """Read a log, and return its files separately, as bytes that take little memory.
 
     Args:
         read: One of the functions below.
@@ -133,7 +136,7 @@ def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes
 
 
 def unpacked(source: Source, answer: tuple[Read, bytes]) -> Read:
-    """Return what was read, its files in the order of inventories.
+    """Return the result of `packed`, with its files in the order of inventories.
 
     Raises:
         DeltaLogError: The log has a file twice.
@@ -160,11 +163,11 @@ def in_path_order(location: str, files: pa.Table) -> pa.Table:
 
 
 def read_version(source: Source, version: int | None) -> Read:
-    """Return what the log says of a version, the newest by default.
+    """Read a version from the log, the newest by default.
 
     Raises:
         DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaFeatureError: The table needs readers to know a feature that is not known here.
         DeltaVersionError: The log does not have the version.
     """
     gone = ""
@@ -199,19 +202,19 @@ def _read_version(source: Source, version: int | None, *, may_hint: bool) -> Rea
 
 
 def read_since(source: Source, state: State) -> Read | None:
-    """Return what has changed since a version; None if the table must be read anew.
+    """Return what has changed since a version; None if the whole table must be read again.
 
-    Nothing is listed: commits are asked for by number, until one is not there.
+    Nothing is listed: commits are requested by number, until one does not exist.
 
     Raises:
         DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaFeatureError: The table needs readers to know a feature that is not known here.
     """
     location = source.location
     commits = commits_from(location, state.version + 1)
     latest = last_checkpoint(location)
     if latest is not None and latest.version > commits.last:
-        # Commits are gone, or more came meanwhile.
+        # Commits were cleaned up, or more were added meanwhile.
         return None
     head = Head(state.protocol, state.metadata)
     for body in commits.bodies:
@@ -260,7 +263,7 @@ def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], f
 def _live(
     location: str, names: Sequence[str], partition: list[str], changes: Changes
 ) -> Iterator[tuple[pa.Table, pa.StructArray | None]]:
-    """Yield the files that are there in the end, and statistics that are structs."""
+    """Yield the files that are in the version, and their statistics if these are structs."""
     for name in names:
         for added, parsed in read_files(location, name, partition):
             keys = keys_of(flat(added["path"]), flat(added["deletionVector"]))
@@ -273,7 +276,7 @@ def _live(
 def _inventory(
     source: Source, shape: Shape, added: pa.Table, parsed: pa.StructArray | None
 ) -> pa.Table:
-    """Return added files as an inventory, not sorted."""
+    """Return added files as an unsorted inventory."""
     location, count = source.location, len(added)
     schema = inventory_schema(shape.data, shape.partition)
     texts = flat(added["stats"])
@@ -301,7 +304,7 @@ def _inventory(
         "outline": pa.nulls(count, OUTLINE),
         "chunks": pa.nulls(count, CHUNKS),
         "deletes": deletes,
-        # Logs do not tell them.
+        # Logs do not record ETags.
         "etag": pa.nulls(count, pa.string()),
         "partition": partition_values(
             location,
@@ -316,7 +319,7 @@ def _inventory(
 
 
 def _lists(count: int, each: pa.Array) -> pa.Array:
-    """Return a list of the same values for each of n files."""
+    """Return `count` lists of the same values, one per file."""
     offsets = np.arange(count + 1, dtype=np.int32) * len(each)
     values = each.take(pa.array(np.tile(np.arange(len(each)), count), pa.int64()))
     return pa.ListArray.from_arrays(pa.array(offsets), values)

@@ -1,4 +1,4 @@
-"""What the metadata of a Delta table says of its columns, and what reading it takes."""
+"""Read a Delta table's columns from its metadata, and check the features that readers need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.files.file_fields import FIELD_ID, NAMES_IN_FILES
 from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
-# As the log of a table with 20,000 columns may need.
+# Enough for a table with 20,000 columns.
 _MAX_SCHEMA_CHARACTERS = 2**24
 _MAX_DEPTH = 100
 
@@ -36,8 +36,8 @@ _PRIMITIVES = {
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*(-?[0-9]{1,2})\s*\)")
 _TEXT = re.compile(r"(?:var)?char\([0-9]+\)")
 
-# What readers of version 3 must know of a table, by name. Files of widened columns hold the narrower
-# types, which is known of files anyway.
+# The features that are known here, by the names that tables for readers of version 3 use. Files of
+# widened columns hold the narrower types, as files of other tables may, too.
 _KNOWN_FEATURES = frozenset(
     {
         "columnMapping",
@@ -62,10 +62,10 @@ class Shape:
     """The columns of one version of a table.
 
     Attributes:
-        data: Columns in the files; fields that are found there by another name, or by id, say so in
-            their metadata.
+        data: Columns in the files. If a field is found there by another name, or by id, its
+            metadata says so.
         partition: Partition columns, in the order of the table's partitions.
-        log_names: What the log calls each column of both, for partition values and statistics.
+        log_names: The log's name of each column of both, for partition values and statistics.
         widened: Data columns that some files may hold in a narrower type, in lower case.
     """
 
@@ -76,11 +76,11 @@ class Shape:
 
 
 def refuse_unknown(location: str, protocol: Mapping[str, Any]) -> None:
-    """Refuse a table that needs readers to know more than is known here.
+    """Refuse a table that needs readers to know a feature that is not known here.
 
     Raises:
-        DeltaFeatureError: It does.
-        DeltaLogError: The log does not say what it needs.
+        DeltaFeatureError: The table needs such a feature.
+        DeltaLogError: The log does not say what the table needs.
     """
     version = protocol.get("minReaderVersion")
     if version is None:
@@ -119,13 +119,13 @@ def shape_of(location: str, protocol: Mapping[str, Any], metadata: Mapping[str, 
     """Return the columns of a table.
 
     Args:
-        location: Of the table, for messages.
+        location: Location of the table, for messages.
         protocol: The log's last `protocol`.
         metadata: The log's last `metaData`.
 
     Raises:
-        DeltaFeatureError: The columns need what is not known here.
-        DeltaLogError: The metadata are damaged.
+        DeltaFeatureError: The columns need a feature that is not known here.
+        DeltaLogError: The metadata is damaged.
     """
     text = metadata.get("schemaString")
     if not isinstance(text, str) or len(text) > _MAX_SCHEMA_CHARACTERS:
@@ -180,7 +180,7 @@ class _SchemaReader:
         return found
 
     def log_names(self, root: Any) -> dict[str, str]:
-        """Return what the log calls each column."""
+        """Return the log's name of each column."""
         names = {}
         for field in _listed(root.get("fields")):
             name = str(field["name"])

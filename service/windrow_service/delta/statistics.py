@@ -1,4 +1,4 @@
-"""Statistics in the log of a Delta table: JSON or structs, to typed bounds of columns.
+"""Convert statistics in the log of a Delta table, JSON or structs, to typed bounds of columns.
 
 Bounds are never narrower than the values. Writers cut timestamps to milliseconds, write decimals as
 binary fractions, and end cut strings with a character that need not be the greatest.
@@ -20,34 +20,34 @@ from windrow.files.types import has_order
 from windrow_service.delta.schemas import Shape
 
 _MILLISECOND_US = 1_000
-# Every decimal of so few digits is what its nearest binary fraction rounds to.
+# A decimal with at most this many digits is what its nearest binary fraction rounds to.
 _EXACT_DIGITS = 15
 _ONE_IN = 2.0**-50
-# What some writers of Java end a cut string with; characters beyond it take four bytes.
+# Some Java writers end a cut string with this character; characters beyond it take four bytes.
 _CUT_MARK = "�"
 _LAST_CHARACTER = "\U0010ffff"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 _ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})$"
-# Bounds that are not numbers say nothing; within strings, quotes have a backslash before them.
+# Bounds that are not numbers are useless; inside strings, a backslash precedes each quote.
 _NO_NUMBER = r':\s*"(NaN|-?Infinity)"'
-# pyarrow parses what is longer block by block.
+# pyarrow would parse a longer text block by block.
 _BATCH_BYTES = 2**24
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of n files: `numRecords`, and `stats` of an inventory."""
+    """Statistics of n files: `numRecords`, and `stats` of an inventory."""
 
     row_count: pa.Array
     stats: pa.StructArray
 
 
 def typed(texts: pa.Array, shape: Shape) -> Statistics:
-    """Read statistics from JSON; what cannot be read is unknown.
+    """Read statistics from JSON; a text that cannot be read leaves them unknown.
 
     Args:
-        texts: n documents; null or empty where there are none.
+        texts: n documents; null or empty if a file has none.
         shape: The table's columns.
     """
     fields = [field for field in shape.data if has_order(field.type)]
@@ -76,7 +76,7 @@ def typed(texts: pa.Array, shape: Shape) -> Statistics:
 
 
 def _parsed(texts: pa.Array, schema: pa.Schema) -> list[pa.Table]:
-    """Parse one document per text; a text that is not one tells nothing."""
+    """Parse one document per text; a text that is not a document gives nulls."""
     if not len(texts):
         return []
     size = pc.sum(pc.binary_length(texts)).as_py()
@@ -113,7 +113,7 @@ def _read_as(type_: pa.DataType) -> pa.DataType:
 
 
 def of_struct(parsed: pa.StructArray, shape: Shape, count: int) -> Statistics:
-    """Take statistics from structs, as checkpoints may hold them; what does not fit is unknown.
+    """Read statistics from structs, which checkpoints may hold; values that do not fit are unknown.
 
     Args:
         parsed: n structs with `numRecords`, `minValues`, `maxValues` and `nullCount`, or some of them.
@@ -152,7 +152,7 @@ def _child(parent: pa.Array | None, name: str) -> pa.Array | None:
     if parent is None or not pt.is_struct(parent.type):
         return None
     at = parent.type.get_field_index(name)
-    # With the nulls of the struct itself.
+    # `struct_field` includes the nulls of the struct itself.
     return pc.struct_field(parent, at) if at >= 0 else None
 
 
@@ -195,7 +195,7 @@ def _timestamps(values: pa.Array, type_: pa.DataType, *, upper: bool) -> pa.Arra
     elif not pt.is_timestamp(values.type) or (values.type.tz is None) != (type_.tz is None):
         return pa.nulls(len(values), type_)
     moments = pc.cast(pc.cast(values, type_, safe=False), pa.int64())
-    # Writers cut off what is below a millisecond, perhaps towards 1970.
+    # Writers cut off fractions of a millisecond, perhaps towards 1970.
     slack = _MILLISECOND_US if upper else -_MILLISECOND_US
     return pc.cast(pc.add_checked(moments, slack), type_)
 
@@ -207,7 +207,7 @@ def _decimals(values: pa.Array, type_: pa.DataType, *, upper: bool) -> pa.Array:
     if type_.precision > _EXACT_DIGITS:
         slack = np.abs(numbers) * _ONE_IN + 10.0**-type_.scale
         numbers = numbers + slack if upper else numbers - slack
-    # A bound outside of what the type holds says nothing.
+    # A bound outside the range of the type is useless.
     limit = 10.0 ** (type_.precision - type_.scale)
     fits = np.abs(numbers) < limit * (1 - 2.0**-40) - 10.0**-type_.scale
     return pc.cast(pa.array(numbers, mask=~fits), type_)

@@ -1,4 +1,4 @@
-"""Partition values in the log of a Delta table: texts, to values of their types."""
+"""Convert partition values in the log of a Delta table from texts to values of their types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
 
 _SHOWN_CHARACTERS = 60
-# As Spark writes moments unless it is told to write them in UTC, with a Z at the end.
+# The form in which Spark writes moments, unless it is told to write them in UTC, ending in Z.
 _BARE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 
 
@@ -28,11 +28,11 @@ def partition_values(
     """Return the partition values of n files as a struct with a field per partition column.
 
     Args:
-        location: Of the table, for messages.
-        texts: n structs with a field per partition column, as the log calls it.
+        location: Location of the table, for messages.
+        texts: n structs with a field per partition column, by its name in the log.
         partition: The partition columns.
-        log_names: What the log calls them.
-        time_zone: Of the sessions that wrote moments without one; None if it is not known.
+        log_names: The log's names of the partition columns.
+        time_zone: Time zone of the sessions that wrote moments without one; None if not known.
 
     Raises:
         DeltaLogError: A text is not a value of its column's type.
@@ -45,7 +45,7 @@ def partition_values(
 
 
 def _typed(location: str, field: pa.Field, texts: pa.Array, time_zone: str | None) -> pa.Array:
-    # Delta writes no empty strings: they mean null, of strings too.
+    # Delta does not write empty strings: they mean null, even in columns of strings.
     texts = flat(pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts))
     if pt.is_string(field.type):
         return texts

@@ -15,7 +15,7 @@ from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.paths import decoded_one
 from windrow_service.planner.columns import DELETE
 
-# What the log says of a file's deletion vector.
+# The log's description of a file's deletion vector.
 VECTOR = pa.struct(
     [
         ("storageType", pa.string()),
@@ -32,17 +32,19 @@ _DIGIT = np.full(256, -1, np.int64)
 _DIGIT[np.frombuffer(_ALPHABET, np.uint8)] = np.arange(85)
 _UUID_CHARACTERS = 20
 _HEX = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2")
-# The vector's length goes before it in the file.
+# In a file, the length of a vector precedes it.
 _LENGTH_BYTES = 4
 _MAX_VECTOR_BYTES = 2**31
 _PREFIX = re.compile(r"[A-Za-z0-9._=-]*")
 
 
 def identities(vectors: pa.Array) -> pa.Array:
-    """Return what tells versions of one file apart: "" without a vector, else which one it is.
+    """Return the identity of each file's deletion vector, or "" if the file has none.
+
+    It tells versions of one file apart.
 
     Args:
-        vectors: n of `VECTOR`, or null.
+        vectors: n values of type `VECTOR`, or null.
     """
     parts = [
         pc.fill_null(pc.cast(pc.struct_field(vectors, name), pa.string()), "")
@@ -56,12 +58,12 @@ def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa
     """Return the deletion vector of each file, as `deletes` of an inventory.
 
     Args:
-        location: Of the table.
-        vectors: n of `VECTOR`, or null.
+        location: Location of the table.
+        vectors: n values of type `VECTOR`, or null.
         allowed: Folders and URIs that vectors outside the table may lie under.
 
     Raises:
-        DeltaLogError: A vector is described as none can be.
+        DeltaLogError: The description of a vector is not valid.
     """
     rows = flat(pc.indices_nonzero(vectors.is_valid()))
     some = flat(vectors.take(rows))
@@ -128,7 +130,7 @@ def _uuids(location: str, ids: pa.Array) -> pa.Array:
 
 
 def _decoded(location: str, text: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the bytes of n rows of Base85, five characters for every four of them."""
+    """Return the bytes of n rows of Base85, in which five characters stand for four bytes."""
     digits = _DIGIT[text].reshape(len(text), -1, 5)
     words = digits @ (85 ** np.arange(4, -1, -1, dtype=np.int64))
     if (digits < 0).any() or (words >= 2**32).any():
@@ -140,8 +142,8 @@ def _inline(location: str, is_inline: pa.Array, named: pa.Array, size: pa.Array)
     """Return the vectors that are in the log itself, as Base64."""
     found: list[str | None] = [None] * len(named)
     for at in np.flatnonzero(np.asarray(is_inline)).tolist():
-        # Java pads bytes to whole words. Rust pads the text of the last word, which then begins with
-        # the greatest digit, as no word does.
+        # Java pads the bytes to whole words. Rust pads the text of the last word, which then begins
+        # with the greatest digit; no valid word does.
         text, length = named[at].as_py().encode(), size[at].as_py()
         last = text[-5:]
         padded = len(last) - len(last.lstrip(b"#"))
@@ -157,5 +159,5 @@ def _inline(location: str, is_inline: pa.Array, named: pa.Array, size: pa.Array)
 
 def _damaged(location: str) -> DeltaLogError:
     return DeltaLogError(
-        location, "is damaged: its log describes a deletion vector as none can be; restore it"
+        location, "is damaged: its log has a deletion vector that is not valid; restore it"
     )
