@@ -100,9 +100,9 @@ def test_drop_cache_and_show_cache_need_no_filter(text: str, statement: CacheSta
         ("CACHE TABLE `a b` WHERE a = 1", "'`a b`' is not the name of a table"),
         ("CACHE TABLE a.b.c.d WHERE a = 1", "'a.b.c.d' is not the name of a table"),
         ("CACHE TABLE t@v1 WHERE a = 1", "'@' is not expected here"),
-        ("CACHE TABLE t WHERE a = 'x", "never be closed"),
-        ("CACHE TABLE t WHERE a = 1 /* x", "never be closed"),
-        ("CACHE TABLE `t WHERE a = 1", "never be closed"),
+        ("CACHE TABLE t WHERE a = 'x", "is not closed"),
+        ("CACHE TABLE t WHERE a = 1 /* x", "is not closed"),
+        ("CACHE TABLE `t WHERE a = 1", "is not closed"),
         ("\0", "is not expected here"),
     ],
 )

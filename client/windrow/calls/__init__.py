@@ -1,1 +1,1 @@
-"""What a client asks of a coordinator: one module for each resource, and what carries requests."""
+"""The calls that a client makes to a coordinator: one module per resource, over one transport."""

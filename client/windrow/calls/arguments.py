@@ -1,4 +1,4 @@
-"""Checks of what a caller passes; errors name the parameter and the values that it takes."""
+"""Checks of callers' arguments; errors name the parameter and the values that it takes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MAX_SHOWN_CHARACTERS = 60
 def checked(
     model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str] = (), *, prefix: str = ""
 ) -> AnyModel:
-    """Return the model of what was passed.
+    """Return the arguments as a model.
 
     Args:
-        model: What the coordinator is sent.
-        given: Values by the names of parameters.
-        also: Other parameters that the caller may have meant.
-        prefix: What the caller writes before each name.
+        model: Model of the request to the coordinator.
+        given: Arguments by parameter name.
+        also: Names of other parameters that the caller may have meant.
+        prefix: Text that the caller writes before each name.
 
     Raises:
         InvalidArgumentError: A value is not valid, or no parameter has that name.
@@ -39,7 +39,7 @@ def checked(
 
 
 def values_of_texts(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return numbers for texts that are numbers; other texts stay, such as `64MB`."""
+    """Return texts that are numbers as numbers; other texts, such as `64MB`, stay as they are."""
     return {name: _value(text.strip()) for name, text in texts.items()}
 
 

@@ -10,7 +10,7 @@ from windrow.models import AuditPage, AuditRecord
 
 
 class AuditCalls(Calls):
-    """The calls that are about the audit log; they need the scope `admin`."""
+    """Calls about the audit log; they need the scope `admin`."""
 
     def changes(
         self,
@@ -22,9 +22,9 @@ class AuditCalls(Calls):
         """Yield the changes of tables, snapshots, cache rules, writes and tokens, newest first.
 
         Args:
-            table: Only those of this table.
-            principal: Only those by this caller.
-            since: Only those from this time on, with a time zone.
+            table: Only changes of this table.
+            principal: Only changes by this caller.
+            since: Only changes from this time on, with a time zone.
         """
         wanted = {
             "table": table,

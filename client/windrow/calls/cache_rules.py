@@ -23,7 +23,7 @@ from windrow.models import (
     TablePage,
 )
 
-# Quoted text, and what separates tokens: space and comments.
+# Quoted text, and the separators of tokens: white space and comments.
 _PARTS = re.compile(
     r"""(?P<quoted>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|(?:\s|--[^\n]*|/\*.*?\*/)+""",
     re.DOTALL,
@@ -33,12 +33,12 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class CacheSqlResult:
-    """What a statement did.
+    """The result of a statement.
 
     Attributes:
         action: `cache`, `drop` or `show`.
-        table: Which it named; None for all.
-        rules: Those that it made, dropped or found.
+        table: Name of the table; None for all tables.
+        rules: Rules that the statement made, found or dropped.
     """
 
     action: Literal["cache", "drop", "show"]
@@ -47,7 +47,7 @@ class CacheSqlResult:
 
 
 class CacheRuleCalls(Calls):
-    """The calls that are about cache rules, and about what is cached of a table."""
+    """Calls about cache rules, and about the cached files of a table."""
 
     def cache_table(
         self,
@@ -61,13 +61,14 @@ class CacheRuleCalls(Calls):
         """Mark files of a table as cacheable: workers keep them once they have read them.
 
         Args:
-            table: Its name.
-            filter: On partition columns alone, such as `"ds >= '2026-11-01'"`, or a JSON tree.
-            rule: Name of the rule. By default it is derived from the filter, so that the same call
-                twice makes one rule.
-            expires_at: When the rule ends by itself, with a time zone.
-            max_bytes: Most bytes that it makes cacheable, also as text such as `"500GB"`; files
-                whose paths sort last are taken first.
+            table: Name of the table.
+            filter: Filter on partition columns only, such as `"ds >= '2026-11-01'"`, or a JSON
+                tree.
+            rule: Name of the rule. By default it is derived from the filter, so that repeating the
+                call makes no second rule.
+            expires_at: When the rule expires, with a time zone.
+            max_bytes: Maximum bytes that the rule makes cacheable, as a number or as text such as
+                `"500GB"`; files whose paths sort last are chosen first.
         """
         definition = checked(
             CacheRuleDefinition,
@@ -85,7 +86,7 @@ class CacheRuleCalls(Calls):
         found: list[CacheRule] = []
         for page in self._transport.pages(TablePage, "/tables"):
             for info in page.tables:
-                # It may have been deleted since it was listed.
+                # The table may have been deleted since it was listed.
                 with suppress(NotFoundError):
                     found += self.cache_rules(info.name)
         return found
@@ -95,7 +96,7 @@ class CacheRuleCalls(Calls):
         return read_answer(CacheRule, self._transport.call("GET", _rule_path(table, rule)))
 
     def drop_cache(self, table: str, rule: str) -> None:
-        """End a cache rule; files that workers hold by it stay until others need the room."""
+        """Delete a cache rule; its files stay in caches until other files need the room."""
         self._transport.call("DELETE", _rule_path(table, rule))
 
     def cache(self, table: str) -> TableCache:
@@ -105,9 +106,9 @@ class CacheRuleCalls(Calls):
     def cache_sql(self, text: str) -> CacheSqlResult:
         """Run `CACHE TABLE name WHERE …`, `DROP CACHE name [WHERE …]` or `SHOW CACHE [name]`.
 
-        `CACHE TABLE` leaves an existing rule with that filter as it is, with its end and its byte
-        limit.
-        `DROP CACHE` ends all rules of the table, or with WHERE those of exactly that filter.
+        If an unexpired rule with the same filter exists, `CACHE TABLE` leaves it as it is, with
+        its time of expiry and its byte limit. `DROP CACHE` deletes all rules of the table or, with
+        WHERE, the rules with exactly that filter.
 
         Raises:
             CacheSqlError: The statement is not supported, or no rule has its filter.
@@ -120,32 +121,31 @@ class CacheRuleCalls(Calls):
         if table is None or statement.action == "show":
             rules = self.cache_rules(table)
         elif filter is not None and statement.action == "cache":
-            rules = self._lasting(table, filter) or [self.cache_table(table, filter)]
+            rules = self._unexpired_rules(table, filter) or [self.cache_table(table, filter)]
         else:
             rules = self._drop(table, filter)
         return CacheSqlResult(statement.action, table, rules)
 
-    def _of_filter(self, table: str, filter: str) -> list[CacheRule]:
+    def _rules_with_filter(self, table: str, filter: str) -> list[CacheRule]:
         return [one for one in self.cache_rules(table) if plain(one.filter) == plain(filter)]
 
-    def _lasting(self, table: str, filter: str) -> list[CacheRule]:
-        """Return the rules of a filter that have not ended."""
+    def _unexpired_rules(self, table: str, filter: str) -> list[CacheRule]:
         now = datetime.now(timezone.utc)
-        rules = self._of_filter(table, filter)
+        rules = self._rules_with_filter(table, filter)
         return [one for one in rules if one.expires_at is None or one.expires_at > now]
 
     def _drop(self, table: str, filter: str | None) -> list[CacheRule]:
         if filter is None:
             rules = self.cache_rules(table)
         else:
-            rules = self._of_filter(table, filter)
+            rules = self._rules_with_filter(table, filter)
             if not rules:
                 raise CacheSqlError(
                     f"no cache rule of {table} has exactly this filter: SHOW CACHE {table} lists "
-                    "those it has"
+                    "its rules"
                 )
         for one in rules:
-            # Somebody else may have been faster.
+            # Another caller may have deleted it first.
             with suppress(NotFoundError):
                 self.drop_cache(table, one.rule)
         return rules
@@ -157,11 +157,11 @@ def rule_name(filter: Filter) -> str:
 
 
 def plain(filter: Filter) -> str:
-    """Return a filter such that two are equal if they differ only in space and comments."""
+    """Return a normal form, equal for filters that differ only in white space and comments."""
     if not isinstance(filter, str):
         return filter.model_dump_json()
     spaced = _PARTS.sub(lambda part: part["quoted"] or " ", filter).strip()
-    # Names and keywords need a space between them, and nothing else does.
+    # Only names and keywords need a space between them.
     return _PARTS.sub(lambda part: part["quoted"] or _space(part), spaced)
 
 

@@ -22,11 +22,11 @@ _LEADING = {
     ("CLEAR", "CACHE"): "CLEAR CACHE is not supported: write DROP CACHE name for each table that "
     "SHOW CACHE names",
     ("REFRESH", "TABLE"): "REFRESH TABLE is not supported: use `windrow table refresh NAME`, which "
-    "also tells what has changed in caches",
+    "also notices changes of cached files",
 }
 _AS_SELECT = (
-    "CACHE TABLE … AS SELECT is not supported: files of a table are cached, and not what a query "
-    f"returns; {_WHERE}"
+    "CACHE TABLE … AS SELECT is not supported: files of a table are cached, not results of "
+    f"queries; {_WHERE}"
 )
 _FOLLOWING = {
     "OPTIONS": "OPTIONS is not supported: workers keep files on their disks, so leave it out",
@@ -40,12 +40,12 @@ _QUOTED_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class CacheStatement:
-    """One statement about what is cached.
+    """One statement about cached files.
 
     Attributes:
         action: What to do.
-        table: Of which table; None for all, which only `show` may be.
-        filter: The text after WHERE as it stands, without what follows its last token.
+        table: Name of the table; None for all tables, which only `show` allows.
+        filter: The text after WHERE as written, up to its last token.
     """
 
     action: Literal["cache", "drop", "show"]
@@ -60,7 +60,7 @@ def parse_cache_sql(text: str) -> CacheStatement:
         text: For example `CACHE TABLE sales.events WHERE ds >= '2026-11-01'`.
 
     Raises:
-        CacheSqlError: It is not one of those that are supported; the message says what to write.
+        CacheSqlError: The statement is not supported; the message says what to write instead.
     """
     return _Parser(text).parse()
 
@@ -94,7 +94,7 @@ class _Parser:
                 raise CacheSqlError("SHOW CACHE takes no WHERE: leave it out")
             self._expect_end()
             return CacheStatement("show", table)
-        # CACHE alone is the beginning of what is meant.
+        # If the first word is known, the error is in the word after it.
         self._at = 1 if leading[0] in ("CACHE", "DROP", "SHOW") else 0
         self._unexpected()
 
@@ -119,8 +119,8 @@ class _Parser:
         if token.token_type != TokenType.IDENTIFIER and not self._is_word(token):
             raise CacheSqlError(
                 f"{_quoted(self._written(self._at, self._at + 1))} is not the name of a table: "
-                "write one such as sales.events, in backquotes what holds more than letters, "
-                "digits and '_'"
+                "write a name such as sales.events, and put parts with characters other than "
+                "letters, digits and '_' in backquotes"
             )
         if self._word() == "WHERE":
             raise CacheSqlError(f"the name of a table is missing before WHERE: {_FORMS}")
@@ -173,7 +173,7 @@ def _tokens(text: str) -> list[Token]:
         tokens = Spark().tokenize(f"({text}")[1:]
     except SqlglotError:
         raise CacheSqlError(
-            "the statement is not SQL text: a quote or a comment in it may never be closed"
+            "the statement is not valid SQL: perhaps a quote or a comment in it is not closed"
         ) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()

@@ -1,4 +1,4 @@
-"""Which partitions of a table are worth compacting, and how its small files came about."""
+"""Partitions of a table that are worth compacting, and the causes of its small files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_TARGET_SIZE = 128 * 2**20
 
 
 class CompactionCalls(Calls):
-    """The calls that are about small files that a table already has."""
+    """Calls about the small files that a table already has."""
 
     def plan_compaction(
         self,
@@ -27,14 +27,14 @@ class CompactionCalls(Calls):
     ) -> Iterator[CompactionPlan]:
         """Yield the partitions that are worth compacting, a batch at a time.
 
-        There is at least one batch, which may be empty. All are of one snapshot, and nothing is
-        rewritten.
+        There is at least one batch, which may be empty. All batches are of one snapshot, and
+        nothing is rewritten.
 
         Args:
-            table: Its name.
-            filter: On partition columns alone: which partitions to look at.
-            snapshot_id: A version of the table; the current one by default.
-            with_paths: Name the files, too.
+            table: Name of the table.
+            filter: Filter on partition columns only, which selects the partitions to consider.
+            snapshot_id: Id of a snapshot; the current one by default.
+            with_paths: Whether to include the paths of the files.
             **options: See `windrow.models.CompactionRequest`, for example
                 `target_file_size="256MB"` or `min_files=10`.
         """
@@ -56,11 +56,11 @@ class CompactionCalls(Calls):
     def advise(
         self, table: str, *, target_file_size: int | str = DEFAULT_TARGET_SIZE
     ) -> TableAdvice:
-        """Tell which writes made a table's files, what went wrong, and what would have helped.
+        """Return which writes made a table's files, what went wrong, and what would have helped.
 
         Args:
-            table: Its name.
-            target_file_size: The size that a file should have; bytes, or text such as `"128MB"`.
+            table: Name of the table.
+            target_file_size: Target size of a file, in bytes or as text such as `"128MB"`.
         """
         size_bytes = parse_size(target_file_size)
         assert isinstance(size_bytes, int)

@@ -28,11 +28,11 @@ class Coordinator(
     WorkerCalls,
     WriteCalls,
 ):
-    """All calls of one coordinator, each defined with the resource that it is about."""
+    """All calls of one coordinator; each is defined in the module of its resource."""
 
     @property
     def url(self) -> str:
-        """Where the coordinator is."""
+        """URL of the coordinator."""
         return self._transport.url
 
     @property

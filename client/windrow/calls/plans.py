@@ -1,4 +1,4 @@
-"""Plans of reads: ask for one with all its groups, have it explained, forget it."""
+"""Plans of reads: request one with all its groups, explain it, delete it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from windrow.models import (
 
 _END_MARKER = b"windrow:end"
 _PLAN_KEY = b"windrow:plan"
-# A plan that takes longer is polled: no proxy loses patience, and any replica can finish it.
+# A plan that takes longer than 10 s is polled, so that no proxy times out and any replica can
+# finish it.
 _PATIENT = {"Prefer": "respond-async, wait=10", "Accept": f"{ARROW_STREAM}, application/json"}
 _POLL_S = 0.5
 
@@ -59,7 +60,7 @@ class SplitPlan:
 
 
 class PlanCalls(Calls):
-    """The calls that are about plans of reads."""
+    """Calls about plans of reads."""
 
     def plan(
         self,
@@ -78,25 +79,25 @@ class PlanCalls(Calls):
         """Plan how to read a table.
 
         Args:
-            table: Its name.
+            table: Name of the table.
             filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
             columns: Columns to read, in this order; all by default.
-            snapshot_id: A version of the table; the current one by default.
-            version: Instead of it: a version of a Delta table, or a snapshot id, branch or tag of
-                an Iceberg table, that `refresh(…, version=…)` has made a snapshot of.
-            limit: How many rows are enough. The plan leaves out files that are not needed for that
-                many; it may still hold more rows.
-            max_staleness: Seconds. If the table's files were looked at longer ago, the table is
-                refreshed first.
-            reuse: Take the groups of a plan that was made before for the same request and
-                snapshot, if there is one.
+            snapshot_id: Id of a snapshot; the current one by default.
+            version: Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, branch
+                or tag of an Iceberg table. `refresh(…, version=…)` must have made a snapshot of it.
+            limit: Number of rows that are enough. The plan leaves out files that are not needed for
+                that many; it may still hold more rows.
+            max_staleness: Seconds. If the table's last refresh is older, the table is refreshed
+                first.
+            reuse: Whether to reuse the groups of an earlier plan for the same request and snapshot,
+                if there is one.
             session_options: Options that the caller's session sets for all its reads.
             **options: See `windrow.models.PlanOptions`, for example
-                `max_split_size="128MB"` or `parallelism=16`. What is left out comes from
+                `max_split_size="128MB"` or `parallelism=16`. Options that are left out come from
                 `session_options`, then from the table's `plan_options`.
 
         Raises:
-            IncompletePlanError: The groups did not arrive whole.
+            IncompletePlanError: The groups arrived incomplete.
         """
         request = checked(
             PlanRequest,
@@ -127,7 +128,7 @@ class PlanCalls(Calls):
         return SplitPlan(info, read_group_stream(info.plan_id, stream.content))
 
     def _completed(self, answer: httpx.Response) -> Plan:
-        """Wait until a plan is made, by whichever replica, and return it."""
+        """Wait until a replica has made the plan, and return it."""
         while answer.json().get("status") != "completed":
             plan = read_answer(PlanStatus, answer)
             if plan.problem is not None:
@@ -137,7 +138,7 @@ class PlanCalls(Calls):
         return read_answer(Plan, answer)
 
     def explain(self, plan_id: str) -> PlanExplanation:
-        """Explain a plan, and compare it with what the other strategies would make of its files.
+        """Explain a plan, and compare it with the plans of the other strategies for its files.
 
         Args:
             plan_id: `info.plan_id` of a plan.
@@ -153,15 +154,15 @@ class PlanCalls(Calls):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[PastPlan]:
-        """Yield the figures of plans that were made, newest first, expired ones included.
+        """Yield the figures of earlier plans, newest first, including expired ones.
 
-        Those of other callers need the scope `admin` on their tables.
+        Plans of other callers need the scope `admin` on their tables.
 
         Args:
-            table: Only those of this table.
-            plan_id: Only this one.
-            since: Only those from this time on, with a time zone.
-            until: Only those before this time, with a time zone.
+            table: Only plans of this table.
+            plan_id: Only this plan.
+            since: Only plans from this time on, with a time zone.
+            until: Only plans before this time, with a time zone.
         """
         wanted = {
             "table": table,
@@ -174,7 +175,7 @@ class PlanCalls(Calls):
             yield from page.plans
 
     def delete_plan(self, plan_id: str) -> None:
-        """Forget a plan before it expires."""
+        """Delete a plan before it expires."""
         self._transport.call("DELETE", f"/plans/{quote(plan_id, safe='')}")
 
 
@@ -183,7 +184,7 @@ def _read_plan_stream(answer: httpx.Response) -> SplitPlan:
 
     Raises:
         IncompletePlanError: The stream was cut, or its end marker does not add up.
-        UnsupportedAnswerError: It does not say what plan it is of.
+        UnsupportedAnswerError: The metadata do not contain a plan.
     """
     try:
         metadata = pa.ipc.read_schema(pa.py_buffer(answer.content)).metadata or {}
@@ -220,6 +221,7 @@ def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
     splits = sum(len(chunk.flatten()) for chunk in table["splits"].chunks)
     if marker != {"groups": len(table), "splits": splits}:
         raise IncompletePlanError(
-            plan_id, f"{len(table)} groups of {splits} splits came, {marker} were sent"
+            plan_id,
+            f"{len(table)} groups of {splits} splits arrived, but its end marker says {marker}",
         )
     return table

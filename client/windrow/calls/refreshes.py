@@ -12,13 +12,13 @@ from windrow.models import Problem, RefreshProgress, RefreshRequest, RefreshStat
 
 _POLL_S = 0.1
 _MAX_POLL_S = 1.0
-# The coordinator that runs a refresh may be stopped; another then starts again.
+# If the coordinator that runs a refresh stops, the refresh is requested again.
 _ATTEMPTS = 5
 _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 
 
 class RefreshCalls(Calls):
-    """The calls that are about refreshes."""
+    """Calls about refreshes."""
 
     def refresh(
         self,
@@ -32,23 +32,24 @@ class RefreshCalls(Calls):
         """List a table's files again, and wait until the new snapshot is published.
 
         Args:
-            name: The table.
-            full: List every folder, not only those whose time of change differs from the last one
-                seen. Only this finds a file that was rewritten in place.
-            valid_write_ids: For transactional tables: the write ids to see, as Hive's metastore
-                tells them, or `on-disk`. By default all that is on disk is seen, unless the current
-                snapshot was made with write ids: then they must be given again.
-            version: Of a Delta table its version; of an Iceberg table the id of a snapshot, or the
-                name of a branch or tag. It becomes a snapshot beside the current one, which
-                `read(…, version=…)` finds. By default, the newest becomes the current one.
-            on_progress: Called several times a second while it runs.
+            name: Name of the table.
+            full: Whether to list every folder, not only those whose time of change differs from the
+                last refresh. Only this finds a file that was rewritten in place.
+            valid_write_ids: For transactional tables: the valid write ids, as Hive's metastore
+                reports them, or `on-disk`. By default everything on disk is read. If the current
+                snapshot was made with write ids, they must be given again.
+            version: A version of a Delta table; or a snapshot id, branch or tag of an Iceberg
+                table. It becomes an additional snapshot, which `read(…, version=…)` finds. By
+                default, the newest version becomes the current snapshot.
+            on_progress: Called with the progress while the refresh runs, about once a second or
+                more often.
 
-        Only one refresh of a table runs at a time: if one is running, this waits for it. It
-        continues if this program stops; `cancel_refresh` stops it.
+        Only one refresh of a table runs at a time: if one is running, this waits for it. The
+        refresh continues if this program stops; `cancel_refresh` stops it.
 
         Raises:
-            RefreshFailedError: The files are not a table that can be read, or the refresh was
-                cancelled; nothing was published, and the previous snapshot is still there.
+            RefreshFailedError: The files cannot be read as a table, or the refresh was cancelled.
+                Nothing was published, and the previous snapshot is still current.
         """
         path = _refresh_of(name)
         headers = {"Prefer": "respond-async"}
@@ -75,7 +76,7 @@ class RefreshCalls(Calls):
         """Stop the running refresh of a table, whoever started it, and wait for its end.
 
         Returns:
-            How it ended: `cancelled`, or `done` if it was just being published.
+            The final status: `cancelled`, or `done` if the refresh was already being published.
 
         Raises:
             NotFoundError: No refresh of the table is running.

@@ -1,4 +1,4 @@
-"""Snapshots of tables: publish inventories and their changes, look back, drop old ones."""
+"""Snapshots of tables: publish inventories and changes, list snapshots, drop old ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from windrow.models import (
     SnapshotPage,
 )
 
-# Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
+# Inventory rows: an Arrow table or, for few files, one mapping per file from column to value.
 FileRows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
 
 _STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
 
 
 class SnapshotCalls(Calls):
-    """The calls that are about snapshots."""
+    """Calls about snapshots."""
 
     def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
         """Yield a table's snapshots, newest first, a page at a time."""
@@ -42,21 +42,21 @@ class SnapshotCalls(Calls):
         listed_at: datetime | None = None,
         write_id: str | None = None,
     ) -> PublishedSnapshot:
-        """Make an inventory that was taken elsewhere the table's current snapshot.
+        """Publish an inventory that was taken elsewhere as the table's current snapshot.
 
-        This is how the coordinator learns which hosts hold a table's files. Of files that are
-        unchanged since the current snapshot, columns that are not sent are kept.
+        This is how the coordinator learns which hosts hold a table's files. Files that have not
+        changed since the current snapshot keep their values in columns that are not sent.
 
         Args:
-            name: The table.
-            files: All of its files: `path` (relative to the location), `size_bytes`,
-                `mtime_ns`, `row_count`, and where known `hosts` (lists of names), `bucket`,
-                `row_group_offsets`, `stats` and more; a table, or for few files one mapping
-                for each.
-            if_match: The table's ETag, or `snapshot-7` for its current snapshot, if nobody may
-                have changed it since.
+            name: Name of the table.
+            files: All files of the table: `path` (relative to the location), `size_bytes`,
+                `mtime_ns`, `row_count` and, if known, `hosts` (lists of names), `bucket`,
+                `row_group_offsets`, `stats` and more; an Arrow table or, for few files, one
+                mapping per file.
+            if_match: The table's ETag, or for example `snapshot-7` for its current snapshot; if the
+                table has changed since then, nothing is published.
             listed_at: When the listing of the files began, with a time zone.
-            write_id: The write that has moved the files in.
+            write_id: Id of the write that moved the files into the table.
         """
         return self._publish(name, inventory_stream(files), "full", if_match, listed_at, write_id)
 
@@ -72,15 +72,15 @@ class SnapshotCalls(Calls):
     ) -> PublishedSnapshot:
         """Add files to a table's current snapshot, and remove others.
 
-        Without `if_match`, the change is applied to whatever is current when it arrives.
+        Without `if_match`, the change is applied to the snapshot that is current when it arrives.
 
         Args:
-            name: The table.
-            added: New files, as for `publish`; each replaces a file of the same path.
-            removed: Paths of files that are gone.
+            name: Name of the table.
+            added: New files, as for `publish`; each replaces a file with the same path.
+            removed: Paths of removed files.
             if_match: As for `publish`.
             listed_at: As for `publish`; every change up to then must be included.
-            write_id: As for `publish`; the coordinator need not know the files that it removed.
+            write_id: As for `publish`; with it, removed files need not be in the current snapshot.
         """
         stream = change_stream(added, removed)
         return self._publish(name, stream, "delta", if_match, listed_at, write_id)
@@ -110,14 +110,14 @@ class SnapshotCalls(Calls):
     def expire_snapshots(
         self, name: str, *, keep_last: int | None = None, max_age: timedelta | None = None
     ) -> list[int]:
-        """Drop a table's snapshots that are neither among the newest nor young.
+        """Drop a table's old snapshots, and return their ids.
 
-        The current one stays, and those that plans are pinned to; return the ids of the others.
+        The current snapshot and those that plans are pinned to always stay.
 
         Args:
-            name: The table.
-            keep_last: How many of the newest stay; the coordinator's own setting by default.
-            max_age: Younger ones stay; the coordinator's own setting by default.
+            name: Name of the table.
+            keep_last: Number of newest snapshots that stay; the coordinator's setting by default.
+            max_age: Younger snapshots stay too; the coordinator's setting by default.
         """
         max_age_seconds = None if max_age is None else int(max_age.total_seconds())
         expiry = checked(
@@ -137,8 +137,8 @@ def change_stream(added: FileRows, removed: Sequence[str] | pa.Array) -> bytes:
     """Return a change of a table's files as an Arrow IPC stream.
 
     Args:
-        added: Files that are new, or replace those of the same paths.
-        removed: Paths of files that are gone.
+        added: Files that are new, or replace files with the same paths.
+        removed: Paths of removed files.
     """
     new, gone = _table(added), pa.array(removed, pa.string())
     changes = [
@@ -164,7 +164,7 @@ def _stream(files: pa.Table) -> bytes:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a column as coordinators accept it: without dictionaries, views and extensions."""
+    """Return a column as coordinators accept it, without dictionaries, views and extensions."""
     return field.with_type(_plain_type(field.type))
 
 

@@ -1,4 +1,4 @@
-"""Tables: register them, look at them, forget them."""
+"""Tables: register them, look at them, delete their registrations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTITIONS_PER_PAGE = 10_000
 
 
 class TableCalls(Calls):
-    """The calls that are about tables."""
+    """Calls about tables."""
 
     def register_table(
         self,
@@ -47,19 +47,19 @@ class TableCalls(Calls):
             location: Folder of the table, as the coordinator sees it.
             format: `parquet`, `orc`, `avro`, `csv`, `json` (one document per line) or `text`; see
                 `docs/formats.md`.
-            format_options: How Spark reads the files, by its own names, such as
+            format_options: Options with which Spark reads the files, by Spark's names, such as
                 `{"header": True, "sep": ";"}`.
-            transactional: `full` or `insert_only` for tables that Hive keeps as transactional.
-            columns: Names and Spark SQL types; taken from the files by default. `csv` and `json`
-                need them: `client.infer_columns` finds them.
+            transactional: `full` or `insert_only` for Hive's transactional tables.
+            columns: Names and Spark SQL types; taken from the files by default. Required for `csv`
+                and `json`: `client.infer_columns` finds them.
             partition_columns: Names and types, in the order of the folders; inferred by default.
-            bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
-            sort_columns: What every file is sorted by: names, or
+            bucket_spec: `{"columns": [...], "count": n}` for a bucketed table.
+            sort_columns: Columns that every file is sorted by: names, or
                 `{"name": …, "descending": …, "nulls_first": …}`.
-            bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
+            bloom_columns: Columns for which each refresh builds Bloom filters, so that `=` and
                 `IN` find the few files that hold a value.
-            plan_options: Options of plans of this table, for what neither a request nor a Spark
-                session sets: see `windrow.models.PlanOptions`.
+            plan_options: Options for plans of this table that neither a request nor a Spark session
+                sets: see `windrow.models.PlanOptions`.
         """
         definition = checked(
             TableDefinition,
@@ -85,8 +85,8 @@ class TableCalls(Calls):
         """Change the plan options in a table's definition; its snapshot stays.
 
         Args:
-            name: The table.
-            plan_options: New values by name; None removes one. Others stay as they are.
+            name: Name of the table.
+            plan_options: New values by name; None removes one. Other options stay as they are.
 
         Raises:
             TableChangedError: Someone else has changed the table at the same time.
@@ -122,13 +122,13 @@ class TableCalls(Calls):
     def set_partitions(
         self, name: str, partitions: pa.Table, *, if_match: str | None = None
     ) -> PartitionListChange:
-        """Make a list the partitions of a table, wherever they are; a refresh then follows it.
+        """Set a table's list of partitions, wherever they lie; refreshes then follow the list.
 
         Args:
-            name: The table; its definition must name its partition columns.
-            partitions: `values`, a list of texts for each partition as Hive's metastore has them,
-                and `location`.
-            if_match: The table's ETag, if nobody may have changed it since.
+            name: Name of the table; its definition must name its partition columns.
+            partitions: For each partition its `values`, a list of texts as in Hive's metastore, and
+                its `location`.
+            if_match: The table's ETag; if the table has changed since then, the list is refused.
         """
         headers = {"Content-Type": ARROW_STREAM}
         if if_match is not None:
@@ -139,27 +139,27 @@ class TableCalls(Calls):
         return read_answer(PartitionListChange, answer)
 
     def partitions(self, name: str) -> Iterator[TablePartition]:
-        """Yield the partitions that `set_partitions` gave, by folder, a page at a time."""
+        """Yield the partitions that `set_partitions` set, by folder, a page at a time."""
         path, size = f"{table_path(name)}/partitions", {"page_size": _PARTITIONS_PER_PAGE}
         for page in self._transport.pages(PartitionPage, path, size):
             yield from page.partitions
 
     def remove_partitions(self, name: str) -> PartitionListChange:
-        """Forget a table's list, so that its folders are its partitions again."""
+        """Delete a table's list of partitions; its folders are then its partitions again."""
         answer = self._transport.call("DELETE", f"{table_path(name)}/partitions")
         return read_answer(PartitionListChange, answer)
 
     def delete_table(self, name: str) -> None:
-        """Forget a table; its files stay."""
+        """Delete the registration of a table; its files stay."""
         self._transport.call("DELETE", table_path(name))
 
 
 def option_texts(options: Any) -> Any:
-    """Return options as Spark takes them, which has only texts."""
+    """Return options as texts, the only form that Spark takes."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
-        # The model refuses it by name.
+        # The model refuses this with an error that names the parameter.
         return options
     return {
         name: str(value).lower() if isinstance(value, bool | int) else value
@@ -169,6 +169,6 @@ def option_texts(options: Any) -> Any:
 
 def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:
     if not isinstance(columns, Mapping):
-        # Nothing, or what the model refuses by name.
+        # None, or a value that the model refuses with an error that names the parameter.
         return columns
     return [{"name": name, "type": type_} for name, type_ in columns.items()]

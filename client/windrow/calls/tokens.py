@@ -1,4 +1,4 @@
-"""Tokens of callers: made, listed and revoked by those who may manage the coordinator."""
+"""Tokens of callers: make, list and revoke them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
 
 
 class TokenCalls(Calls):
-    """The calls that are about tokens; they need the scope `admin` on everything."""
+    """Calls about tokens; they need the scope `admin` on everything."""
 
     def create_token(
         self,
@@ -23,17 +23,17 @@ class TokenCalls(Calls):
         grants: Sequence[str] = (),
         expires_in: timedelta | None = None,
     ) -> NewToken:
-        """Make a token and return it with its secret, this one time.
+        """Make a token and return it with its secret, which is shown only this once.
 
         Args:
-            name: Of the caller; tokens of the same name belong to the same caller.
+            name: Name of the caller; tokens with the same name belong to the same caller.
             scopes: What the token allows on everything: `read`, `write`, `worker`, `admin`.
-            grants: What it allows on some tables, such as `write:sales.*`.
-            expires_in: How long it is valid; until it is revoked by default.
+            grants: What the token allows on some tables, such as `write:sales.*`.
+            expires_in: How long the token is valid; by default until it is revoked.
 
         Returns:
-            The token. Its secret is None if the answer to an earlier attempt was lost: revoke it
-            then, and make another.
+            The token. Its secret is None if the answer to an earlier attempt was lost; then revoke
+            the token, and make another.
 
         Raises:
             InvalidArgumentError: The name, a scope or the lifetime is not valid.
@@ -47,12 +47,12 @@ class TokenCalls(Calls):
         return read_answer(NewToken, answer)
 
     def tokens(self) -> Iterator[TokenInfo]:
-        """Yield the tokens by name, a page at a time, also those that ended in the last 30 days."""
+        """Yield tokens by name, a page at a time; includes those that ended in the last 30 days."""
         for page in self._transport.pages(TokenPage, "/tokens"):
             yield from page.tokens
 
     def revoke_token(self, token_id: str) -> TokenInfo:
-        """Refuse a token from now on, and within seconds on every replica.
+        """Revoke a token: it is refused from now on, and within seconds on every replica.
 
         Raises:
             NotFoundError: No token has this id.

@@ -1,4 +1,4 @@
-"""Send requests to a coordinator: timeouts always, bounded retries, problems as errors."""
+"""Send requests to a coordinator: with timeouts, bounded retries, and problems as errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
 # No retry begins later than this after the first attempt.
 _PATIENCE_S = 120.0
-# What a proxy answers when its coordinator has just gone.
+# A proxy's answers when its coordinator has just gone away.
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
@@ -68,13 +68,13 @@ P = TypeVar(
 class Transport:
     """One coordinator, over HTTP.
 
-    Passing failures are retried with jittered back-off: no answer, a busy coordinator, a change of
-    unknown outcome. Changes are retried too: each carries one `Idempotency-Key` in all attempts,
-    under which the coordinator makes it once.
+    Transient failures are retried with jittered back-off: no answer, a busy coordinator, a change
+    of unknown outcome. Changes are retried too: all attempts at one change carry the same
+    `Idempotency-Key`, so that the coordinator makes it only once.
 
     Args:
         http: Carries the requests; closed by `close`.
-        attempts: Most attempts at one request, at least 1.
+        attempts: Maximum number of attempts at one request, at least 1.
     """
 
     def __init__(self, http: httpx.Client, *, attempts: int = 4) -> None:
@@ -83,7 +83,7 @@ class Transport:
 
     @property
     def url(self) -> str:
-        """Where the coordinator is."""
+        """URL of the coordinator."""
         return str(self._http.base_url)
 
     @property
@@ -118,7 +118,7 @@ class Transport:
             method, path, content=body, params=params, headers=sent | dict(headers or {})
         )
         retrying = Retrying(
-            retry=retry_if_exception(_is_passing),
+            retry=retry_if_exception(_is_transient),
             wait=_wait_s,
             stop=stop_after_attempt(self._attempts) | stop_before_delay(_PATIENCE_S),
             reraise=True,
@@ -133,15 +133,15 @@ class Transport:
     def pages(
         self, model: type[P], path: str, params: Mapping[str, str | int] | None = None
     ) -> Iterator[P]:
-        """Yield the pages of a list, each requested once the one before has been used.
+        """Yield the pages of a list; each is requested when the previous one has been used.
 
         Args:
-            model: Of one page.
-            path: Of the list.
-            params: The query's parameters.
+            model: Model of one page.
+            path: Path of the list.
+            params: Parameters of the query.
 
         Raises:
-            ProblemError: The coordinator refused; and whatever else `call` raises.
+            ProblemError: The coordinator refused. Other errors are as in `call`.
         """
         asked = dict(params or {})
         while True:
@@ -173,7 +173,7 @@ class Calls:
 
 def table_path(name: str) -> str:
     """Return the path of a table's calls."""
-    # The coordinator refuses a name that needs quoting; unquoted it could ask for another path.
+    # The coordinator refuses names that need quoting; unquoted, they could lead to another path.
     return f"/tables/{quote(name, safe='')}"
 
 
@@ -190,12 +190,12 @@ def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = 
     """Return the content of a successful answer.
 
     Args:
-        model: What it should be.
+        model: Model of the content.
         answer: The answer.
-        content: The part of the answer that is to be read; all of it by default.
+        content: The part of the answer to read; all of it by default.
 
     Raises:
-        UnsupportedAnswerError: It is not what a coordinator of this version answers.
+        UnsupportedAnswerError: The content does not fit the model.
     """
     try:
         return model.model_validate_json(answer.content if content is None else content)
@@ -213,7 +213,7 @@ class _GatewayError(UnsupportedAnswerError):
     """A proxy in front of the coordinator cannot reach it."""
 
 
-def _is_passing(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if isinstance(error, httpx.RequestError):
         return not isinstance(error, httpx.UnsupportedProtocol)
     return isinstance(error, BusyError | OutcomeUnknownError | _GatewayError)
@@ -233,8 +233,8 @@ def _raise_problem(answer: httpx.Response) -> None:
     try:
         problem = Problem.model_validate_json(answer.content)
     except ValidationError as error:
-        passing = answer.status_code in _GATEWAY_STATUSES
-        raise (_GatewayError if passing else UnsupportedAnswerError)(
+        is_transient = answer.status_code in _GATEWAY_STATUSES
+        raise (_GatewayError if is_transient else UnsupportedAnswerError)(
             f"{answer.request.method} {answer.request.url} answered {answer.status_code} with "
             "something that is not a problem: is this a Windrow coordinator?"
         ) from error

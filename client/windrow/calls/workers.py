@@ -1,4 +1,4 @@
-"""Workers: which there are, and what their agents tell the coordinator."""
+"""Workers: list them, and send the reports of their agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.models import CachedFilesCount, CachedFilesReport, Heartbeat, Worke
 
 
 class WorkerCalls(Calls):
-    """The calls that are about workers; the last two are for their agents."""
+    """Calls about workers; the last two are for their agents."""
 
     def workers(self) -> Iterator[WorkerInfo]:
         """Yield the live workers by id, a page at a time."""
@@ -18,21 +18,21 @@ class WorkerCalls(Calls):
             yield from page.workers
 
     def forget_worker(self, worker_id: str) -> None:
-        """Forget a worker and what it holds, until its next heartbeat."""
+        """Forget a worker and the files that it holds, until its next heartbeat."""
         self._transport.call("DELETE", _path_of(worker_id))
 
     def beat(self, worker_id: str, heartbeat: Heartbeat) -> WorkerInfo:
         """Send a worker's heartbeat; repeat it well within `heartbeat.ttl_seconds`.
 
         Returns:
-            The worker, with its session: if that differs from the one before, the worker had been
-            forgotten, and should report all that it holds.
+            The worker, with its session. If the session differs from the previous one, the worker
+            had been forgotten and should report all files that it holds.
         """
         answer = self._transport.call("PUT", _path_of(worker_id), body=heartbeat.model_dump_json())
         return read_answer(WorkerInfo, answer)
 
     def report_cached_files(self, worker_id: str, report: CachedFilesReport) -> CachedFilesCount:
-        """Say which files of a table a worker holds, or no longer holds.
+        """Report which files of a table a worker holds, or no longer holds.
 
         Raises:
             NotFoundError: There is no such table, or the worker is in another session.

@@ -16,16 +16,16 @@ from windrow.models import (
 
 
 class WriteCalls(Calls):
-    """The calls that are about writes."""
+    """Calls about writes."""
 
     def write_plan(self, request: WritePlanRequest) -> WritePlan:
-        """Say how many files a write should make, and how Spark can make exactly those.
+        """Plan how many files a write should make, and how Spark can make exactly that many.
 
         Args:
             request: The table and the rows of each key, or figures.
 
         Raises:
-            ProblemError: The request contradicts itself or the table, says too little, or the
+            ProblemError: The request contradicts itself or the table, or lacks information; or the
                 write would make more files than `max_files`.
         """
         answer = self._transport.call("POST", "/write-plans", body=request.model_dump_json())
@@ -35,23 +35,23 @@ class WriteCalls(Calls):
         """Yield a table's writes, newest first, a page at a time.
 
         Args:
-            table: Its name.
-            open_only: Leave out those that are over.
+            table: Name of the table.
+            open_only: Whether to leave out finished writes.
         """
         params: dict[str, str | int] = {"open": "true"} if open_only else {}
         for page in self._transport.pages(WritePage, f"{table_path(table)}/writes", params):
             yield from page.writes
 
     def write_record(self, table: str, write_id: str) -> WriteRecord:
-        """Return one write with its report, and what became of each key where that is kept."""
+        """Return one write with its report, including the outcome by key if that is kept."""
         return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
 
     def gained_files(self, table: str, since: int | None) -> GainedFiles:
         """Return the folders that have gained files since an older snapshot.
 
         Args:
-            table: Its name.
-            since: The older snapshot; None means before the first.
+            table: Name of the table.
+            since: Id of the older snapshot; None means before the first.
         """
         path = f"{table_path(table)}/gained-files"
         answer = self._transport.call("GET", path, params={"since": since or 0})
@@ -62,8 +62,8 @@ class WriteCalls(Calls):
 
         Raises:
             WriteInProgressError: Another write is moving files into the table.
-            WriteLostError: The write is over, or in the hands of another process.
-            WriteCancelledError: Somebody has cancelled it.
+            WriteLostError: The write has ended, or belongs to another process.
+            WriteCancelledError: Somebody has cancelled the write.
         """
         body = update.model_dump_json()
         answer = self._transport.call("PUT", _path(table, write_id), body=body)
@@ -75,7 +75,7 @@ class WriteCalls(Calls):
         Its driver fails with `WriteCancelledError` at its next step.
 
         Raises:
-            ProblemError: It has begun to, or is over.
+            ProblemError: The write has begun to move its files, or has ended.
         """
         return read_answer(WriteRecord, self._transport.call("DELETE", _path(table, write_id)))
 

@@ -192,7 +192,7 @@ def test_sql_reports_what_it_did(windrow: Command, table: str) -> None:
     ("text", "said"),
     [
         (f"CACHE LAZY TABLE {TABLE} WHERE {RECENT}", "CACHE LAZY TABLE is not supported"),
-        (f"CACHE TABLE {TABLE} WHERE ds = 'x", "never be closed"),
+        (f"CACHE TABLE {TABLE} WHERE ds = 'x", "is not closed"),
         (f"CACHE TABLE {TABLE} WHERE upper(ds) = 'X'", "upper() cannot be planned"),
         (f"CACHE TABLE {TABLE} WHERE amount > 5", "which are ds"),
         (f"CACHE TABLE {TABLE} WHERE ds = '\udcff'", "unicode"),
