@@ -126,7 +126,7 @@ def test_folders_that_do_not_tell_the_rows_fail_the_refresh_by_name(
         client.refresh(inserts, valid_write_ids="db.t:1:9::")
 
     put(location, "ds=1/delete_delta_0000009_0000009_0000")
-    with pytest.raises(RefreshFailedError, match="deletes single rows, which an insert-only"):
+    with pytest.raises(RefreshFailedError, match="deletes single rows, which is impossible in an"):
         client.refresh(inserts)
 
 

@@ -229,7 +229,7 @@ def test_insert_only_folders_are_seen_as_a_whole() -> None:
         "delta_1_3_v7 delta_4_4_0000"
     )
     for ids in ("t:2:9::", "t:3:3:3:"):
-        with pytest.raises(AcidFolderError, match="merges writes of which not all are seen"):
+        with pytest.raises(AcidFolderError, match="merges writes that are not all seen"):
             chosen("delta_1_3_v7", ids, insert_only=True)
     with pytest.raises(AcidFolderError, match="deletes single rows"):
         chosen("delta_1_1 delete_delta_2_2", insert_only=True)

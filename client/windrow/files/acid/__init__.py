@@ -1,1 +1,1 @@
-"""Folders of Hive's transactional (ACID) tables: their names, and which of them hold what."""
+"""Folders of Hive's transactional (ACID) tables: their names, and which of them are read."""

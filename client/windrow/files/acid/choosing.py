@@ -1,8 +1,8 @@
-"""Which folders of a partition hold the rows that a reader sees, by the rules that Hive reads by.
+"""Chooses the folders of a partition that hold the rows that a reader sees, by Hive's rules.
 
-A base holds all rows up to a write id. Deltas and delete deltas hold what later writes added and
-deleted; a compaction merges several into one of a wider range, and the folders that it replaced
-stay until somebody cleans up.
+A base holds all rows up to a write id. Deltas hold the rows that later writes added, delete deltas
+name the rows that they deleted. A compaction merges several folders into one with a wider range of
+write ids; the folders that it replaced stay until somebody cleans up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windrow.files.errors import InventoryError
 
 @dataclass(eq=False)
 class AcidFolderError(InventoryError):
-    """Folders of a transactional table do not tell which rows are in it.
+    """The folders of a transactional table do not determine its rows.
 
     Attributes:
         path: The folder or file at fault, relative to the table's location.
@@ -34,7 +34,8 @@ class Chosen:
     """The folders of one partition that are read.
 
     Attributes:
-        base: Its base; None if its rows from before it became transactional count.
+        base: The base; None if there is none, so that files from before the table became
+            transactional are read too.
         deltas: Folders with rows of later writes.
         delete_deltas: Folders that name deleted rows.
     """
@@ -58,16 +59,17 @@ def choose(
 
     Args:
         root: The partition's folder, for messages, with `/` at its end; may be empty.
-        folders: All folders in it that Hive names so.
+        folders: All bases, deltas and delete deltas in it.
         compacted: Names of the bases whose metadata say that a compaction made them.
-        ids: What is seen; None for everything.
+        ids: The write ids that are seen; None for all.
         unmarked: Names of bases that do not say whether a compaction or an overwrite made them, as
             none did before Hive 3.
         has_originals: Whether the partition has rows from before it became transactional.
-        insert_only: Whether its rows have no identities, so that folders count as a whole.
+        insert_only: Whether its rows have no identities, so that a folder is read as a whole or not
+            at all.
 
     Raises:
-        AcidFolderError: Rows that are seen cannot be told from others.
+        AcidFolderError: The folders do not determine which rows are seen.
     """
     base = _best_base(root, folders, compacted, unmarked, ids)
     chosen = _best_deltas(folders, base.most if base is not None else 0, ids)
@@ -98,7 +100,8 @@ def _best_base(
             continue
         is_compacted = folder.visible > 0 or folder.name in compacted
         if not _is_seen(folder, ids, is_compacted=is_compacted):
-            # What an overwrite replaced is still there; what a compaction merged may be gone.
+            # Folders that an overwrite replaced are still there; those that a compaction merged may
+            # be gone.
             may_be_compacted = is_compacted or folder.name in unmarked
             if may_be_compacted and (unseen is None or folder.most < unseen.most):
                 unseen = folder
@@ -106,9 +109,10 @@ def _best_base(
             best = folder.most, is_compacted, folder.visible, folder
     if best is None and unseen is not None and ids is not None:
         reason = (
-            f"was compacted up to write id {unseen.most}, of which a reader up to {ids.highest}"
+            f"was compacted up to write id {unseen.most}, but the valid write ids end at "
+            f"{ids.highest}"
             + (f" with {ids.open[0]} still open" if len(ids.open) else "")
-            + " must not see all, and an earlier base is gone: refresh with newer valid write ids"
+            + ", and no earlier base is left: refresh with newer valid write ids"
         )
         raise AcidFolderError(root + unseen.name, reason)
     return best[3] if best is not None else None
@@ -121,7 +125,7 @@ def _is_seen(base: Folder, ids: WriteIds | None, *, is_compacted: bool) -> bool:
 
 
 def _best_deltas(folders: Collection[Folder], after: int, ids: WriteIds | None) -> list[Folder]:
-    """Return the fewest folders with all that happened after a write id."""
+    """Return the fewest folders that hold all changes after a write id."""
     candidates = [
         folder
         for folder in _newest_versions(folders)
@@ -138,7 +142,7 @@ def _best_deltas(folders: Collection[Folder], after: int, ids: WriteIds | None) 
         elif not (
             # All statements of one transaction count, unless a compaction has merged them.
             (folder.most == reached and has_statements)
-            # What a compaction added and what it deleted lie side by side.
+            # A compaction may make a delta and a delete delta of the same range.
             or (chosen and _range(folder) == _range(chosen[-1]))
         ):
             continue
@@ -147,7 +151,7 @@ def _best_deltas(folders: Collection[Folder], after: int, ids: WriteIds | None) 
 
 
 def _newest_versions(folders: Collection[Folder]) -> Collection[Folder]:
-    """Return folders without those that a later compaction of the same range made again."""
+    """Return folders without those that a later compaction of the same range has replaced."""
     newest: dict[tuple[str, int, int, int], Folder] = {}
     for folder in folders:
         key = (folder.kind, *_range(folder))
@@ -169,15 +173,15 @@ def _require_whole(
 ) -> None:
     if delete_deltas:
         reason = (
-            "deletes single rows, which an insert-only table cannot: register the table as "
-            "transactional 'full'"
+            "deletes single rows, which is impossible in an insert-only table: register the table "
+            "as transactional 'full'"
         )
         raise AcidFolderError(root + delete_deltas[0].name, reason)
     for folder in deltas:
         if folder.least < folder.most and ids and ids.has_unfinished(folder.least, folder.most):
             reason = (
-                "merges writes of which not all are seen, and the rows of an insert-only table do "
-                "not say which write they are of: refresh with newer valid write ids"
+                "merges writes that are not all seen, and the rows of an insert-only table do not "
+                "say which write they belong to: refresh with newer valid write ids"
             )
             raise AcidFolderError(root + folder.name, reason)
 
@@ -186,7 +190,7 @@ def seen_by(chosen: Mapping[str, Chosen]) -> dict[str, Folder]:
     """Return the folders that are read, by path.
 
     Args:
-        chosen: What is read of each partition, by the partition's folder.
+        chosen: The chosen folders of each partition, by the partition's folder.
     """
     return {
         root + folder.name: folder

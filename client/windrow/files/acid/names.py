@@ -1,4 +1,4 @@
-"""What Hive's names of folders and files say, and the number that names a bucket in each row."""
+"""Hive's names of folders and files, and the bucket numbers in the identities of rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from windrow.files.arrays import flat
 
 FolderKind: TypeAlias = Literal["base", "delta", "delete_delta"]
 
-# The columns of files whose rows have names; the table's own are fields of the last. Compactions by
-# query write them in lower case.
+# Columns of files whose rows have identities; the table's own columns are fields of `ROW`.
+# Compactions by query write the names in lower case.
 ACID_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction")
 ROW = "row"
 
 _NAMED = [name.lower() for name in (*ACID_COLUMNS, ROW)]
 
-# Says of a folder `base_N` or `delta_N_N` how its files came about.
+# Says how the files of a folder `base_N` or `delta_N_N` were made.
 METADATA_FILE = "_metadata_acid"
-# Lies in each folder of rows with identities since Hive 3; before, beside them.
+# Since Hive 3 it lies in each folder of rows with identities; before, beside these folders.
 VERSION_FILE = "_orc_acid_version"
 FLUSH_LENGTH = "_flush_length"
 
-# The write id of a base that holds what a table held before it became transactional.
+# The write id of a base that holds the rows from before the table became transactional.
 BEFORE_ALL = -(2**63)
 
 _NAME = (
@@ -43,7 +43,7 @@ _FOLDER = re.compile(
 )
 _IN_FOLDER = rf"^(?P<root>(?:.*?/)?)(?P<folder>{_NAME})/(?P<rest>(?s:.+))$"
 _ORIGINAL_ROOT = r"^(?P<root>(?:[^/=]+=[^/]+/)*)"
-# A file of rows with identities, and a file as any Hive table has them.
+# Names of files whose rows have identities, and of files as in any Hive table.
 _BUCKET = r"(?:^|/)bucket_(?P<bucket>[0-9]{1,9})(?:_[0-9]{1,9})?$"
 _ORIGINAL = r"(?:^|/)(?P<bucket>[0-9]{1,9})_[0-9]{1,9}(?:_copy_[0-9]{1,9})?$"
 
@@ -58,8 +58,9 @@ class Folder:
 
     Attributes:
         name: Its name.
-        kind: What it holds: all rows up to a write, rows that writes added, or which they deleted.
-        least: Its first write id; for a base, its only one.
+        kind: Whether it holds all rows up to a write, rows that writes added, or names rows that
+            they deleted.
+        least: Its first write id; for a base, the same as `most`.
         most: Its last write id.
         statement: Number of the statement that wrote it; -1 if the name has none.
         visible: Number of the transaction of the compaction that made it; 0 if the name has none.
@@ -84,7 +85,7 @@ class Folder:
 
 
 def folder_of(name: str) -> Folder | None:
-    """Read the name of a folder; None if Hive does not name folders so."""
+    """Parse the name of a folder; None if it is not a base, delta or delete delta."""
     found = _FOLDER.fullmatch(name)
     if found is None:
         return None
@@ -109,8 +110,8 @@ class Places:
     Attributes:
         root: Of each file, the folder of its partition, with `/` at its end; empty in a table
             without partitions.
-        folder: Path of the folder `base_…`, `delta_…` or `delete_delta_…` that it is in; null for
-            the files of a table from before it became transactional.
+        folder: Of each file, the path of its folder `base_…`, `delta_…` or `delete_delta_…`; null
+            for files from before the table became transactional.
     """
 
     root: pa.Array
@@ -137,12 +138,12 @@ def original_buckets(paths: pa.Array) -> pa.Array:
 
 
 def buckets_of(paths: pa.Array) -> pa.Array:
-    """Return the bucket number in the names of files with rows; null where there is none."""
+    """Return the bucket number in the name of each file; null where there is none."""
     return pc.coalesce(row_buckets(paths), original_buckets(paths))
 
 
 def are_named(columns: Sequence[str]) -> bool:
-    """Tell whether files with these columns have rows with names."""
+    """Tell whether the rows of files with these columns have identities."""
     return [name.lower() for name in columns] == _NAMED
 
 
@@ -157,7 +158,7 @@ def bucket_property(bucket: int, statement: int) -> int:
         statement: Number of the statement in its transaction; -1 if there is none.
 
     Raises:
-        ValueError: The code has no room for them.
+        ValueError: The numbers do not fit into the code.
     """
     if not 0 <= bucket <= MAX_BUCKET or not -1 <= statement <= _MAX_STATEMENT:
         raise ValueError(f"bucket {bucket} and statement {statement} have no code")
@@ -167,7 +168,7 @@ def bucket_property(bucket: int, statement: int) -> int:
 def latest_code(properties: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the numbers that name a bucket in each row's identity as version 1 codes them.
 
-    Version 0 is the bucket number itself; a row keeps its name when later releases delete it.
+    Version 0 is the bucket number itself; a row keeps its identity when later releases delete it.
     """
     return np.where(properties >> 29 == 0, 1 << 29 | properties << 16, properties)
 

@@ -1,4 +1,4 @@
-"""Which writes a reader of a transactional table sees, as Hive's metastore writes it."""
+"""The write ids that a reader of a transactional table sees, as Hive's metastore writes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WriteIdsError(StatedError):
     def __str__(self) -> str:
         shown = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
         return (
-            f"{shown!r} does not tell the valid write ids: {self.reason}; give what Hive calls the "
+            f"{shown!r} is not a list of valid write ids: {self.reason}; give Hive's "
             f"ValidWriteIdList of this table, {_FORM}"
         )
 
@@ -40,8 +40,8 @@ class WriteIds:
     """The write ids that a reader sees: those up to the highest, without open and aborted ones.
 
     Attributes:
-        highest: The highest that it sees.
-        least_open: The lowest open one, which no compaction may pass; 2**63 - 1 if none is open.
+        highest: No higher id is seen.
+        least_open: The lowest open id, which no compaction may pass; 2**63 - 1 if none is open.
         open: Ids of transactions that had not ended, ascending.
         aborted: Ids of transactions that were undone, ascending.
     """
@@ -56,7 +56,7 @@ class WriteIds:
         """Read `table:highest:least_open:open,…:aborted,…`; the last parts may be missing.
 
         Raises:
-            WriteIdsError: The text is something else.
+            WriteIdsError: The text has another form.
         """
         if "$" in text:
             raise WriteIdsError(text, "it lists several tables")
@@ -96,7 +96,7 @@ class WriteIds:
         if seen <= 0:
             return "none"
         left_out = _count(self.open, least, most) + _count(self.aborted, least, most)
-        # Ids above the highest that are listed as well count once.
+        # Listed ids above the highest were left out twice.
         beyond = _count(self.open, self.highest + 1, most)
         beyond += _count(self.aborted, self.highest + 1, most)
         left = seen - left_out + beyond
@@ -105,11 +105,11 @@ class WriteIds:
         return "all" if left == most - least + 1 else "some"
 
     def has_unfinished(self, least: int, most: int) -> bool:
-        """Tell whether a range has ids whose transactions may still end either way."""
+        """Tell whether a range has ids whose transactions may still commit or abort."""
         return most > self.highest or _count(self.open, least, most) > 0
 
     def fits_base(self, write_id: int) -> bool:
-        """Tell whether everything that a compaction put into a base up to this id is seen."""
+        """Tell whether all rows that a compaction put into a base up to this id are seen."""
         return write_id < self.least_open and write_id <= self.highest
 
 
