@@ -12,8 +12,8 @@ import numpy as np
 from windrow.files.excerpts.outlines import Outline, RowGroup
 from windrow.files.excerpts.places import Ints, columns_of, read_bytes, require_possible
 
-# A request costs about as much as this many bytes, counting the requests that a store takes in a
-# second: what lies between two chunks is read as well if it is shorter.
+# A request costs about as much as this many bytes, given how many requests a store takes in a
+# second: gaps between chunks that are no longer than this are read as well.
 REQUEST_BYTES = 128 * 2**10
 
 MAGIC = b"PAR1"
@@ -24,9 +24,9 @@ class Excerpt:
     """Some columns of some row groups of a file.
 
     Attributes:
-        row_count: Its rows.
-        ranges: Where to read it: first byte, and the one behind the last; ascending.
-        tail: What follows the ranges in the excerpt, in which they lie one after the other.
+        row_count: Number of its rows.
+        ranges: Byte ranges to read, ascending; the end is exclusive.
+        tail: Bytes that follow the content of all ranges in the excerpt.
     """
 
     row_count: int
@@ -42,26 +42,26 @@ class Excerpt:
         """Return the excerpt, a Parquet file.
 
         Args:
-            parts: What was read of each range, as buffers.
+            parts: Content of each range, as buffers.
         """
         return b"".join((MAGIC, *parts, self.tail))
 
 
 def excerpts_of(outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int) -> list[Excerpt]:
-    """Return the excerpts of a file that hold what a plan asks for, row group after row group.
+    """Return the excerpts of a file that a plan asks for, in the order of row groups.
 
     Args:
-        outline: Of the columns wanted.
-        numbers: Of their leaves in each row group wanted; see `places`.
+        outline: Outline of the wanted columns.
+        numbers: Numbers of their leaves in each wanted row group; see `places`.
         size_bytes: Length of the file.
-        max_bytes: Most bytes of chunks in an excerpt, unless it is a single row group.
+        max_bytes: Maximum bytes of chunks in an excerpt, unless it is a single row group.
 
     Raises:
         ValueError: The numbers are impossible.
     """
     width = columns_of(outline.leaf_count)
     if width == 1 or numbers.size % width:
-        raise ValueError("its plan says where other columns lie than those asked for")
+        raise ValueError("its plan locates other columns than those that were requested")
     groups = numbers.reshape(-1, width)
     require_possible(groups, size_bytes)
     held = groups[groups[:, 0] != 0]
@@ -82,7 +82,7 @@ def _excerpt_of(outline: Outline, groups: Ints) -> Excerpt:
     apart = np.append(True, begins[1:] - ends[:-1] > REQUEST_BYTES)[: len(begins)]
     firsts = np.flatnonzero(apart)
     lasts = np.append(ends[firsts[1:] - 1], ends[-1:])
-    # What all chunks of a range move by.
+    # The distance by which all chunks of a range move.
     lengths = lasts - begins[firsts]
     moves = len(MAGIC) + np.cumsum(lengths) - lengths - begins[firsts]
     moved = chunks.copy()

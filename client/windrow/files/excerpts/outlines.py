@@ -28,11 +28,11 @@ from windrow.files.excerpts.thrift import (
     text,
 )
 
-# Longer ones would fill inventories and plans. 5,000 columns written by Arrow take a quarter of it.
+# Longer outlines would fill inventories and plans. 5,000 columns written by Arrow take a quarter.
 MAX_OUTLINE_BYTES = 4 * 2**20
 
 _ARROW_SCHEMA = b"ARROW:schema"
-# What readers look at besides the schema: calendars of dates and times.
+# Metadata that readers use besides the schema: calendars of dates and times.
 _KEYS = (VERSION, DATETIME_MARK, b"org.apache.spark.legacyINT96", b"org.apache.spark.timeZone")
 _CODECS = {
     "UNCOMPRESSED": 0,
@@ -40,10 +40,10 @@ _CODECS = {
     "GZIP": 2,
     "BROTLI": 4,
     "ZSTD": 6,
-    "LZ4": 7,  # not Hadoop's, which Arrow does not name
+    "LZ4": 7,  # not Hadoop's LZ4, for which Arrow has no name
 }
 _MR = re.compile(r"parquet-mr\b(?: version (\d+)\.(\d+)\.(\d+))?")
-# Before it, lengths of chunks did not count all of their bytes.
+# In earlier versions, lengths of chunks did not count all of their bytes.
 _MR_COUNTS_SINCE = (1, 2, 9)
 
 _TYPE, _NAME, _CHILDREN = 1, 4, 5  # fields of Parquet's SchemaElement
@@ -57,10 +57,10 @@ class OutlineColumn(NamedTuple):
     """A top-level column.
 
     Attributes:
-        name: As the files spell it.
+        name: Name as the files spell it.
         schema: Its part of the schema, in Thrift.
         leaves: For each of its leaves, the beginning of the metadata of a chunk, in Thrift.
-        arrow: Its type in Arrow, as a schema of one field; None if the files do not tell.
+        arrow: Its type in Arrow, as a schema of one field; None if the files do not state it.
     """
 
     name: str
@@ -73,9 +73,9 @@ class RowGroup(NamedTuple):
     """A row group of an excerpt.
 
     Attributes:
-        row_count: Its rows.
-        chunks: For each leaf: where its chunk begins, its bytes, the bytes of its dictionary, and
-            its values.
+        row_count: Number of its rows.
+        chunks: For each leaf: the offset of its chunk, the bytes of the chunk, the bytes of its
+            dictionary, and the number of its values.
     """
 
     row_count: int
@@ -87,9 +87,9 @@ class Outline:
     """What the footers of some files have in common.
 
     Attributes:
-        version: Of the format.
-        created_by: The writer, whose faults readers know.
-        keys: What the footer says to readers besides the schema.
+        version: Version of the format.
+        created_by: The writer; readers work around its known faults.
+        keys: Metadata for readers besides the schema.
         columns: The top-level columns.
     """
 
@@ -97,7 +97,7 @@ class Outline:
     created_by: str
     keys: Mapping[str, str]
     columns: Sequence[OutlineColumn]
-    # Beginning and end of all footers. Not `cached_property`, which does not travel by value.
+    # Beginning and end of all footers. Not `cached_property`, which cannot be pickled by value.
     _ends: list[bytes] = dataclasses.field(default_factory=list, init=False, compare=False)
 
     @property
@@ -109,7 +109,7 @@ class Outline:
         """Return the outline of some columns, and the numbers of their leaves.
 
         Args:
-            names: Compared without regard to case; those that no column has do not count.
+            names: Names of columns, in any case; unknown names are ignored.
         """
         wanted = {name.lower() for name in names}
         columns: list[OutlineColumn] = []
@@ -138,10 +138,10 @@ class Outline:
 
     @classmethod
     def of_text(cls, said: str) -> Outline:
-        """Return what `to_text` has written.
+        """Return the outline that `to_text` has written.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The text is not an outline.
         """
         try:
             told = json.loads(said)
@@ -162,7 +162,7 @@ class Outline:
         """Return the footer of a file with these columns.
 
         Args:
-            row_groups: With as many chunks as there are leaves, each.
+            row_groups: Row groups, each with one chunk for each leaf.
         """
         if not self._ends:
             self._ends.extend((self._head(), self._tail()))
@@ -243,8 +243,8 @@ class Outlines:
 
         Args:
             footer: The footer.
-            metadata: The same as a `pyarrow.parquet.FileMetaData`.
-            codecs: Those of its leaves.
+            metadata: The footer as a `pyarrow.parquet.FileMetaData`.
+            codecs: Codecs of its leaves.
         """
         told = metadata.metadata or {}
         keys = tuple((key, told.get(key)) for key in (*_KEYS, _ARROW_SCHEMA))
@@ -277,7 +277,7 @@ def _outline_of(
             for key, value in told.items()
             if value is not None and key != _ARROW_SCHEMA
         }
-        # A leaf that is left over would be another's.
+        # With a codec left over, codecs and leaves do not match.
         if next(numbers, None) is not None:
             return None
     except (ValueError, StopIteration, pa.ArrowException):
@@ -295,12 +295,12 @@ def _counts_all(created_by: str) -> bool:
 
 
 def _arrow_fields(told: bytes | None, count: int) -> list[bytes] | None:
-    """Return each column's type in Arrow, as files of Arrow tell it."""
+    """Return each column's type in Arrow, as files written by Arrow state it."""
     if told is None:
         return None
     held = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told)))
     if len(held) != count:
-        return None  # as Arrow ignores it
+        return None  # Arrow ignores it, too
     return [pa.schema([one]).serialize().to_pybytes() for one in held]
 
 
@@ -308,9 +308,9 @@ class _Schema:
     """The elements of a schema, one after the other as in a footer, without the root.
 
     Args:
-        data: Thrift, perhaps with something before and behind.
+        data: Thrift, perhaps with other bytes before and after.
         at: Where the first element begins.
-        count: How many there are; None for all up to the end.
+        count: Number of elements; None for all up to the end.
     """
 
     def __init__(self, data: bytes, at: int = 0, count: int | None = None) -> None:
@@ -340,7 +340,7 @@ class _Schema:
 
     @property
     def columns(self) -> list[tuple[int, int]]:
-        """The elements of each top-level column: the first, and the one behind the last."""
+        """The range of elements of each top-level column; the end is exclusive."""
         found = []
         begin = 0
         while begin < len(self.spans):
@@ -355,7 +355,7 @@ class _Schema:
         return found
 
     def leaves(self, begin: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the leaves among some elements, with the names on the way to each."""
+        """Yield the leaves among some elements, each with the names on its path."""
         above: list[tuple[bytes, int]] = []
         for at in range(begin, end):
             while above and not above[-1][1]:

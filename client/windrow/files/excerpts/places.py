@@ -1,8 +1,9 @@
 """Where the column chunks of a Parquet file lie, as numbers in inventories and plans.
 
-In plans, for each row group: its rows, and for each leaf where its chunk begins, its bytes, those of
-its dictionary, and its values. In inventories, all numbers have 32 bits: after the rows it is said
-where the row group begins, as two numbers, and chunks begin at a distance from there.
+In plans, each row group has the number of its rows and, for each leaf, the offset of its chunk, the
+bytes of the chunk, the bytes of its dictionary, and the number of its values. In inventories, all
+numbers have 32 bits: the offset of the row group follows its rows, as two numbers, and offsets of
+chunks count from there.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ Ints = npt.NDArray[np.int64]
 OUTLINE = pa.dictionary(pa.int32(), pa.string())
 CHUNKS = pa.list_(pa.int32())
 
-# A request for a few columns takes about as long as one for all of a file this small.
+# A request for a few columns takes about as long as a request for a whole file of this size.
 SMALL_FILE_BYTES = 256 * 2**10
 
-# The longest file whose chunks are kept apart: 100 row groups of 200 columns.
+# Chunks of files with more than this are not recorded: 100 row groups of 200 columns.
 MAX_CHUNKS = 20_000
 _MAX_NUMBER = 2**31 - 1
-_NUMBERS = 4  # of a chunk
-_HEAD = 3  # before those of chunks, in inventories
+_NUMBERS = 4  # per chunk
+_HEAD = 3  # per row group in inventories, before the numbers of its chunks
 _MAGIC_BYTES = 4
 
 
@@ -35,8 +36,8 @@ class Places(NamedTuple):
     """Where the column chunks of a file lie.
 
     Attributes:
-        codecs: Those of its leaves.
-        numbers: As in inventories.
+        codecs: Codecs of its leaves.
+        numbers: Numbers as in inventories.
     """
 
     codecs: tuple[str, ...]
@@ -44,12 +45,12 @@ class Places(NamedTuple):
 
 
 def columns_of(leaf_count: int) -> int:
-    """Return how many numbers a plan has of a row group."""
+    """Return how many numbers a plan has for a row group."""
     return 1 + _NUMBERS * leaf_count
 
 
 def kept_columns_of(leaf_count: int) -> int:
-    """Return how many numbers an inventory has of a row group."""
+    """Return how many numbers an inventory has for a row group."""
     return _HEAD + _NUMBERS * leaf_count
 
 
@@ -61,7 +62,7 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
         size_bytes: Length of the file.
 
     Returns:
-        None if chunks lie in an odd way: then the file is read as it is.
+        The places; None if chunks lie in an unusual way, so that the file is read as it is.
     """
     if not 0 < metadata.num_row_groups * metadata.num_columns <= MAX_CHUNKS:
         return None
@@ -74,7 +75,7 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
         codecs = codecs or found
         if found != codecs or any(chunk.file_path for chunk in chunks):
             return None
-        # Some writers say of chunks without rows that they lie nowhere.
+        # Some writers give impossible offsets for chunks without rows.
         own = [_chunk(chunk) if group.num_rows else (0, 0, 0, 0) for chunk in chunks]
         begin = min(chunk[0] for chunk in own)
         numbers += (group.num_rows, *divmod(begin, _MAX_NUMBER))
@@ -93,7 +94,7 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
 
 
 def _chunk(chunk: Any) -> tuple[int, int, int, int]:
-    # As Arrow does: some writers state 0 for a dictionary that is not there.
+    # As in Arrow: some writers state 0 for a missing dictionary.
     data, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
     start = dictionary if dictionary is not None and 0 < dictionary < data else data
     return start, chunk.total_compressed_size, data - start, chunk.num_values
@@ -103,9 +104,9 @@ def in_plan(kept: npt.NDArray[np.int32], at: Ints, leaves: Sequence[int]) -> Int
     """Return the numbers of some leaves as in plans: a row for each row group.
 
     Args:
-        kept: Those of all leaves, as in inventories.
+        kept: Numbers of all leaves, as in inventories.
         at: Where the numbers of each row group begin among them.
-        leaves: Which leaves.
+        leaves: Positions of the leaves.
     """
     own = [0, *(_HEAD + _NUMBERS * leaf + nth for leaf in leaves for nth in range(_NUMBERS))]
     numbers: Ints = kept[at[:, np.newaxis] + own].astype(np.int64)
@@ -115,7 +116,7 @@ def in_plan(kept: npt.NDArray[np.int32], at: Ints, leaves: Sequence[int]) -> Int
 
 
 def columns_for(leaves: Sequence[int]) -> list[int]:
-    """Return which of a plan's numbers of a row group are those of some leaves."""
+    """Return the positions of some leaves' numbers among a plan's numbers of a row group."""
     return [0, *(1 + _NUMBERS * leaf + at for leaf in leaves for at in range(_NUMBERS))]
 
 
@@ -126,14 +127,14 @@ def read_bytes(groups: Ints) -> Ints:
 
 
 def require_possible(groups: Ints, size_bytes: int) -> None:
-    """Make sure that chunks lie inside a file, and none on another.
+    """Make sure that chunks lie inside a file and do not overlap.
 
     Args:
-        groups: As in plans.
+        groups: Numbers as in plans.
         size_bytes: Length of the file.
 
     Raises:
-        ValueError: They do not.
+        ValueError: They do not lie inside, or overlap.
     """
     held = groups[groups[:, 0] != 0]
     starts, lengths, dictionaries, values = (held[:, 1 + at :: _NUMBERS] for at in range(_NUMBERS))
@@ -142,7 +143,7 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
         and (starts >= _MAGIC_BYTES).all()
         and (starts <= size_bytes).all()
         and (lengths > 0).all()
-        # Both are within bounds by now, so that the sum is.
+        # Both are within bounds here, so their sum is, too.
         and (lengths <= size_bytes - starts).all()
         and (dictionaries < lengths).all()
         and (np.maximum(held[:, :1], values) <= _MAX_NUMBER).all()

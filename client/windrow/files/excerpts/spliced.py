@@ -1,4 +1,4 @@
-"""An excerpt too large for memory, as a file that is read where it lies."""
+"""An excerpt too large for memory, as a file whose parts are read on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SplicedFile(PositionedFile):
 
     Args:
         excerpt: The excerpt.
-        read: Returns the bytes of the file from one place to another, as a buffer.
+        read: Returns the bytes of the source file from one offset to another, as a buffer.
     """
 
     def __init__(self, excerpt: Excerpt, read: Callable[[int, int], Any]) -> None:

@@ -1,6 +1,7 @@
-"""As much of Thrift's compact protocol as Parquet footers need: skimmed where bytes come from files.
+"""The part of Thrift's compact protocol that Parquet footers need.
 
-Nothing is decoded but what is asked for, and every length is compared with the bytes there are.
+Bytes from files are skimmed: only the values asked for are decoded, and every length is compared
+with the number of bytes that are left.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Skimmer:
         self.at = 0
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield number and type of each field of a struct; the caller takes or skips its value."""
+        """Yield the number and type of each field; the caller takes or skips its value."""
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self.integer()
@@ -73,7 +74,7 @@ class Skimmer:
         elif type_ in (LIST, _SET):
             count, of = self.listed()
             for _ in range(count):
-                # Alone in a list, a truth value takes a byte.
+                # Only in lists does a boolean take a byte.
                 self.skip(_BYTE if of in (_TRUE, _FALSE) else of, depth + 1)
         elif type_ == STRUCT:
             for _, of in self.fields():
@@ -109,7 +110,7 @@ def field(type_: int, after: int = 1) -> bytes:
 
 
 def integer(value: int) -> bytes:
-    """Return a number of 32 or 64 bits that is not negative."""
+    """Return a non-negative number of 32 or 64 bits."""
     return _varint(value << 1)
 
 
