@@ -1,5 +1,5 @@
 """Files on S3 and Google Cloud Storage, through `obstore`.
 
-It is imported where it is first used: this code travels to executors, and tables on disks need
-no client of object stores.
+`obstore` is imported only where it is used: this code is shipped to executors, and tables on disks
+need no client of object stores.
 """

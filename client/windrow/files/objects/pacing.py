@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-# A lowered rate is this share of what got through.
+# A lowered rate is this share of the rate that got through.
 _LOWERED = 0.85
-# Requests per second by which the rate rises each second, and the share of itself by which this
-# rises in turn: a limit that is gone, since others have ended, is noticed soon.
+# Requests per second by which the rate rises each second; and the share of the rate by which this
+# rise grows each second, so that it is soon noticed when a limit is gone because others have ended.
 _RISE_PER_S, _QUICKER_RISE = 1.0, 0.02
 _FIRST_PER_S, _LEAST_PER_S = 10.0, 1.0
 _MEASURED_S = 1.0
@@ -21,14 +21,14 @@ class Pace:
     told more often to slow down.
 
     Args:
-        most_per_s: Requests per second that are never exceeded; None for no such bound.
+        most_per_s: Maximum number of requests per second; None for no bound.
     """
 
     def __init__(self, most_per_s: float | None = None) -> None:
         self._most_per_s = most_per_s
         # None until the store objects for the first time.
         self._rate: float | None = None
-        # At first nothing is known of the limit: then the rate doubles in a second.
+        # At first nothing is known of the limit, and the rate doubles each second.
         self._is_first = True
         self._rose_at = 0.0
         self._lowered_at = 0.0
@@ -46,7 +46,7 @@ class Pace:
         """Return in how many seconds the next request may be sent; the caller sends it then.
 
         Args:
-            now: Seconds of a clock that never goes back.
+            now: Seconds of a monotonic clock.
         """
         if self._began_at is None:
             self._began_at = now
@@ -57,7 +57,7 @@ class Pace:
         at = max(self._sent_at + 1 / rate, now)
         self._sent_at = at
         if at > now and self._rate is not None:
-            # A rate that holds nobody back proves nothing about a higher one.
+            # A rate that delays no request proves nothing about a higher rate.
             slope = _RISE_PER_S + _QUICKER_RISE * self._rate * (now - self._lowered_at)
             self._rate += (self._rate if self._is_first else slope) * (now - self._rose_at)
         self._rose_at = now
@@ -72,8 +72,8 @@ class Pace:
         """Lower the rate, as the store has objected to a request.
 
         Args:
-            sent_at: When the request was sent. What was sent before the rate was last lowered
-                does not lower it again.
+            sent_at: When the request was sent. Requests that were sent before the rate was last
+                lowered do not lower it again.
             now: As for `delay`.
         """
         if self._rate is not None and sent_at <= self._lowered_at:
@@ -82,11 +82,11 @@ class Pace:
         began_at = now if self._began_at is None else self._began_at
         got_through = len(self._answered_at) / min(max(now - began_at, 0.1), _MEASURED_S)
         if self._rate is None:
-            # Objections may come before the first answers, and prove little then.
+            # Objections that come before the first answers prove little.
             lowered = max(got_through * _LOWERED, _FIRST_PER_S)
         else:
             self._is_first = False
-            # Few answers may also be due to few requests.
+            # There may be few answers because there were few requests.
             lowered = max(self._rate / 2, min(self._rate, got_through) * _LOWERED)
         self._rate = max(lowered, _LEAST_PER_S)
         self._lowered_at = self._rose_at = now

@@ -1,4 +1,4 @@
-"""Requests to object stores: conditional, repeated when trouble passes, paced, and counted."""
+"""Requests to object stores: conditional, repeated after transient trouble, paced, and counted."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _Answer = TypeVar("_Answer")
 
 # How long trouble with one object may last, and how long a store may object to all requests.
 _TROUBLE_S, _OBJECTION_S = 60.0, 120.0
-# A store that has never answered is more likely a wrong setting than an outage.
+# If a store has never answered, a wrong setting is more likely than an outage.
 _FIRST_ANSWER_S = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-# Requests that a process has begun, and not yet waited for.
+# Maximum number of requests that a process sends at the same time in the background.
 _THREADS = 64
 _NS_PER_S = 10**9
 
 
 class Part(NamedTuple):
-    """Bytes of an object, and the object that they are of.
+    """Bytes of an object, and the object's state.
 
     Attributes:
         content: The bytes, as a buffer.
-        found: The object when they were read.
+        found: The object's state when they were read.
     """
 
     content: Any
@@ -67,8 +67,8 @@ class Traffic:
     """The requests of one read or task.
 
     Attributes:
-        requests: Sent, repeated ones included.
-        retries: Repeated.
+        requests: Number of requests sent, including repeated ones.
+        retries: Number of repeated requests.
         waited_s: Seconds for which requests waited to keep the rate, or for trouble to pass.
         pace: Bounds the requests of this read; None for no bound of its own.
     """
@@ -90,7 +90,7 @@ class _Bucket:
 
 
 class Requests:
-    """The requests of this process; those that are begun wait in threads of their own."""
+    """The requests of this process; `begin` sends them in threads of their own."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="windrow-objects")
@@ -107,7 +107,7 @@ class Requests:
         end: int | None = None,
         most_bytes: int | None = None,
     ) -> Future[Part]:
-        """Begin to read an object; see `read`."""
+        """Begin to read an object in another thread; see `read`."""
         return self._threads.submit(self.read, uri, traffic, etag, start, end, most_bytes)
 
     def read(
@@ -124,13 +124,13 @@ class Requests:
         Args:
             uri: The object.
             traffic: Requests are counted here.
-            etag: Its ETag, if it is known: no other object is read then.
-            start: First byte; if it is negative, that many bytes of the object's end are read.
+            etag: Its ETag, if known; an object with another ETag is not read.
+            start: First byte; if it is negative, that many bytes at the object's end are read.
             end: Where the part ends; None for the end of the object.
-            most_bytes: The rest of a longer answer is left out; None if it cannot be longer.
+            most_bytes: Maximum bytes to return, from the beginning of the answer; None for all.
 
         Raises:
-            FileNotFoundError: It is not there.
+            FileNotFoundError: The object does not exist.
             ChangedObjectError: It has another ETag.
             ObjectError: It cannot be read.
         """
@@ -166,8 +166,8 @@ class Requests:
         """Return the state of an object, without reading it.
 
         Raises:
-            FileNotFoundError: It is not there.
-            ObjectError: It cannot be looked at.
+            FileNotFoundError: The object does not exist.
+            ObjectError: Its state cannot be read.
         """
 
         def once(bucket: _Bucket, key: str) -> FileStatus:
@@ -178,7 +178,9 @@ class Requests:
         return self._repeated(uri, traffic, once)
 
     def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[Listed]]:
-        """Return what is right in a folder: keys of folders, without a slash, and objects.
+        """List a folder, but not its subfolders: return keys of folders, and objects.
+
+        Keys of folders have no slash at their end.
 
         Args:
             uri: The folder, without a slash at its end.
@@ -201,7 +203,7 @@ class Requests:
 
         Args:
             uri: The folder, without a slash at its end.
-            traffic: Requests are counted here, of which each lists 1,000 objects.
+            traffic: Requests are counted here; each lists up to 1,000 objects.
 
         Raises:
             ObjectError: It cannot be listed.
@@ -271,7 +273,7 @@ class Requests:
                 with self._lock:
                     pace.delay(asked_at)
                 continue
-            # One after the other, so that all wait as the rate is by then.
+            # One after another, so that each waits according to the rate at that time.
             with bucket.turn:
                 with self._lock:
                     pause = pace.delay(time.monotonic())
@@ -284,7 +286,7 @@ class Requests:
         if trouble.kind in ("gone", "changed", "lasting"):
             return 0.0
         if trouble.kind == "slow_down":
-            # It answers others: this request will have its turn.
+            # As long as the store answers other requests, this one will have its turn.
             return max(began_at, bucket.answered_at or 0.0) + _OBJECTION_S
         if trouble.kind == "unreached" and bucket.answered_at is None:
             return began_at + _FIRST_ANSWER_S
@@ -299,7 +301,7 @@ class Requests:
 
 
 def requests() -> Requests:
-    """Return those of this process."""
+    """Return the requests of this process."""
     return kept_by_process("object_requests", Requests)
 
 
@@ -313,10 +315,10 @@ def _beginning(answer: GetResult, most_bytes: int) -> bytes:
 
 
 class _CutError(Exception):
-    """An answer has fewer bytes than it says."""
+    """An answer has fewer bytes than it states."""
 
 
-_CUT = Trouble("passing", "cannot be read: its store ends answers before they are whole")
+_CUT = Trouble("passing", "cannot be read: its store ends answers before they are complete")
 
 
 def _error_of(trouble: Trouble, uri: str) -> OSError:
@@ -328,14 +330,14 @@ def _error_of(trouble: Trouble, uri: str) -> OSError:
 
 def _status_of(meta: Any) -> FileStatus:
     etag = meta["e_tag"]
-    # Stores tell whole seconds when an object is read; some list milliseconds.
+    # Stores state whole seconds when an object is read; some state milliseconds in listings.
     moment: datetime = meta["last_modified"]
     mtime_ns = int(moment.timestamp()) * _NS_PER_S
     return FileStatus(meta["size"], mtime_ns, plain_etag(etag))
 
 
 def plain_etag(etag: str | None) -> str | None:
-    """Return an ETag without quotes, which some servers leave out in listings."""
+    """Return an ETag without quotes: some servers leave the quotes out in listings."""
     return etag.removeprefix("W/").strip('"') if etag else None
 
 

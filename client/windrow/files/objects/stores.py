@@ -1,4 +1,4 @@
-"""Connections to buckets, as the environment tells.
+"""Connections to buckets, configured by the environment.
 
 Credentials, region and endpoint come from the environment, as for the SDKs of these stores
 (`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`), never from a table's location.
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from windrow.files.objects.troubles import NO_URL, ObjectError, shortened
 
 _CONNECT_TIMEOUT = "5s"
-# Of a whole request; the largest parts that are asked for have some megabytes.
+# For a whole request; the largest parts that are requested have some megabytes.
 _REQUEST_TIMEOUT = "30s"
 
 _INSTALL = (
@@ -28,14 +28,14 @@ _PROFILE = (
 
 
 def bucket_and_key(uri: str) -> tuple[str, str]:
-    """Return `s3://bucket`, and the key of an object."""
+    """Return a URI's bucket, as `s3://bucket`, and the key of its object."""
     scheme, _, rest = uri.partition("://")
     bucket, _, key = rest.partition("/")
     return f"{scheme}://{bucket}", key
 
 
 def setting_of(bucket: str) -> tuple[str, str | None]:
-    """Return what tells one connection of a bucket from another: its endpoint may change."""
+    """Return what identifies a connection: the bucket, and its endpoint, which may change."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     return bucket, endpoint
 
@@ -44,11 +44,11 @@ def connected(bucket: str, endpoint: str | None) -> Any:
     """Return `obstore`'s store of a bucket; no request is sent.
 
     Args:
-        bucket: As `s3://bucket` or `gs://bucket`.
-        endpoint: From the environment.
+        bucket: The bucket, as `s3://bucket` or `gs://bucket`.
+        endpoint: The endpoint from the environment.
 
     Raises:
-        ObjectError: What it needs is not installed, or settings are wrong.
+        ObjectError: A package is not installed, or settings are wrong.
     """
     try:
         from obstore.exceptions import BaseError
@@ -61,7 +61,7 @@ def connected(bucket: str, endpoint: str | None) -> Any:
         "timeout": _REQUEST_TIMEOUT,
         "allow_http": endpoint is not None and endpoint.startswith("http://"),
     }
-    # Repeated here, so that requests can be counted and paced.
+    # `Requests` repeats them instead, so that they can be counted and paced.
     options: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
     try:
         if scheme == "gs":

@@ -1,4 +1,4 @@
-"""What an error of a store means: whether it passes, and what to do about it if it does not."""
+"""What an error of a store means: whether it is transient, and what to do if it is not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 # `slow_down`: the store asks for fewer requests. `passing`: another try may succeed. `unreached`:
-# the same, but nothing has answered. `changed`: the object is no longer the one asked for.
+# the same, but nothing has answered. `changed`: the object has changed since it was listed.
 Kind: TypeAlias = Literal["slow_down", "passing", "unreached", "gone", "changed", "lasting"]
 
 
@@ -14,8 +14,8 @@ class Trouble(NamedTuple):
     """What is wrong.
 
     Attributes:
-        kind: What may be done about it here.
-        reason: What the reader of a message may do, as the end of a sentence about the object.
+        kind: Decides whether a request is repeated.
+        reason: What is wrong and what users can do, as the end of a sentence about the object.
     """
 
     kind: Kind
@@ -23,17 +23,17 @@ class Trouble(NamedTuple):
 
 
 class ObjectError(OSError):
-    """An object cannot be read; its text is the end of a sentence about the object."""
+    """An object cannot be read; the error's text is the end of a sentence about the object."""
 
 
 class ChangedObjectError(ObjectError):
-    """An object is no longer the one that was listed."""
+    """An object has changed since it was listed."""
 
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _URL = re.compile(r"https?://\S+")
-# Where machines of the clouds ask for the credentials of their role.
+# Where cloud machines ask for the credentials of their role.
 _METADATA = re.compile(r"https?://(169\.254\.1|metadata\.google\.internal)")
 _SHOWN_CHARACTERS = 300
 
@@ -44,7 +44,7 @@ _BAD_KEY = (
 _NO_KEY = "cannot be read: there are no credentials for its store here; see docs/object-stores.md"
 _DENIED = "may not be read: let the credentials that are used here list and read it"
 _EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
-_REGION = "lies in another region than AWS_REGION says: correct it"
+_REGION = "lies in another region than AWS_REGION: correct AWS_REGION"
 NO_URL = (
     "cannot be reached: AWS_ENDPOINT_URL is not the URL of a server; give one such as "
     "https://storage.example.com"
@@ -73,13 +73,13 @@ _PASSING = frozenset({"RequestTimeout", "InternalError", "ServiceUnavailable"})
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """Say what an error of `obstore` means.
+    """Return what an error of `obstore` means.
 
-    Its errors are told apart by their text: one class stands for most answers of a store.
+    Its errors are told apart by their text, because one class stands for most answers of a store.
     """
     text = str(error)
     without_credentials = _METADATA.search(text) is not None
-    # The names of objects must not be taken for what is wrong with them.
+    # Names of objects must not be taken for texts of errors.
     text = _URL.sub("", text)
     status = int(found[1]) if (found := _STATUS.search(text)) else None
     code = found[1] if (found := _CODE.search(text)) else ""
@@ -106,15 +106,15 @@ def trouble_of(error: Exception) -> Trouble:
     if "error sending request" in text:
         return Trouble("unreached", _UNREACHED)
     if "HTTP error" in text or "body" in text:
-        return Trouble("passing", "cannot be read: its store ends answers before they are whole")
+        return Trouble("passing", "cannot be read: its store ends answers before they are complete")
     return Trouble("lasting", f"cannot be read: {shortened(text)}")
 
 
 def _unusable_name(text: str) -> str:
     if "empty path segment" in text:
-        return "holds a folder without a name, as in 'a//b': rename what lies in it"
+        return "holds a folder without a name, as in 'a//b': rename the objects in it"
     name = found[1] if (found := re.search(r'(?:path|Path) "([^"]*)"', text)) else ""
-    return f"holds an object that is named {name[:100]!r}, which is no path: rename it"
+    return f"holds an object that is named {name[:100]!r}, which is not a valid path: rename it"
 
 
 def _answered(status: int, code: str) -> Trouble:
@@ -126,6 +126,6 @@ def _answered(status: int, code: str) -> Trouble:
 
 
 def shortened(text: str) -> str:
-    """Return the first line of an error, without the answer's and the request's details."""
+    """Return the first line of an error, without details of the request and the answer."""
     first = text.partition("\n")[0]
     return re.sub(r"https?://\S+", "the store", " ".join(first.split()))[:_SHOWN_CHARACTERS]
