@@ -242,7 +242,7 @@ def test_a_secret_in_a_location_is_refused_and_not_repeated(http: httpx.Client, 
         ("events/ds=2026-11-01/.hoodie_partition_metadata", "", "is a Hudi table"),
         ("metadata/v1.metadata.json", "", "lies in an Iceberg table"),
         ("events/metadata/v1.metadata.json", "", "is an Iceberg table"),
-        ("events/ds=2026-11-01/delta_0000001_0000001/b", "", "is of a Hive ACID table"),
+        ("events/ds=2026-11-01/delta_0000001_0000001/b", "", "is part of a Hive ACID table"),
     ],
 )
 def test_tables_of_other_formats_are_refused(

@@ -1,5 +1,6 @@
-"""Data files: which lie in a folder, and what their footers say.
+"""Data files: lists folders, and reads footers.
 
-Coordinators and Spark jobs share it. It needs NumPy and pyarrow alone, and travels by value to
-executors, which need not have Windrow: so no `lru_cache` here, and no import from elsewhere.
+Coordinators and Spark jobs share this package. It needs only NumPy and pyarrow, and is pickled by
+value for executors, which need not have Windrow: so it uses no `lru_cache`, and imports no other
+part of Windrow.
 """

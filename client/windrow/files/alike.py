@@ -1,7 +1,7 @@
-"""Which columns of a file Spark's own Parquet reader gives as the grouped reader does.
+"""Finds columns of a file that Spark's own Parquet reader may not read as the grouped reader does.
 
-The footer tells: plain types, and nothing that only one of the two can decode. Whether a column has
-the table's own type is compared elsewhere.
+Judged by the footer: both readers agree on plain types, if nothing in the column can be decoded by
+only one of them. Whether a column has the table's own type is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GroupedOnly:
         self._columns: list[int] = []
 
     def names_in(self, metadata: Any) -> list[str]:
-        """Return the names in lower case; columns whose names differ by case alone are among them.
+        """Return the names in lower case; includes columns whose names differ only by case.
 
         Args:
             metadata: A `pyarrow.parquet.FileMetaData`.

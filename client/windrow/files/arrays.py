@@ -1,4 +1,4 @@
-"""Arrow arrays that pyarrow has no call for."""
+"""Arrow arrays that pyarrow has no function for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def make_struct(columns: list[pa.Array], fields: list[pa.Field], length: int) -> pa.StructArray:
-    """Return a struct array without nulls of its own, also where there are no fields."""
+    """Return a struct array without null structs, even if it has no fields."""
     if not fields:
         return pa.Array.from_buffers(pa.struct([]), length, [None])
     return pa.StructArray.from_arrays(columns, fields=fields)

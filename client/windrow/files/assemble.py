@@ -1,4 +1,4 @@
-"""Puts inventories together from listed files and what their footers say, read now or before."""
+"""Assembles inventories from listed files and their footers, which were read now or before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames
 from windrow.files.types import has_order, spark_type
 
-# What a footer says, apart from the statistics of columns.
+# Columns from footers, apart from the statistics of columns.
 _FILE_COLUMNS = (
     "row_count",
     "row_group_offsets",
@@ -31,16 +31,16 @@ _FILE_COLUMNS = (
     "outline",
     "chunks",
 )
-# Which of them names the columns that a file holds in another type than the table's: those that
-# only the grouped reader gives in the table's type, or only Spark's own.
+# The list of names for columns whose type in a file differs from the table's: only the grouped
+# reader returns them in the table's type, or only Spark's own reader.
 Evolved: TypeAlias = Literal["grouped_columns", "native_columns"]
-# Only an inventory that was taken by the coordinator has them.
+# Only inventories that the coordinator has taken have these columns.
 UNPUBLISHED = ("outline", "chunks")
 _STATS = ("min", "max", "null_count")
 
 
 class _Checked:
-    """Columns to go through; between them the caller may stop the work, as each takes long."""
+    """Columns to iterate over; each takes long, so the caller may stop the work between them."""
 
     def __init__(self, fields: list[pa.Field], check: Callable[[], None]) -> None:
         self._fields = fields
@@ -63,7 +63,7 @@ def footer_columns(
     evolved: Evolved = "grouped_columns",
     check: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Put together what footers say of the n files of a table.
+    """Assemble the footers of the n files of a table.
 
     A column that a file is known to lack is all null there. An empty file has no footer, and so
     no rows.
@@ -74,14 +74,14 @@ def footer_columns(
         kept_schema: Data columns of the previous inventory.
         data_schema: Data columns of the table.
         file_count: n.
-        kept_has_all: Whether rows that are carried over lack every column which
-            `kept_schema` lacks; else nothing is known of those.
-        evolved: Where columns are named that a file holds in another type than the table's.
+        kept_has_all: Whether files that are carried over are known to lack every column that
+            `kept_schema` lacks; otherwise nothing is known about these columns.
+        evolved: The list of names for columns whose type in a file differs from the table's.
         check: Called between columns; raises to stop.
 
     Returns:
         `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns`, `native_columns`,
-        `outline`, `chunks` and `stats`, ordered by `row`.
+        `first_row_id`, `outline`, `chunks` and `stats`, ordered by `row`.
     """
     fields = _Checked([field for field in data_schema if has_order(field.type)], check)
     parts = [
@@ -104,7 +104,7 @@ def footer_columns(
 def published_files(
     listed: pa.Table, groups: Iterable[FooterGroup], data_schema: pa.Schema
 ) -> pa.Table:
-    """Return listed files, all of whose footers were read, as they are published.
+    """Return listed files in the form in which they are published; all footers must have been read.
 
     Args:
         listed: Path, size and time of change of each file.
@@ -121,7 +121,7 @@ def published_files(
 
 
 def unlike(held: pa.Schema, wanted: pa.Schema) -> list[str]:
-    """Return the names of columns that are held in another type than wanted, in lower case."""
+    """Return the names, in lower case, of columns whose type differs from the wanted type."""
     types = {field.name.lower(): field.type for field in wanted}
     return [
         field.name.lower()
@@ -131,11 +131,11 @@ def unlike(held: pa.Schema, wanted: pa.Schema) -> list[str]:
 
 
 def with_named(files: pa.Table, column: Evolved, names: Sequence[str]) -> pa.Table:
-    """Return files of which only one of the readers reads some more columns.
+    """Return files with names added to the lists of columns that only one of the readers reads.
 
     Args:
-        files: With lists of names, which come back sorted; where they are null, they stay so.
-        column: Which lists.
+        files: Files with lists of names; the lists come back sorted, and null lists stay null.
+        column: The column of the lists.
         names: The names to add, in lower case.
     """
     lists = in_one(files[column])

@@ -1,7 +1,7 @@
-"""Where the files of a table are, and opening them so that no link leads elsewhere.
+"""Finds the files of a table, and opens them so that no link leads elsewhere.
 
-A path of an inventory is relative to the table's location or, for a file outside of it, absolute: a
-path of this machine, or a URI. This module alone puts location and path together.
+A path in an inventory is relative to the table's location or, for a file outside of it, absolute: a
+path on this machine, or a URI. Only this module puts location and path together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WHY = (
 
 
 def is_outside(path: str) -> bool:
-    """Tell whether a file's path, or a folder's, is an absolute one, outside the location."""
+    """Tell whether the path of a file or folder is absolute, and so outside the location."""
     return path.startswith("/") or "://" in path
 
 
@@ -28,7 +28,7 @@ def absolute_path(location: str, path: str) -> str:
 
     Args:
         location: Absolute path of the table's folder, or its URI.
-        path: As in inventories: relative to the location, or absolute; "" is the location.
+        path: Path as in inventories: relative to the location, or absolute; "" is the location.
     """
     if is_outside(path):
         return path
@@ -49,14 +49,14 @@ def home_of(location: str) -> str:
 
 
 def home_for(location: str, home: str, path: str) -> str:
-    """Return what a file must lie beneath when it is opened.
+    """Return the folder that a file must lie beneath when it is opened.
 
-    That is the location or, for a file outside, the file's own folder: the coordinator has followed
-    all links when it allowed the folder, so that there must be none.
+    That is the location or, for a file outside, the file's own folder. The coordinator followed all
+    links before it allowed that folder, so its path must contain none.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
-        home: What `home_of` returned of it.
+        home: What `home_of` returned for the location.
         path: Absolute path of the file.
     """
     if path.startswith(location.rstrip("/") + "/"):
@@ -68,14 +68,14 @@ def open_beneath(home: str, path: str) -> int:
     """Open a file for reading and return its descriptor.
 
     The open file is checked, not its path: a folder may be replaced by a link at any moment. This
-    takes 2 µs; resolving the path beforehand takes 14.
+    takes 2 µs; resolving the path beforehand takes 14 µs.
 
     Args:
-        home: What `home_for` returned of the file.
+        home: What `home_for` returned for the file.
         path: Absolute path of the file.
 
     Raises:
-        OSError: It cannot be opened, or does not lie beneath `home`.
+        OSError: The file cannot be opened, or does not lie beneath `home`.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Column bounds from Parquet footers: raw statistics of row groups to typed columns of files."""
+"""Column bounds from Parquet footers: turns raw statistics of row groups into bounds of files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class BoundedColumn:
     """A top-level column whose statistics can be used.
 
     Attributes:
-        name: As the file spells it.
-        type: The table's own type for what the file holds.
-        leaf: Which of the file's Parquet columns it is.
+        name: Name as the file spells it.
+        type: The type that a table has for the column.
+        leaf: Index of its Parquet column in the file.
         unsigned_bits: 32 or 64 where the raw values are unsigned integers of that width.
         unit_ns: Length of one raw unit of a timestamp, in nanoseconds; else 0.
         required: Whether the column cannot hold null.
@@ -44,11 +44,11 @@ class BoundedColumn:
 
 
 def bounded_columns(parquet: Any, schema: pa.Schema) -> list[BoundedColumn]:
-    """Return the columns of a file that have an order which its statistics follow.
+    """Return the columns of a file whose statistics follow the order of their type.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
-        schema: What `file_schema` makes of it.
+        schema: What `file_schema` returns for it.
     """
     columns = []
     leaf = 0
@@ -74,9 +74,9 @@ def _bounded_column(field: pa.Field, leaf: int, column: Any) -> BoundedColumn:
 
 
 def writer_sees_nan(created_by: str | None) -> bool:
-    """Tell whether bounds that this writer states prove that no NaN is among the values.
+    """Tell whether bounds from this writer prove that no value is NaN.
 
-    parquet-mr 1.10 to 1.17 takes NaN for the largest value, so that it shows as a bound
+    parquet-mr 1.10 to 1.17 treats NaN as the largest value, so that it appears as a bound
     (which then counts as unknown). Arrow and others ignore NaN. Later versions of parquet-mr
     may count NaN separately, so their bounds prove nothing until that has been checked.
     """
@@ -87,11 +87,11 @@ def writer_sees_nan(created_by: str | None) -> bool:
 def typed_bounds(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Array:
     """Turn raw bounds into values of the column's type, never narrower; null where unknown.
 
-    Bounds that are not values of the type, as a broken writer may leave them, count as unknown.
+    Bounds that are not values of the type, as a faulty writer may leave them, count as unknown.
 
     Args:
-        column: Whose bounds they are.
-        raw: As pyarrow gives them: bool, int, float or bytes, None where unknown.
+        column: The column that has these bounds.
+        raw: Bounds as pyarrow returns them: bool, int, float or bytes, None where unknown.
         upper: Whether they are upper bounds.
     """
     try:

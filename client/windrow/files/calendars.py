@@ -1,4 +1,4 @@
-"""Bounds of old dates and times, which Spark reads in another calendar in some files."""
+"""Bounds of old dates and times, which Spark reads in an older calendar in some files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 VERSION = b"org.apache.spark.version"
-# Since Spark writes the new calendar by default, it marks files that use the old one.
+# Since 3.0, Spark writes the new calendar by default, and marks files that use the old one.
 DATETIME_MARK = b"org.apache.spark.legacyDateTime"
 DATETIMES_MARKED_SINCE = b"3.0.0"
 
@@ -19,7 +19,7 @@ _DAY_US = 86_400_000_000
 FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
 SETTLED_US = -2_208_988_800_000_000  # 1900-01-01: since then, all zones agree
 _JULIAN_YEAR_1_DAY = -719_164
-# From the year 1 on, days move by at most eleven days, their zone included.
+# From the year 1 on, days move by at most eleven days, differences between time zones included.
 _MOVE_DAYS = 14
 _LAST_DAY = 2_932_896  # 9999-12-31
 
@@ -28,7 +28,7 @@ def is_certain(told: Mapping[bytes, bytes] | None) -> bool:
     """Tell whether Spark reads the dates and times of a file as they are, in any session.
 
     Args:
-        told: What the footer holds besides the schema.
+        told: The footer's key-value metadata.
     """
     version = (told or {}).get(VERSION)
     return (
@@ -49,8 +49,8 @@ def widened(
     """Return bounds that hold in either calendar; null before the year 1.
 
     Args:
-        bounds: Of a type that `has_calendar`.
-        uncertain: For each bound, whether the values may be of the old calendar.
+        bounds: Bounds of a type for which `has_calendar` is true.
+        uncertain: For each bound, whether the values may be in the old calendar.
         upper: Whether they are upper bounds.
     """
     is_date = pt.is_date(bounds.type)
@@ -68,9 +68,12 @@ def widened(
 
 
 def is_settled(values: pa.ChunkedArray) -> bool:
-    """Tell whether values of a type that `has_calendar` mean the same in all calendars and zones.
+    """Tell whether dates or times mean the same in all calendars and time zones.
 
-    INT96 beyond the year 9999 is not: Arrow may have decoded it wrongly.
+    Times beyond the year 9999 do not count: Arrow may have decoded them wrongly from INT96.
+
+    Args:
+        values: Values of a type for which `has_calendar` is true.
     """
     if pt.is_date(values.type):
         least = pc.min(values.cast(pa.date32()).cast(pa.int32())).as_py()

@@ -1,4 +1,4 @@
-"""Reads the footers of a few data files, in processes whose loss does no harm."""
+"""Reads the footers of a few data files, in processes that may crash without harm."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from windrow.files.remote import is_object, is_remote, read_part, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 from windrow.files.status import FileStatus
 
-# Longer ones are read one at a time.
+# Longer footers are read one at a time.
 _SHORT_FOOTER_BYTES = 2**20
-# Reads overlap, which matters where the disk is slow.
+# Reads overlap, which matters if the disk is slow.
 _READING_THREADS = 8
 _REMOTE_READING_THREADS = 32
 
-# The end of a file; why it cannot be read; None if it is no longer what was listed.
+# The end of a file; or why it cannot be read; or None if it has changed since it was listed.
 Tail: TypeAlias = bytes | str | None
 # Returns the length of the footer in the last bytes of a file; 0 if there is none.
 FooterBytes: TypeAlias = Callable[[bytes], int]
@@ -65,10 +65,10 @@ class FooterGroup:
     Attributes:
         files: The schema, and the first file that has it.
         bounded: Names and types of the columns that have bounds.
-        table: `row` (which of the files asked for), `row_count`, `row_group_offsets`,
-            `stats_see_nan`, `grouped_columns` (what `GroupedOnly` names), `native_columns` (null,
-            as for ORC alone there are any), `outline` and `chunks` (null where there can be no
-            excerpts), and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+        table: `row` (number of the file), `row_count`, `row_group_offsets`, `stats_see_nan`,
+            `grouped_columns` (what `GroupedOnly` names), `native_columns` (null, except for ORC),
+            `first_row_id`, `outline` and `chunks` (null where there can be no excerpts), and for
+            the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
     """
 
     files: FileSchema
@@ -76,16 +76,16 @@ class FooterGroup:
     table: pa.Table
 
     def at_rows(self, rows: pa.Array) -> FooterGroup:
-        """Return the same with `row` counted in a larger table, in which these are `rows`."""
+        """Return the group with its `row`s renumbered: number i becomes `rows[i]`."""
         placed = pc.cast(rows.take(self.table["row"]), pa.int64())
         return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
 
 
 def unread_rows(rows: Sequence[int]) -> pa.Table:
-    """Return what is known of files whose rows nobody knows, as `FooterGroup.table`.
+    """Return a `FooterGroup.table` of files whose rows are unknown.
 
     Args:
-        rows: Which of the files asked for they are.
+        rows: Numbers of the files.
     """
     count = len(rows)
     nothing = pa.ListArray.from_arrays(
@@ -120,12 +120,12 @@ def joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
 
 @dataclass(slots=True)
 class ChunkFooters:
-    """Footers of a few files, by schema, and which of the files have none.
+    """Footers of a few files, by schema, and the files whose footers could not be read.
 
     Attributes:
-        groups: Each file is in one of them, or named below.
+        groups: The footers; files of 0 bytes have none. Not complete if a file is unreadable.
         unreadable: Paths and reasons.
-        changed: Paths of files that are no longer what was listed.
+        changed: Paths of files that have changed since they were listed.
     """
 
     groups: list[FooterGroup] = field(default_factory=list)
@@ -136,13 +136,13 @@ class ChunkFooters:
 def read_ones(
     chunk: ChunkFooters, paths: Sequence[str], listed: Sequence[FileStatus], read: Iterable[Tail]
 ) -> Iterator[tuple[int, str, bytes]]:
-    """Yield the number, the path and what was read of each file that is not empty.
+    """Yield the number, the path and the content read of each file that is not empty.
 
     Args:
-        chunk: Files that could not be read, or have changed, are named there.
+        chunk: Files that could not be read, or have changed, are added to it.
         paths: n paths.
         listed: n states, as listed.
-        read: What was read of each.
+        read: n contents.
     """
     for index, (path, content) in enumerate(zip(paths, read, strict=True)):
         if isinstance(content, str):
@@ -208,9 +208,9 @@ class _GroupBuilder:
     def _add_chunks(
         self, metadata: Any, size_bytes: int, tail: bytes, offsets: Sequence[int]
     ) -> None:
-        """Note where the file's column chunks lie, if there will be excerpts of it."""
+        """Record where the file's column chunks lie, if there will be excerpts of it."""
         outline = found = None
-        # Splits tell row groups by where they begin.
+        # Splits identify row groups by their offsets.
         in_order = all(one < next_ for one, next_ in pairwise(offsets))
         if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
             found = places_in(metadata, size_bytes)
@@ -265,16 +265,16 @@ def read_chunk(
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
-    """Read the footers of n files; those of 0 bytes have none, and are in no group.
+    """Read the footers of n files; files of 0 bytes have none, and are in no group.
 
-    Arrow ends the process on some damaged footers: run it where that does no harm.
+    Some damaged footers make Arrow end the process: call this where that does no harm.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
         first_row: Number of the first file, for `FooterGroup.table`.
-        paths: n paths, relative to the location.
+        paths: n paths, as in inventories.
         listed: n states, as listed.
-        max_footer_bytes: A file whose footer says that it is longer is unreadable.
+        max_footer_bytes: A file with a longer footer is unreadable.
     """
     tails = read_tails(location, paths, listed, max_footer_bytes)
     return parse_tails(first_row, paths, listed, tails, excerpted=is_object(location))
@@ -289,7 +289,7 @@ def read_tails(
 ) -> Iterator[Tail]:
     """Yield the ends of n files, with the footers in them; see `read_chunk`.
 
-    Long footers are read one by one as they are asked for, so that only one is held.
+    Long footers are read one by one when the caller asks for them, so that only one is in memory.
     """
     read_tail = partial(_read_tail, location, home_of(location), footer_bytes_in)
     thread_count = _REMOTE_READING_THREADS if is_remote(location) else _READING_THREADS
@@ -311,19 +311,19 @@ def parse_tails(
     *,
     excerpted: bool = False,
 ) -> ChunkFooters:
-    """Say what the footers of n files say; see `read_chunk`.
+    """Parse the footers of n files; see `read_chunk`.
 
-    With `excerpted`, also where column chunks of large files lie.
+    With `excerpted`, also record where the column chunks of large files lie.
 
-    Arrow ends the process on some damaged footers: run it where that does no harm.
+    Some damaged footers make Arrow end the process: call this where that does no harm.
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
     for index, path, tail in read_ones(chunk, paths, listed, tails):
         try:
             metadata = _parse(tail)
-            # Compared in print, as `ParquetSchema.equals` ignores the names of nested columns; the
-            # first line holds an address.
+            # Compared as text, as `ParquetSchema.equals` ignores the names of nested columns; the
+            # first line contains a memory address.
             told = told_by_spark(metadata)
             key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
             builder = builders.get(key)
@@ -332,13 +332,13 @@ def parse_tails(
                 builders[key] = builder
             builder.add(first_row + index, metadata, listed[index].size_bytes, tail)
         except MemoryError:
-            # Arrow's is an ArrowException too. The files before may have taken the memory.
+            # Arrow's MemoryError is an ArrowException too. Earlier files may have used the memory.
             raise
         except UnicodeDecodeError:
             chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
         except (pa.ArrowException, OSError, ValueError) as error:
             chunk.unreadable.append((path, str(error)))
-    # A file that failed halfway has left its group uneven; the inventory fails anyway.
+    # A file that failed halfway leaves lists of different lengths; the inventory fails anyway.
     if not chunk.unreadable:
         chunk.groups = [builder.finish() for builder in builders.values()]
     return chunk
@@ -396,9 +396,9 @@ def _tail_of(
     footer_bytes_in: FooterBytes,
     max_footer_bytes: int,
 ) -> bytes | int:
-    """Return the end of a file, with the footer in full if there is one.
+    """Return the end of a file, including the whole footer if there is one.
 
-    Of a footer over the limit, return the length instead.
+    If the footer exceeds the limit, return its length instead.
     """
     tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
     footer_bytes = footer_bytes_in(tail)
@@ -411,8 +411,8 @@ def _tail_of(
 
 def _too_long(footer_bytes: int, max_footer_bytes: int) -> str:
     return (
-        f"its footer has {footer_bytes:,} bytes, and at most {max_footer_bytes:,} are read: write "
-        "it with larger row groups, or raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
+        f"its footer has {footer_bytes:,} bytes, but at most {max_footer_bytes:,} are read: "
+        "rewrite it with larger row groups, or raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
     )
 
 

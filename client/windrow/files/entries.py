@@ -1,4 +1,4 @@
-"""What one folder holds: names, sizes and times of change of its files."""
+"""Lists one folder: names, sizes and times of change of its files."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 @dataclass(slots=True)
 class FolderEntries:
-    """What one or more folders hold, hidden names left out.
+    """The entries of one or more folders, without hidden names.
 
     Attributes:
         folders: Folders, relative to the location.
         paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
-        stamps: For files on a local disk: hashes of what else changes when a file does, its inode
-            number and the time of its last change of any kind. Empty elsewhere.
+        stamps: For files on a local disk: a hash of each file's inode number and the time of its
+            last change of any kind, which also change when a file does. Empty elsewhere.
         etags: For objects: their ETags, without quotes; None if unknown. Empty elsewhere.
         hold_links: Whether a symbolic link was among them.
-        acid_folders: Folders that Hive names as those of a transactional table; None if the table
-            is not one, so that they are refused.
+        acid_folders: Folders with names that Hive gives in transactional tables; None if the table
+            is not transactional, so that such folders are refused.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -66,14 +66,14 @@ class FolderEntries:
     acid_folders: list[str] | None = None
 
     def note_folder(self, within: str, folder: str) -> None:
-        """Note a folder if Hive names it as one of a transactional table.
+        """Record a folder if it has a name that Hive gives in transactional tables.
 
         Args:
-            within: Absolute path or URI of what it lies in.
+            within: Absolute path or URI of the folder that it lies in.
             folder: The folder, relative to the location.
 
         Raises:
-            LocationError: It is, and the table is not transactional.
+            LocationError: It has such a name, and the table is not transactional.
         """
         name = folder.rpartition("/")[2]
         if self.acid_folders is None:
@@ -82,20 +82,20 @@ class FolderEntries:
             self.acid_folders.append(folder)
 
     def is_read(self, name: str) -> bool:
-        """Tell whether a hidden file counts nevertheless."""
+        """Tell whether a hidden file is listed nevertheless."""
         return self.acid_folders is not None and name in (METADATA_FILE, VERSION_FILE)
 
 
-# The seam for other file systems: adds to the entries what the folder (relative; "" is the
-# location itself) holds, and raises LocationError where it cannot.
+# The interface for other file systems: adds the content of a folder (relative; "" is the location
+# itself) to the entries, or raises LocationError.
 ScanFolder: TypeAlias = Callable[[str, str, FolderEntries], None]
 
 
 def is_hidden(name: str, *, is_folder: bool = False) -> bool:
     """Tell whether Spark ignores a file or folder of this name.
 
-    A partition folder such as `_col=1` is not hidden, a file that is being copied is. Spark looks
-    for Parquet's summary files, and so into every folder whose name begins like theirs.
+    A partition folder such as `_col=1` is not hidden, but a file that is being copied is. Spark
+    looks for Parquet's summary files, and so into every folder whose name begins like theirs.
     """
     if is_folder and name.startswith(_SUMMARIES):
         return False
@@ -110,12 +110,12 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Decode a folder's name as Hive and Spark do: %XX is a code point, all else stays."""
+    """Decode a folder's name as Hive and Spark do: %XX is a code point, everything else stays."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "%" in text else text
 
 
 def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> None:
-    """Add what a folder of the local disk holds to `entries`; a `ScanFolder`.
+    """Add the content of a folder on a local disk to `entries`; a `ScanFolder`.
 
     Raises:
         LocationError: The folder, or something in it, cannot be read.
@@ -171,8 +171,8 @@ def _add_entry(inside: str, prefix: str, entry: os.DirEntry[str], entries: Folde
 
 
 def _check_link(folder: str, link: os.DirEntry[str]) -> None:
-    # A link to a folder may lead in a circle, and a link to the outside would let whoever
-    # writes to the table read what only the coordinator may.
+    # A link to a folder may lead in a circle. A link to the outside would let anyone who can write
+    # to the table read files that only the coordinator may read.
     if link.is_dir():
         raise LocationError(
             link.path,
@@ -212,22 +212,22 @@ def listed_of(files: pa.Table) -> tuple[list[str], list[FileStatus]]:
     Args:
         files: n rows with the columns of `LISTING_SCHEMA`.
     """
-    # Plans leave out ETags where there are none.
+    # Plans leave out ETags if there are none.
     names = [name for name in FileStatus._fields if name in files.column_names]
     states = (files[name].to_pylist() for name in names)
     return files["path"].to_pylist(), list(map(FileStatus, *states))
 
 
 def without_empty(files: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Divide listed files into those that hold something, and those of 0 bytes."""
+    """Divide listed files into non-empty files and files of 0 bytes."""
     is_empty = pc.equal(files["size_bytes"], 0)
     return files.filter(pc.invert(is_empty)), files.filter(is_empty)
 
 
 def in_folders(empty: pa.Table) -> pa.Table:
-    """Return those files of 0 bytes whose folders Spark takes for partitions.
+    """Return the files of 0 bytes whose folders Spark takes for partitions.
 
-    It ignores the files themselves, and those right in the location altogether.
+    Spark ignores the files themselves, and altogether the files directly in the location.
     """
     return empty.filter(pc.match_substring(empty["path"], "/"))
 

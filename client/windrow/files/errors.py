@@ -22,7 +22,7 @@ from windrow.files.stated import StatedError
 
 
 class InventoryError(StatedError):
-    """Base of every error that taking an inventory raises on purpose."""
+    """Base of every error that is raised on purpose while an inventory is taken."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class UnsupportedTypeError(ColumnTypeError):
     """A file holds a column of a type that Spark does not have, or that is not read here.
 
     Attributes:
-        layout: As what its bare values can be read; empty where that makes no sense.
+        layout: The type in which its bare values can be read; empty if that makes no sense.
     """
 
     column: str
@@ -75,7 +75,7 @@ class UnsupportedTypeError(ColumnTypeError):
         held = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
         if self.layout:
             return (
-                f"{held} is not read here: declare the table's columns, without it, or with it as "
+                f"{held} is not read here: declare the table's columns without it, or with it as "
                 f"{self.layout} to read its bare values"
             )
         return (
@@ -89,8 +89,8 @@ class SchemaConflictError(ColumnTypeError):
     """Two types of one column cannot be widened to a type that fits both.
 
     Attributes:
-        type: What `path` holds.
-        other_type: What `other_path` holds, or the declared type where that is empty.
+        type: The type in `path`.
+        other_type: The type in `other_path`, or the declared type if that is empty.
     """
 
     column: str
@@ -103,8 +103,8 @@ class SchemaConflictError(ColumnTypeError):
         held = f"column {self.column!r} is {self.type} in file {self.path!r}"
         if not self.other_path:
             return (
-                f"{held} but was declared as {self.other_type}, which such files cannot be read "
-                "as; declare a type that fits, or rewrite the file"
+                f"{held} but was declared as {self.other_type}, and cannot be read as that; "
+                "declare a type that fits, or rewrite the file"
             )
         return (
             f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
@@ -127,8 +127,8 @@ class ColumnNameError(InventoryError):
     def __str__(self) -> str:
         what = "an empty name" if not self.column else f"a name of {len(self.column):,} characters"
         return (
-            f"file {self.path!r} holds a column with {what}, and it may have 1 to {self.most:,}: "
-            "declare the table's columns without it, or rewrite the file"
+            f"file {self.path!r} holds a column with {what}, but a name must have 1 to "
+            f"{self.most:,} characters: declare the table's columns without it, or rewrite the file"
         )
 
 
@@ -137,7 +137,7 @@ class DuplicateColumnError(InventoryError):
     """Two columns have names that differ by case only.
 
     Attributes:
-        path: The file that holds both; empty where they were declared or name folders.
+        path: The file that holds both; empty if they were declared or are from folder names.
     """
 
     column: str
@@ -157,7 +157,7 @@ class UnreadableFileError(InventoryError):
     """Files of the table cannot be read in its format.
 
     Attributes:
-        files: Path and reason of each, by path; at most as many as are worth showing.
+        files: Path and reason of each file, by path; only as many as are worth showing.
         format: The format.
     """
 
@@ -178,7 +178,7 @@ class FileChangedError(InventoryError):
     """Files changed or vanished after they were listed.
 
     Attributes:
-        paths: Some of them, by path.
+        paths: Some of the files, by path.
     """
 
     paths: tuple[str, ...]

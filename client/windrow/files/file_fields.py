@@ -1,7 +1,7 @@
-"""Columns that files hold under another name than the table's, or that are found by an id.
+"""Columns that have another name in files than in the table, or that are found by an id.
 
-The logs of Delta and Iceberg tables say so. It is kept in the metadata of Arrow's fields, at all
-depths.
+The logs of Delta and Iceberg tables state these names and ids. They are kept in the metadata of
+Arrow's fields, at all depths.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow.types as pt
 
 from windrow.files.schema import fields_in
 
-# Arrow's own, of the fields of Parquet files: a number.
+# Arrow's own key for the ids of fields in Parquet files; a number.
 FIELD_ID = b"PARQUET:field_id"
-# A JSON list of the names that the field may have in files; of those without ids, if it has one.
+# A JSON list of the names that the field may have in files; if it has an id, in files without ids.
 NAMES_IN_FILES = b"windrow:names"
-# The value, as JSON, that rows have of files without the field.
+# The field's value, as JSON, in rows of files that lack it.
 DEFAULT = b"windrow:default"
 
 _KEYS = frozenset({FIELD_ID, NAMES_IN_FILES, DEFAULT})
@@ -32,7 +32,7 @@ def is_mapped(field: pa.Field) -> bool:
 
 
 def named_children(type_: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the fields within a type, with the names that logs have for them."""
+    """Return the fields within a type, with their names in logs."""
     fields = fields_in(type_)
     names = next((names for is_a, names in _WITHIN.items() if is_a(type_)), None)
     return list(zip(names or [field.name for field in fields], fields, strict=True))
@@ -50,11 +50,11 @@ def with_children(type_: pa.DataType, children: Sequence[pa.Field]) -> pa.DataTy
 def place_in(struct: pa.StructType, wanted: pa.Field) -> int:
     """Find a field in a struct: by its id, by its names in files, or by its own name.
 
-    Names of their own are matched exactly, else as the only one that differs by case alone.
+    The field's own name is matched exactly, or else without regard to case.
 
     Returns:
-        The position of the field; -1 where there is none; -2 where several match, or where it
-        cannot be told as the struct has no ids and the wanted field no names in files.
+        The position of the field; -1 if no field matches; -2 if several match, or if the wanted
+        field has only an id and the struct has none.
     """
     fields = fields_in(struct)
     metadata = wanted.metadata or {}

@@ -1,10 +1,10 @@
-"""Where a Parquet file keeps its footer, and what that says of row groups."""
+"""Finds a Parquet file's footer, and the rows and offsets of row groups in it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# What is read of a file's end at first: most footers lie in it whole.
+# Bytes that are read at first from a file's end: most footers fit into them.
 TAIL_BYTES = 64 * 2**10
 
 _END_BYTES = 8
@@ -25,9 +25,9 @@ def footer_in(tail: bytes) -> bytes:
 
 
 def rows_in(metadata: Any) -> int:
-    """Return how many rows a file holds: those of its row groups, whatever the footer's total says.
+    """Return the number of rows in a file's row groups, whatever the footer's total says.
 
-    Spark reads by row groups, and writers exist that leave the total at 0.
+    Spark reads by row groups, and some writers leave the total at 0.
 
     Args:
         metadata: A `pyarrow.parquet.FileMetaData`.
@@ -38,8 +38,8 @@ def rows_in(metadata: Any) -> int:
 def row_group_start(row_group: Any) -> int:
     """Return the offset of a row group's first page, which decides the split it belongs to.
 
-    Plans cut files at these offsets and tasks read the row groups that start in their split: both
-    must agree on them.
+    Plans cut files at these offsets, and tasks read the row groups that start in their split; both
+    must agree on the offsets.
 
     Args:
         row_group: A `pyarrow.parquet.RowGroupMetaData`.
@@ -49,5 +49,5 @@ def row_group_start(row_group: Any) -> int:
     column = row_group.column(0)
     start: int = column.data_page_offset
     dictionary = column.dictionary_page_offset
-    # Some writers state 0 for a dictionary that is not there.
+    # Some writers state 0 for a missing dictionary.
     return dictionary if dictionary is not None and 0 < dictionary < start else start

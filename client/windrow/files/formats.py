@@ -1,4 +1,4 @@
-"""What the formats of files allow: who knows their rows, and who reads them."""
+"""Properties of file formats: whether their rows are known, and which reader reads them."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import Literal, TypeVar
 
 _Format = TypeVar("_Format", bound=str)
 
-# Of these a refresh knows names and sizes alone: there is nothing to read short of all rows.
+# Formats of which a refresh knows only names and sizes: to know more, it would have to read all
+# rows.
 LISTED = frozenset({"csv", "json", "text"})
 
-# Tables that keep a log of which files they have; their files are Parquet. By the tool that
-# compacts them.
+# Tables that keep a log of their files, which are Parquet; each with the tool that compacts it.
 LOGGED = {"delta": "Delta's OPTIMIZE", "iceberg": "Iceberg's rewrite_data_files"}
 
-# In the figures of their logs.
+# Smaller files count as small in the figures of these logs.
 SMALL_FILE_BYTES = 32 * 2**20
 
-# Only Spark's own reader gives their rows.
+# Formats that only Spark's own reader reads.
 READ_BY_SPARK = frozenset({*LISTED, "avro"})
 
-# Options by which a record may be more than a line.
+# Options that allow a record to be more than one line.
 _OVER_LINES = ("multiLine", "wholetext", "lineSep")
 
 
 def files_of(format: _Format) -> _Format | Literal["parquet"]:
-    """Return the format of the files of a table whose format is given."""
+    """Return the format of the files of a table that has this format."""
     return "parquet" if format in LOGGED else format
 
 
 def must_be_told(format: str, options: Mapping[str, str]) -> bool:
-    """Tell whether the columns of a table must be declared, as its files do not say them.
+    """Tell whether the columns of a table must be declared, because its files do not state them.
 
-    Lines of text are one column, unless a SerDe of Hive's divides them.
+    Lines of text are one column, unless one of Hive's SerDes divides them.
     """
     return format in ("csv", "json") or "serde" in options
 
 
 def begins_at_any_line(options: Mapping[str, str]) -> bool:
-    """Tell whether a reader of text can start at any line, as the options of its table say."""
+    """Tell whether a reader of text can start at any line, given the options of the table."""
     return all(options.get(name, "false").lower() == "false" for name in _OVER_LINES)

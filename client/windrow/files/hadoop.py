@@ -17,8 +17,8 @@ def status_of(uri: str) -> FileStatus:
     """Return the state of a file.
 
     Raises:
-        FileNotFoundError: It is not there.
-        OSError: It cannot be looked at.
+        FileNotFoundError: The file does not exist.
+        OSError: Its state cannot be read.
     """
     filesystem, path = located(uri)
     info = filesystem.get_file_info(path)
@@ -29,10 +29,10 @@ def status_of(uri: str) -> FileStatus:
 
 @contextmanager
 def opened(uri: str) -> Iterator[Any]:
-    """Open a file for reading at any place.
+    """Open a file for reading at any position.
 
     Raises:
-        FileNotFoundError: It is not there.
+        FileNotFoundError: The file does not exist.
         OSError: It cannot be opened.
     """
     filesystem, path = located(uri)
@@ -44,11 +44,11 @@ def located(uri: str) -> tuple[pafs.FileSystem, str]:
     """Return the file system of a URI, and the path in it.
 
     Raises:
-        OSError: It cannot be connected to.
+        OSError: The file system cannot be reached.
     """
     scheme, _, rest = uri.partition("://")
     if scheme != "hdfs":
-        raise OSError(f"{scheme}: is not supported by this version of Windrow")
+        raise OSError(f"{scheme}:// is not supported by this version of Windrow")
     authority, _, path = rest.partition("/")
     return kept_by_process(f"hdfs://{authority}", lambda: _connected(authority)), f"/{path}"
 
@@ -56,7 +56,7 @@ def located(uri: str) -> tuple[pafs.FileSystem, str]:
 def _connected(authority: str) -> pafs.FileSystem:
     host, _, port = authority.partition(":")
     try:
-        # Host "default" is what core-site.xml says; a name service goes without a port.
+        # Host "default" stands for the one in core-site.xml; a name service has no port.
         return pafs.HadoopFileSystem(host or "default", int(port or 0))
     except pa.ArrowException as error:
         raise OSError(str(error)) from error

@@ -1,4 +1,4 @@
-"""What processes run that read untrusted files, and may die of it."""
+"""Code of the processes that read untrusted files, and may crash on them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STARTED = b"started"
 
 
 def fork_on_request() -> None:
-    """Fork a process that serves for each request on the socket at standard input.
+    """For each request on the socket at standard input, fork a process that runs `serve`.
 
-    It shares what this process has imported, which takes longer than most tables take to read. A
-    request brings four pipes or files: the process's standard input, output and error, and where
-    its exit status goes.
+    The new process shares the imports of this one, which take longer than reading most tables. A
+    request brings four pipes or files: the new process's standard input, output and error, and one
+    for its exit status.
     """
     keep_pandas_out()
-    # Nobody waits for those that watch.
+    # Nobody waits for the processes that run `_watch`.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=os.dup(0)) as requests:
         os.write(1, STARTED)
@@ -40,7 +40,7 @@ def fork_on_request() -> None:
 
 
 def _watch(requests: int, answers: int, errors: int, end: int) -> NoReturn:
-    """Fork a process that serves, wait for its end, and tell its exit status."""
+    """Fork a process that runs `serve`, wait for its end, and report its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     process = os.fork()
     if process == 0:
@@ -63,15 +63,15 @@ def _watch(requests: int, answers: int, errors: int, end: int) -> NoReturn:
 def serve() -> None:
     """Answer requests on standard input until it ends.
 
-    It is given its environment variables first, and answers with its process id. From then on a
-    request is a function and its arguments, pickled; the answer is whether it gave a result, and
-    that result or its error. A task that needs too much memory ends the process, because nobody
-    knows in what state it would be left.
+    First come the environment variables; the answer is the process id. After that, each request is
+    a pickled function with its arguments; the answer says whether the call succeeded, with its
+    result or its error. A call that needs too much memory ends the process, because its state would
+    be unknown afterwards.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     bound_memory()
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
-        # What a library prints must not end up among the answers.
+        # Output that a library prints must not end up among the answers.
         os.dup2(2, 1)
         os.environ.clear()
         os.environ.update(pickle.load(requests))

@@ -1,6 +1,6 @@
 """Limits on reading untrusted files: bytes of a footer, and memory of a process.
 
-Settings import it, so it needs neither NumPy nor pyarrow.
+The settings import this module, so it needs neither NumPy nor pyarrow.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-# 2,000 columns of 350 row groups with statistics. One that large is parsed to a gigabyte.
+# Enough for 2,000 columns and 350 row groups with statistics. Parsed, that takes a gigabyte.
 MAX_FOOTER_BYTES = 64 * 2**20
 
-# The longest footer that is read by default takes half of it, and so does a large column.
+# The longest footer that is read by default takes half of this, and so does a large column.
 MAX_GAINED_BYTES = 2 * 2**30
 
 _DATA_PAGES = 5  # where statm has the pages of heap and stack
 
 
 def bound_memory(gained_bytes: int = MAX_GAINED_BYTES) -> None:
-    """Let this process allocate this much more than it holds by now; on Linux only.
+    """Limit the memory that this process may allocate in addition to what it has; Linux only.
 
     Address space that is only reserved does not count: allocators reserve much more than they use.
     """

@@ -1,6 +1,6 @@
 """What columns mean beyond their layout: a variant is bytes to Arrow, an interval a number.
 
-Read as those, they would compare and print differently from Spark.
+If they were read as such, they would compare and print differently from Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VARIANT = "variant"
 # In a column's metadata: its type in a catalog, where that contains CHAR or VARCHAR.
 CHARS_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
-# Files of one writer repeat the same schema. Not `lru_cache`, which does not travel by value.
+# Files of one writer repeat the same schema. Not `lru_cache`, which cannot be pickled by value.
 _remembered: dict[bytes, Mapping[str, str]] = {}
 _MAX_REMEMBERED = 256
 
@@ -39,7 +39,7 @@ _COLUMN = re.compile(r"  (?:required|optional|repeated) \w")
 
 
 def told_by_spark(metadata: Any) -> Mapping[str, str]:
-    """Return what Spark's own schema in a footer says about columns; nothing if there is none.
+    """Return the meanings of columns in a footer's Spark schema; nothing if there is none.
 
     Args:
         metadata: A `pyarrow.parquet.FileMetaData`.
@@ -55,17 +55,17 @@ def told_by_spark(metadata: Any) -> Mapping[str, str]:
 
 
 def beyond_layout(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return what top-level columns of Spark's schema mean, where that is more than their layout.
+    """Return the meanings of top-level columns in a Spark schema that go beyond their layout.
 
     Args:
-        schema: As Spark writes it in JSON.
+        schema: The schema, as Spark writes it in JSON.
     """
     meanings = ((field["name"], _field_meaning(field)) for field in schema["fields"])
     return {name: meaning for name, meaning in meanings if meaning is not None}
 
 
 def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
-    """Return what Parquet's annotations say about top-level columns, where Arrow ignores them.
+    """Return the meanings of top-level columns in Parquet annotations that Arrow ignores.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
@@ -88,8 +88,8 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
 
 def _annotation(leaf: Any) -> str | None:
     type_ = leaf.logical_type.type
-    # There is no newer annotation for intervals: writers call them unknown, and so Arrow takes the
-    # values for nulls.
+    # There is no newer annotation for intervals: writers mark them as unknown, and Arrow then takes
+    # the values for nulls.
     if type_ == "UNKNOWN" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
         return "interval"
     return _ANNOTATED.get(type_)
@@ -99,7 +99,7 @@ def _told(text: bytes) -> Mapping[str, str]:
     try:
         return beyond_layout(json.loads(text))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        # Spark ignores what it cannot read here, too.
+        # Spark, too, ignores a schema that it cannot read.
         return {}
 
 
@@ -107,7 +107,7 @@ def _field_meaning(field: Mapping[str, Any]) -> str | None:
     metadata = field.get("metadata") or {}
     if collations := metadata.get("__COLLATIONS"):
         return f"string collate {next(iter(collations.values())).rpartition('.')[2]}"
-    # Spark pads what it reads and what it compares with it.
+    # Spark pads CHAR values that it reads, and those that it compares them with.
     if char := re.search(r"\bchar\(\d+\)", metadata.get(CHARS_KEY, "")):
         return char[0]
     return next(_meanings(field["type"]), None)

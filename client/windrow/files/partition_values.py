@@ -1,6 +1,6 @@
-"""The texts in partition folders: decoded, and given a type as Spark gives them one.
+"""Partition values from the names of folders: decoded, with types inferred as in Spark.
 
-Where this differs from Spark, on purpose:
+Differences from Spark, on purpose:
 
 | text | Spark 4.3 | here |
 |---|---|---|
@@ -36,7 +36,7 @@ _FRACTION = re.compile(
 )
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Sure to fit 64 bits, and in a form that Arrow's own parser reads as we do.
+# Numbers that always fit into 64 bits, in a form that Arrow's parser reads in the same way.
 _SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
 
 _DECIMAL_TYPE = re.compile(r"(?:decimal|dec|numeric)(?:\(([0-9]+)(?:,([0-9]+))?\))?")
@@ -49,7 +49,7 @@ def infer_type(texts: pa.Array) -> pa.DataType:
     """Return the type of a partition column as Spark infers it over all of its values.
 
     Args:
-        texts: The distinct texts, still escaped; none of them null.
+        texts: The distinct texts, still escaped; none is null.
 
     Returns:
         int, bigint, decimal (of whole numbers too long for bigint), double, date or string;
@@ -104,7 +104,7 @@ def _common_type(kinds: set[pa.DataType]) -> pa.DataType:
     if kinds <= {pa.int32(), pa.int64(), *decimals}:
         if not decimals:
             return pa.int64()
-        # Spark takes an int for 10 digits and a bigint for 20, whatever the values.
+        # Spark counts an int as 10 digits and a bigint as 20, whatever the values.
         digits = [kind.precision for kind in decimals]
         digits += [{pa.int32(): 10, pa.int64(): 20}[kind] for kind in kinds - decimals]
         return pa.decimal128(max(digits), 0)
@@ -115,8 +115,8 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     """Turn the texts of folders into values of a type.
 
     Args:
-        texts: Still escaped; null for Hive's default partition.
-        type_: One for which `is_partition_type` holds.
+        texts: The texts, still escaped; null for Hive's default partition.
+        type_: A type for which `is_partition_type` is true.
 
     Raises:
         InvalidValueError: A text is not a value of the type; the error holds its index.
@@ -129,7 +129,7 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
             try:
                 return pc.cast(pc.cast(texts, pa.int64()), type_)
             except pa.ArrowInvalid:
-                # Out of range somewhere: found below, where the text can be named.
+                # A value is out of range; the loop below finds it.
                 pass
     parse = _parser(type_)
     values: list[Any] = []
@@ -143,14 +143,14 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 @dataclass(eq=False)
 class InvalidValueError(StatedError):
-    """A text is not a value of the type asked for; the caller says of which column.
+    """A text is not a value of the wanted type; the caller adds the name of the column.
 
     Attributes:
-        index: Which of the texts it is.
+        index: Position of the text.
     """
 
     index: int
-    message = "value {index} is not one of the type asked for"
+    message = "value {index} is not of the wanted type"
 
 
 def is_partition_type(type_: pa.DataType) -> bool:
@@ -181,7 +181,7 @@ def _parser(type_: pa.DataType) -> Callable[[str], Any]:
 def _to_integer(text: str, bits: int | None = None) -> int:
     if not _INTEGER.fullmatch(text):
         raise ValueError(text)
-    # Longer than any number of 64 bits; Python itself refuses above 4,300 digits.
+    # Longer than any number of 64 bits; Python itself refuses more than 4,300 digits.
     digits = text.lstrip("+-").lstrip("0")
     value = 2**200 if len(digits) > 60 else int(digits or "0")
     value = -value if text.startswith("-") else value
@@ -225,7 +225,7 @@ def _to_date(text: str) -> date:
 
 def _to_datetime(text: str) -> datetime:
     plain = unescape(text)
-    # Python 3.10 knows neither Z nor a fraction of any other length than 3 or 6.
+    # Python 3.10 reads neither Z nor a fraction whose length is not 3 or 6.
     plain = re.sub(r"[zZ]$", "+00:00", plain)
     plain = re.sub(r"\.([0-9]{1,6})(?![0-9])", lambda match: f".{match[1]:0<6}", plain)
     return datetime.fromisoformat(plain)
@@ -234,7 +234,7 @@ def _to_datetime(text: str) -> datetime:
 def _to_timestamp(text: str) -> datetime:
     value = _to_datetime(text)
     if value.tzinfo is None:
-        # Which moment this is depends on the time zone of whoever wrote the folder.
+        # Which moment this is depends on the time zone of the folder's writer.
         raise ValueError(text)
     return value.astimezone(timezone.utc)
 
@@ -259,7 +259,7 @@ _PARSERS: dict[pa.DataType, Callable[[str], Any]] = {
     pa.bool_(): _to_bool,
     pa.date32(): _to_date,
     pa.string(): unescape,
-    # Spark decodes the names of all folders but those of bytes.
+    # Spark decodes folder names for all types but binary.
     pa.binary(): str.encode,
     TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,
@@ -283,7 +283,7 @@ def _is_valid(parse: Callable[[str], Any], text: str) -> bool:
 
 
 def describe_type(type_: pa.DataType) -> str:
-    """Return the type's name for an error, and what its texts must hold if that is not obvious."""
+    """Return the type's name for an error; for a timestamp also what its texts must contain."""
     if type_ == TIMESTAMP:
         return "timestamp with an offset (such as 2024-01-01T00:00:00Z)"
     return spark_type(type_)

@@ -1,4 +1,4 @@
-"""Files that are read at any place, as Python and Arrow expect them."""
+"""Files that are read at any position, as Python and Arrow expect them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 
 
 class PositionedFile(io.RawIOBase):
-    """A file of known size that keeps where it is read next, as `at`.
+    """A file of known size; `at` is the position of the next read.
 
     Args:
         size_bytes: Its length.
@@ -18,7 +18,7 @@ class PositionedFile(io.RawIOBase):
         self.at = 0
 
     def end_of(self, size: int | None) -> int:
-        """Return where a read of so many bytes ends; of all that are left if it is None or -1."""
+        """Return where a read of `size` bytes ends; None or -1 means all bytes that are left."""
         if size is None or size < 0:
             return self.size_bytes
         return min(self.at + size, self.size_bytes)

@@ -1,4 +1,4 @@
-"""What a process keeps for all that it reads.
+"""Objects that a process keeps for all its reads.
 
 Code that is pickled by value has no module whose globals would outlive a task.
 """
@@ -17,12 +17,12 @@ _HOME = "_windrow_kept"
 
 
 def kept_by_process(name: str, make: Callable[[], _Kept]) -> _Kept:
-    """Return what this process keeps under a name, made when it is asked for first.
+    """Return the object that this process keeps under a name; make it on first use.
 
     A forked process makes its own: neither connections nor threads survive a fork.
     """
     home = sys.modules.setdefault(_HOME, types.ModuleType(_HOME))
     kept: dict[tuple[int, str], _Kept] = home.__dict__.setdefault("kept", {})
     key = os.getpid(), name
-    # Of two threads that ask at once, both get what was stored first.
+    # If two threads ask at once, both get the object that was stored first.
     return kept[key] if key in kept else kept.setdefault(key, make())

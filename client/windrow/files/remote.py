@@ -1,4 +1,4 @@
-"""Files on S3, Google Cloud Storage or HDFS, read alike.
+"""Files on S3, Google Cloud Storage or HDFS, read in the same way.
 
 Credentials, region and endpoint come from the environment, as for the SDKs of these stores
 (`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_CONF_DIR`), never from a table's location.
@@ -31,18 +31,18 @@ from windrow.files.signs import (
 )
 from windrow.files.status import FileStatus
 
-# Up to this many folders under the location are listed side by side; beyond that, one listing of
+# Up to this many folders under the location are listed in parallel; beyond that, one listing of
 # everything takes fewer requests, as each returns 1,000 files or folders.
 _MAX_LISTED_APART = 256
 _SHOWN_CHARACTERS = 300
 
 
 class RemoteFile(PositionedFile):
-    """A file that can be read at any place; on an object store, each read is one request.
+    """A file that can be read at any position; on an object store, each read is one request.
 
     Args:
         uri: The file.
-        found: Its state. Of an object, only the one with this ETag is read.
+        found: Its state. An object with another ETag is not read.
         traffic: Requests are counted here.
     """
 
@@ -68,11 +68,11 @@ class RemoteFile(PositionedFile):
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A file that can be read at any place.
+    """A file that can be read at any position.
 
     Attributes:
         file: The file, as Arrow takes it.
-        found: Its state. Another object in its place is not read.
+        found: Its state. An object with another ETag is not read.
     """
 
     file: Any
@@ -80,19 +80,19 @@ class OpenedFile:
 
 
 def is_remote(location: str) -> bool:
-    """Tell whether a canonical location is a URI, not a path of this machine."""
+    """Tell whether a canonical location is a URI, not a path on this machine."""
     return not location.startswith("/")
 
 
 def is_object(location: str) -> bool:
-    """Tell whether a canonical location is one of an object store."""
+    """Tell whether a canonical location is on an object store."""
     return location.startswith(("s3:", "gs:"))
 
 
 def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:
-    """Add what lies under a folder, at any depth, to `entries`; a `ScanFolder`.
+    """Add everything under a folder, at any depth, to `entries`; a `ScanFolder`.
 
-    The folders right under the location itself are left to further calls, unless they are many.
+    The folders directly under the location are left to further calls, unless there are many.
 
     Raises:
         LocationError: It cannot be listed.
@@ -100,7 +100,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     uri = absolute_path(location, folder)
     try:
         if not folder:
-            folders, files = _right_in(uri)
+            folders, files = _direct_entries(uri)
             if len(folders) <= _MAX_LISTED_APART:
                 if not folders and not files and is_object(uri):
                     raise FileNotFoundError(uri)
@@ -122,8 +122,8 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     _add_files(uri, f"{folder}/" if folder else "", folders, files, entries)
 
 
-def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
-    """Return names of folders and files right in a folder; on object stores none if there is no such."""
+def _direct_entries(uri: str) -> tuple[list[str], list[Listed]]:
+    """Return the folders and files directly in a folder; on object stores it may be missing."""
     if is_object(uri):
         folders, objects = requests().list_one(uri, Traffic())
         _, key = bucket_and_key(uri)
@@ -133,7 +133,7 @@ def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
 
 
 def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
-    """Return folders and files beneath a folder, at any depth; see `_right_in`."""
+    """Return folders and files beneath a folder, at any depth; see `_direct_entries`."""
     if is_object(uri):
         objects = requests().list_all(uri, Traffic())
         _, key = bucket_and_key(uri)
@@ -147,9 +147,9 @@ def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
 
 
 def _without_markers(above: int, objects: Iterable[Listed], folders: Iterable[str]) -> list[Listed]:
-    """Return objects by their paths, without those that only stand for a folder.
+    """Return objects with relative paths, without those that only stand for a folder.
 
-    Such an object has a slash at the end of its key, which listings leave out, and no bytes.
+    Such an object has no bytes, and a slash at the end of its key, which listings leave out.
     """
     held = frozenset(folders)
     return [
@@ -178,7 +178,7 @@ def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[Listed]]:
 
 
 def scan_of(location: str) -> ScanFolder:
-    """Return what reads one folder of a location."""
+    """Return the function that lists a folder of a location."""
     return scan_remote_folder if is_remote(location) else scan_local_folder
 
 
@@ -199,7 +199,7 @@ def _add_files(
         return shown[folder]
 
     if prefix and entries.acid_folders is not None:
-        # One that holds no file counts where its name says that it replaces others.
+        # A folder without files counts if its name says that it replaces others.
         for folder in folders:
             is_shown(folder)
     for relative, found in files:
@@ -231,7 +231,7 @@ def _is_shown(
 
 
 def names_in(uri: str) -> list[str] | None:
-    """Return the names of what is right in a folder; None if there is no such folder.
+    """Return the names of the entries of a folder; None if there is no such folder.
 
     Args:
         uri: Absolute path or URI of the folder.
@@ -242,7 +242,7 @@ def names_in(uri: str) -> list[str] | None:
     try:
         if not is_remote(uri):
             return os.listdir(uri)
-        folders, files = _right_in(uri)
+        folders, files = _direct_entries(uri)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except pa.ArrowException as error:
@@ -256,15 +256,15 @@ def read_whole_file(uri: str, max_bytes: int) -> bytes:
 
     Args:
         uri: Absolute path or URI.
-        max_bytes: Most bytes to read; the rest is left out.
+        max_bytes: Maximum bytes to read; the rest is left out.
 
     Raises:
-        FileNotFoundError: It is not there.
+        FileNotFoundError: The file does not exist.
         OSError: It cannot be read.
     """
     if is_remote(uri):
         return bytes(read_part(uri, most_bytes=max_bytes).content)
-    # A pipe in a file's place would block whoever opens it.
+    # Opening a pipe in a file's place would block otherwise.
     descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(descriptor, "rb") as local:
         return local.read(max_bytes)
@@ -274,7 +274,7 @@ def _require_named(uri: str, folders: list[str]) -> None:
     for folder in folders:
         if not folder or folder.startswith("/") or "//" in folder or folder.endswith("/"):
             raise LocationError(
-                uri, "holds a folder without a name, as in 'a//b': rename what lies in it"
+                uri, "holds a folder without a name, as in 'a//b': rename the objects in it"
             )
 
 
@@ -290,22 +290,21 @@ def read_part(
 
     Args:
         uri: The file.
-        known: Its state. Of an object, no other is read if its ETag is known; the caller compares
-            the rest.
-        start: First byte; if it is negative, that many bytes of the file's end are read.
+        known: Its state. An object with another ETag is not read; the caller compares the rest.
+        start: First byte; if it is negative, that many bytes at the file's end are read.
         end: Where the part ends; None for the end of the file.
         traffic: Requests are counted here.
-        most_bytes: The rest of a longer file is left out.
+        most_bytes: Maximum bytes to read; None for all.
 
     Raises:
-        FileNotFoundError: It is not there.
+        FileNotFoundError: The file does not exist.
         ChangedObjectError: It has another ETag.
         OSError: It cannot be read.
     """
     if is_object(uri):
         etag = known.etag if known is not None else None
         return requests().read(uri, traffic or Traffic(), etag, start, end, most_bytes)
-    # Before it is opened, so that a file put in its place meanwhile shows.
+    # Taken before the file is opened, so that a replacement in between is noticed.
     found = hadoop.status_of(uri)
     begin = max(0, found.size_bytes + start) if start < 0 else start
     with hadoop.opened(uri) as file:
@@ -318,8 +317,8 @@ def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
     """Return the state of a file, with one request.
 
     Raises:
-        FileNotFoundError: It is not there.
-        OSError: It cannot be looked at.
+        FileNotFoundError: The file does not exist.
+        OSError: Its state cannot be read.
     """
     if is_object(uri):
         return requests().look(uri, traffic or Traffic())
@@ -330,10 +329,10 @@ def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
 def open_remote_file(
     uri: str, known: FileStatus | None = None, traffic: Traffic | None = None
 ) -> Iterator[OpenedFile]:
-    """Open a file; an object whose ETag is known without a request.
+    """Open a file; for an object with a known ETag, this sends no request.
 
     Raises:
-        FileNotFoundError: It is not there.
+        FileNotFoundError: The file does not exist.
         OSError: It cannot be opened.
     """
     traffic = traffic or Traffic()
@@ -347,7 +346,7 @@ def open_remote_file(
 
 
 def why_unreadable(error: Exception) -> str:
-    """Say what is wrong with something that could not be read, and what to do about it."""
+    """Return why a file or folder could not be read, and what to do about it."""
     text = " ".join(str(error).split())
     if isinstance(error, ObjectError):
         return text

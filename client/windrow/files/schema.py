@@ -1,4 +1,4 @@
-"""The columns of a table: what its files hold, and one schema that fits them all."""
+"""The columns of a table: those of its files, and one schema that fits them all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.files.errors import (
 from windrow.files.meanings import VARIANT, annotated
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
-# As `windrow.models` bounds them.
+# The same limits as in `windrow.models`.
 MAX_NAME, MAX_TYPE_TEXT = 1024, 65_536
 _MEANING_KEY = b"windrow:meaning"
 
@@ -37,9 +37,9 @@ class FileSchema:
     """The columns of one or more data files, in the table's own types.
 
     Attributes:
-        schema: A type that no table can have, such as time64, is left as the file has it. A
-            column that means more than its layout says so in its metadata.
-        path: A file that holds them, relative to the table's location.
+        schema: Their names and types. A type that no table can have, such as time64, stays as in
+            the file. A column that means more than its layout has its meaning in its metadata.
+        path: A file with these columns, relative to the table's location.
     """
 
     schema: pa.Schema
@@ -49,13 +49,13 @@ class FileSchema:
 def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schema:
     """Return the columns of a Parquet footer in the types that a table has for them.
 
-    Unsigned integers widen, INT96 and every UTC-adjusted timestamp become Spark's
-    `timestamp`, others `timestamp_ntz`, all in microseconds. Dictionaries become what they
-    hold, enums and large or viewed strings plain strings, and durations bigint.
+    Unsigned integers widen. INT96 and every UTC-adjusted timestamp become Spark's `timestamp`,
+    other timestamps `timestamp_ntz`, all in microseconds. Dictionaries become the type of their
+    values; enums, large strings and string views become strings; durations become bigint.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
-        told: What `told_by_spark` returns of the same footer.
+        told: What `told_by_spark` returns for the same footer.
     """
     leaves = iter(range(len(parquet.names)))
     held = parquet.to_arrow_schema()
@@ -74,7 +74,7 @@ def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schem
 
 
 def meaning_as(field: pa.Field, meaning: str | None) -> pa.Field:
-    """Return the field of a `FileSchema` whose column means more than its layout says, or not."""
+    """Return the field of a `FileSchema` with the meaning of its column, if it has one."""
     return field if meaning is None else field.with_metadata({_MEANING_KEY: meaning})
 
 
@@ -93,7 +93,7 @@ def leaf_count(type_: pa.DataType) -> int:
 
 
 def fields_in(type_: pa.DataType) -> list[pa.Field]:
-    """Return the fields right in a nested type; none of any other type."""
+    """Return the direct fields of a nested type; none for any other type."""
     if pt.is_map(type_):
         return [type_.key_field, type_.item_field]
     return [type_.field(index) for index in range(type_.num_fields)]
@@ -117,7 +117,7 @@ def _table_type(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> pa.D
     if pt.is_timestamp(type_) and leaf.physical_type == "INT96":
         return TIMESTAMP
     table_type = _scalar_type(type_)
-    # Bytes to Arrow, text to Spark.
+    # Enums are bytes to Arrow and text to Spark.
     is_enum = pt.is_binary(table_type) and leaf.logical_type.type == "ENUM"
     return pa.string() if is_enum else table_type
 
@@ -145,9 +145,9 @@ def _scalar_type(type_: pa.DataType) -> pa.DataType:
 
 
 def widen(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the narrowest type that Spark's Parquet reader reads both as; None if there is none.
+    """Return the narrowest type in which Spark's Parquet reader reads both; None if there is none.
 
-    The order of the two does not matter. Structs are united field by field.
+    The order of the two does not matter. Structs are merged field by field.
     """
     if one == other or pt.is_null(other):
         return one
@@ -210,14 +210,14 @@ def _widen_nested(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 class ColumnNames:
-    """Finds columns by name: exactly, else without regard to case.
+    """Finds columns by name, without regard to case.
 
     Args:
         schema: Its names must differ by more than case.
-        path: Named in the error; empty where the columns are not a file's.
+        path: File to name in the error; empty if the columns are not a file's.
 
     Raises:
-        DuplicateColumnError: They do not.
+        DuplicateColumnError: Two names differ only by case.
     """
 
     def __init__(self, schema: pa.Schema, path: str = "") -> None:
@@ -233,7 +233,7 @@ class ColumnNames:
 
 
 def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str]) -> pa.Schema:
-    """Unite the columns of files, in order of first appearance.
+    """Merge the columns of files, in order of first appearance.
 
     Names are matched without regard to case; the first spelling stays. A column that is
     also a partition column is left out: the folder's value wins, as in Spark.
@@ -242,7 +242,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
         ColumnNameError: The name of a column is empty, or too long.
         DuplicateColumnError: One file holds two columns, or fields of one struct, that differ by
             case only.
-        SchemaConflictError: Two files hold one column with types that no type fits both of.
+        SchemaConflictError: Two files hold one column, and no type fits both of its types.
         UnsupportedTypeError: A column has a type that Spark lacks, or one that is not read here.
     """
     partitions = {name.lower() for name in partition_names}
@@ -279,7 +279,7 @@ def declared_data(declared: pa.Schema, partition_names: Iterable[str]) -> pa.Sch
 def data_schema_of(
     declared: pa.Schema | None, sources: Sequence[FileSchema], partition_names: Collection[str]
 ) -> pa.Schema:
-    """Return the data columns of a table: those declared, else all that its files hold.
+    """Return the data columns of a table: the declared ones, or else all columns of its files.
 
     Raises:
         InventoryError: As `check_declared` and `merge_schemas` do.

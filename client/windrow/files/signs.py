@@ -42,13 +42,13 @@ _SINK = Kind(
 # Hidden names, which no listing shows.
 _HIDDEN = {"_delta_log": _DELTA, ".hoodie": _HUDI, SINK_LOG: _SINK}
 _HOODIE_PARTITION = ".hoodie_partition_metadata"
-# Folders, and what their files are called.
+# Folders, and the names of their files.
 _METADATA = {
     "metadata": (re.compile(r"\.metadata\.json(\.gz)?$"), _ICEBERG),
     "schema": (re.compile(r"^schema-[0-9]+$"), _PAIMON),
 }
 _ACID_FOLDER = re.compile(r"(base_[0-9]+|(delete_)?delta_[0-9]+_[0-9]+(_[0-9]+)?)(_v[0-9]+)?")
-# As Hive pads its numbers: a table of plain files may well lie in a folder `base_2`.
+# With numbers padded as by Hive: a table of plain files may well lie in a folder `base_2`.
 _ACID_LOCATION = re.compile(
     r"(base_0[0-9]{6}|base_[0-9]{7,}_v[0-9]{7,}|(delete_)?delta_[0-9]{7,}_[0-9]{7,}(_[0-9]+)?"
     r"(_v[0-9]+)?)"
@@ -59,12 +59,12 @@ def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
     """Refuse a hidden name that is the sign of another format.
 
     Args:
-        folder: Absolute path or URI of what it lies in.
-        name: Of a file or folder.
+        folder: Absolute path or URI of the folder that it lies in.
+        name: Name of a file or folder.
         is_location: Whether the folder is the table's location, whose streaming log is followed.
 
     Raises:
-        LocationError: It is one.
+        LocationError: The name is such a sign.
     """
     kind = _HIDDEN.get(name)
     if kind is None and name.startswith(_HOODIE_PARTITION):
@@ -74,24 +74,25 @@ def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
 
 
 def refuse_folder(folder: str, name: str) -> None:
-    """Refuse a folder whose name another format has given it.
+    """Refuse a folder whose name is one that another format gives.
 
     Raises:
-        LocationError: It is of another format.
+        LocationError: The name is from another format.
     """
     if _ACID_FOLDER.fullmatch(name):
-        raise LocationError(folder, _reason(f"is of {_ACID.name}", f"it holds {name!r}", _ACID))
+        reason = _reason(f"is part of {_ACID.name}", f"it holds {name!r}", _ACID)
+        raise LocationError(folder, reason)
 
 
 def refuse_file(folder: str, name: str) -> None:
     """Refuse a file that another format keeps about its table.
 
     Args:
-        folder: Absolute path or URI of what it lies in.
-        name: Its own.
+        folder: Absolute path or URI of the folder that it lies in.
+        name: Name of the file.
 
     Raises:
-        LocationError: It is one.
+        LocationError: It is such a file.
     """
     table, _, last = folder.rpartition("/")
     sign = _METADATA.get(last)
@@ -117,10 +118,10 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
         location: Absolute path or URI.
         above: A folder that it lies in.
         sign: One of `signs_beside`, which `above` holds.
-        names: What lies in `sign`; None if it is not there, or cannot be seen.
+        names: The names in the folder `sign`; None if it does not exist, or cannot be listed.
 
     Raises:
-        LocationError: It does.
+        LocationError: The location lies in such a table.
     """
     if names is None:
         return
@@ -135,17 +136,17 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
 
 
 def refuse_location(location: str) -> None:
-    """Refuse a location whose own name another format has given it.
+    """Refuse a location whose own name is one that another format gives.
 
     Raises:
-        LocationError: It is of another format.
+        LocationError: The name is from another format.
     """
     if _ACID_LOCATION.fullmatch(location.rpartition("/")[2]):
-        raise LocationError(location, _reason(f"is of {_ACID.name}", "by its name", _ACID))
+        raise LocationError(location, _reason(f"is part of {_ACID.name}", "by its name", _ACID))
 
 
 def _reason(what: str, why: str, kind: Kind) -> str:
     return (
-        f"{what} ({why}), where not every file holds current rows, and it is registered as a plain "
+        f"{what} ({why}), where not every file holds current rows, but it is registered as a plain "
         f"folder: {kind.remedy}"
     )

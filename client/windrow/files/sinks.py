@@ -29,7 +29,7 @@ _COMPACT = ".compact"
 _MAX_LOG_BYTES = 2**29
 _BLOCK_BYTES = 2**20
 _READING_THREADS = 16
-# Spark deletes old batches while others read, once a newer one holds what they held.
+# Spark deletes old batches while others read the log, once a newer batch holds their entries.
 _ATTEMPTS = 5
 
 _RESTORE = "restore it, or write the table's rows to a folder of their own and register that"
@@ -38,7 +38,7 @@ _RESTORE = "restore it, or write the table's rows to a folder of their own and r
 def read_sink_log(location: str) -> pa.Table | None:
     """Return the files that a streaming query has committed to a folder, as Spark reads its log.
 
-    Read it before the folder is listed: then every file that it names is there.
+    Call this before the folder is listed, so that every file that the log names is in the listing.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
@@ -89,11 +89,11 @@ def _batches(log: str, names: list[str]) -> list[str]:
 
 
 def _read(log: str, batches: list[str]) -> pa.Table:
-    """Return what the files of a log say, with `_ENTRY`."""
+    """Return the entries in the files of a log, with `_ENTRY`."""
     tables = [_ENTRY.empty_table()]
     left = _MAX_LOG_BYTES
     with ThreadPoolExecutor(_READING_THREADS) as threads:
-        # By itself, as it may be as large as all others together.
+        # The compacted batch is read alone, as it may be as large as all others together.
         head = [name for name in batches if name.endswith(_COMPACT)]
         tail = batches[len(head) :]
         for some in (head, *_cut(tail)):
@@ -126,12 +126,12 @@ def _read_one(log: str, max_bytes: int, name: str) -> bytes:
 
 
 def _entries(log: str, name: str, body: bytes) -> pa.Table:
-    """Return what one file of the log says, with `_ENTRY`."""
+    """Return the entries in one file of the log, with `_ENTRY`."""
     header, _, lines = body.partition(b"\n")
     if header != _HEADER:
         shown = header[:20].decode(errors="backslashreplace")
         raise LocationError(
-            f"{log}/{name}", f"begins with {shown!r}, not 'v1', as Spark's log does: {_RESTORE}"
+            f"{log}/{name}", f"begins with {shown!r}, but Spark's log with 'v1': {_RESTORE}"
         )
     if not lines.strip():
         return _ENTRY.empty_table()
@@ -157,7 +157,7 @@ def _entries(log: str, name: str, body: bytes) -> pa.Table:
         action = table["action"][other[0].as_py()].as_py()
         raise LocationError(
             f"{log}/{name}",
-            f"has the action {action!r}, and only 'add' is known here: write the table's rows to a "
+            f"has the action {action!r}, but only 'add' is known here: write the table's rows to a "
             "folder of their own and register that",
         )
     return table
@@ -166,7 +166,7 @@ def _entries(log: str, name: str, body: bytes) -> pa.Table:
 def _committed(location: str, log: str, entries: pa.Table) -> pa.Table:
     """Return the files of a log relative to the location."""
     files = entries.filter(pc.invert(entries["isDir"]))
-    # File names need no escapes in URIs, but folders may; and there are few folders.
+    # File names rarely need escapes in URIs; folders may need them, but there are few folders.
     folders = pc.replace_substring_regex(files["path"], "/[^/]*$", "").combine_chunks()
     encoded = folders.dictionary_encode()
     relative = pa.array(
@@ -185,12 +185,12 @@ def _committed(location: str, log: str, entries: pa.Table) -> pa.Table:
 
 
 def _below(location: str, log: str, folder: str) -> str:
-    """Return what goes before the name of a file: "", or the folder below the location and `/`.
+    """Return the prefix of a file's name: "", or its folder below the location and `/`.
 
     Args:
         location: Absolute path, or URI.
         log: Absolute path or URI of the log.
-        folder: Of a file, as the log has it.
+        folder: Folder of a file, as in the log.
     """
     try:
         parts = urlsplit(folder)
@@ -232,14 +232,14 @@ def keep_committed(
         committed: What `read_sink_log` returned.
 
     Raises:
-        LocationError: A file of the log is gone, or is not of the size that the log says.
+        LocationError: A file in the log is gone, or its size differs from the log.
     """
     rows = pc.index_in(committed["path"], files["path"]).combine_chunks()
     if rows.null_count:
         missing = committed["path"][pc.index(pc.is_null(rows), True).as_py()].as_py()
         raise LocationError(
             f"{location.rstrip('/')}/{missing}",
-            f"is named by the log in {SINK_LOG!r} and is not there: {_RESTORE}",
+            f"is named by the log in {SINK_LOG!r} but does not exist: {_RESTORE}",
         )
     other = pc.indices_nonzero(
         pc.not_equal(committed["size_bytes"], files["size_bytes"].take(rows))
@@ -248,8 +248,8 @@ def keep_committed(
         at = other[0].as_py()
         raise LocationError(
             f"{location.rstrip('/')}/{committed['path'][at].as_py()}",
-            f"is not of the {committed['size_bytes'][at].as_py():,} bytes that the log in "
-            f"{SINK_LOG!r} says: {_RESTORE}",
+            f"does not have the {committed['size_bytes'][at].as_py():,} bytes that the log in "
+            f"{SINK_LOG!r} states: {_RESTORE}",
         )
     is_named = np.zeros(len(files), np.bool_)
     is_named[rows.to_numpy()] = True

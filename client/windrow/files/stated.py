@@ -1,4 +1,4 @@
-"""The base of every error raised on purpose: its fields, a message made of them, and a remedy."""
+"""The base of every error raised on purpose: fields, a message made from them, and a remedy."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 
 class StatedError(Exception):
-    """An error that is its fields, and says what is wrong and what to do about it.
+    """An error that consists of its fields, and says what is wrong and what to do about it.
 
-    A subclass with fields is a `@dataclass(eq=False)`: it equals itself alone and can be hashed, as
+    A subclass with fields is a `@dataclass(eq=False)`: it equals only itself and can be hashed, as
     tracebacks need. Errors come back from other processes, so `args`, by which exceptions are
-    pickled, holds the constructor's arguments. Nothing here asks `dataclasses.fields`, which finds
-    none in a class that Spark has pickled by value.
+    pickled, holds the constructor's arguments. Nothing here calls `dataclasses.fields`, which finds
+    no fields in a class that Spark has pickled by value.
 
     Attributes:
         message: Template of the text, as for `str.format`, with the error's attributes by name and
-            `{remedy}` where that belongs; empty where the text is all that an error is made from.
+            `{remedy}` where that belongs; empty if the text is the error's only argument.
         remedy: Template of what to do about it.
     """
 

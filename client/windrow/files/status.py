@@ -1,4 +1,4 @@
-"""What tells one state of a file from another."""
+"""The state of a file, and how two states differ."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class FileStatus(NamedTuple):
 
     Attributes:
         size_bytes: Its length.
-        mtime_ns: Its last change, nanoseconds since 1970; None if that is not to be compared, as
-            the file never changes once it is written.
-        etag: What an object store calls its content, without quotes; None if unknown.
+        mtime_ns: Time of its last change, nanoseconds since 1970; None if it is not compared,
+            because the file never changes once it is written.
+        etag: An object store's identifier of its content, without quotes; None if unknown.
     """
 
     size_bytes: int

@@ -1,4 +1,4 @@
-"""What lies above a table's location: it may be a part of another format's table."""
+"""Looks above a table's location, which may be a part of another format's table."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def refuse_part_of_table(location: str, topmost: str = "") -> None:
 
     Args:
         location: Absolute path, or URI.
-        topmost: The last of the folders above to look into, as a path or URI that the location
-            begins with; the root of the file system or store by default.
+        topmost: The topmost folder to look into, as a path or URI that the location begins with;
+            the root of the file system or store by default.
 
     Raises:
-        LocationError: It does.
+        LocationError: It lies in such a table, or has such a name.
     """
     refuse_location(location)
     asked = list(product(_folders_above(location, topmost), signs_beside()))

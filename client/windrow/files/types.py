@@ -50,7 +50,7 @@ def spark_type(type_: pa.DataType) -> str:
     if pt.is_struct(type_):
         fields = (f"{_quote(field.name)}:{spark_type(field.type)}" for field in type_)
         return f"struct<{','.join(fields)}>"
-    raise UnknownTypeError(str(type_), "Spark SQL has none that holds the same values")
+    raise UnknownTypeError(str(type_), "Spark SQL has no type with the same values")
 
 
 def has_order(type_: pa.DataType) -> bool:

@@ -6,9 +6,9 @@ import sys
 
 
 def keep_pandas_out() -> None:
-    """Keep pyarrow from importing pandas, which it does only to ask whether values come from there.
+    """Keep pyarrow from importing pandas, which it does only to check whether values are pandas'.
 
-    The import takes longer than most tables take to read, and 60 MB.
+    The import takes 60 MB, and longer than reading most tables.
     """
     sys.meta_path.insert(0, _NoPandas())
 

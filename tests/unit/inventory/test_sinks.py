@@ -151,10 +151,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
     ),
     "another size": (
         first_line(lambda entry: entry | {"size": 1}),
-        ["k=a%20b/1", "is not of the 1 bytes"],
+        ["k=a%20b/1", "does not have the 1 bytes"],
     ),
     "a file twice": (lambda sink: log(sink, "2", "k=c/2"), ["names a file twice"]),
-    "a file that is gone": (lambda sink: (sink / "k=c/2").unlink(), ["k=c/2", "is not there"]),
+    "a file that is gone": (lambda sink: (sink / "k=c/2").unlink(), ["k=c/2", "does not exist"]),
     "a batch missing": (lambda sink: log(sink, "3", "k=c/uncommitted"), ["lacks batch 2"]),
     "a batch far off": (lambda sink: log(sink, "9" * 18, "k=c/uncommitted"), ["lacks batch 2"]),
     "a pipe": (
@@ -175,7 +175,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
     ),
     "a path that climbs": (
         first_line(lambda entry: entry | {"path": f"{entry['path']}/../../k=c/2"}),
-        ["is not there"],
+        ["does not exist"],
     ),
 }
 
