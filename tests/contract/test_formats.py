@@ -172,7 +172,7 @@ def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(
     ("format_", "option", "value", "said"),
     [
         ("csv", "headers", "true", "did you mean 'header'"),
-        ("text", "quote", ";", "is not an option of format text: known are encoding, lineSep"),
+        ("text", "quote", ";", "not an option of format text: its options are encoding, lineSep"),
         ("text", "header", "true", "is not an option of format text"),
         ("parquet", "sep", ";", "tables of format parquet take no options"),
         ("csv", "inferSchema", "true", "`client.infer_columns` finds them: leave it out"),
@@ -182,7 +182,7 @@ def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(
         ("csv", "pathGlobFilter", "*.csv", "a refresh decides which files a table has"),
         ("csv", "path", "/etc", "a refresh decides which files a table has"),
         ("csv", "compression", "gzip", "the suffix of each file"),
-        ("csv", "quoteAll", "true", "it is about writing"),
+        ("csv", "quoteAll", "true", "it only affects writing"),
         ("avro", "avroSchemaUrl", "/etc/passwd", "each file has a schema of its own"),
         ("csv", "header", "yes", "it must be true or false"),
         ("csv", "mode", "STRICT", "it must be PERMISSIVE or DROPMALFORMED or FAILFAST"),
@@ -212,7 +212,7 @@ def test_the_same_option_under_two_names_is_refused(
     client: windrow.Client, name: str, location: Path
 ) -> None:
     for options in ({"sep": ";", "delimiter": ","}, {"header": True, "Header": False}):
-        with pytest.raises(InvalidArgumentError, match=r"say the same|appears twice"):
+        with pytest.raises(InvalidArgumentError, match=r"mean the same|appears twice"):
             client.register_table(name, str(location), "csv", format_options=options)
 
 

@@ -201,7 +201,7 @@ def test_a_remote_metastore_is_followed_by_the_job(
     [
         ({"serde": "JsonSerDe"}, {"a": "int"}, "register format json"),
         ({"serde": "com.example.Serde"}, {"a": "int"}, "give LazySimpleSerDe or OpenCSVSerde"),
-        ({"serde": "LazySimpleSerDe", "separatorChar": ","}, {"a": "int"}, "known are collection"),
+        ({"serde": "LazySimpleSerDe", "separatorChar": ","}, {"a": "int"}, "are collection"),
         ({"serde": "OpenCSVSerde", "skip.header.line.count": 1}, {"a": "string"}, "skips lines"),
         ({"serde": "LazySimpleSerDe", "line.delim": ";"}, {"a": "int"}, "at .* alone"),
         ({"serde": "OpenCSVSerde"}, {"a": "int"}, "gives only strings"),

@@ -1,4 +1,4 @@
-"""Advice on the wire: which writes made a table's files, and what would have avoided them."""
+"""Wire models of advice: which writes made a table's files, and what would have been better."""
 
 from __future__ import annotations
 

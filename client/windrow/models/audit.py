@@ -1,4 +1,4 @@
-"""Records of changes: who changed what."""
+"""Wire models of the audit log: who changed what."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AuditRecord(Answer):
     table: str | None = None
     item: str | None = Field(
         default=None,
-        description="Which one: the snapshots, refresh, write, cache rule or token.",
+        description="What was changed: the snapshots, refresh, write, cache rule or token.",
     )
     before: str | None = Field(
         default=None,

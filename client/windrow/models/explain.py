@@ -19,7 +19,7 @@ class PrunedFiles(Answer):
 
 
 class GroupReason(Answer):
-    """The groups that were formed for one reason; each group counts for the first that applies."""
+    """The groups formed for one reason; each group counts for the first reason that applies."""
 
     reason: Literal["cacheable", "large", "no_location", "small"] = Field(
         description="`cacheable`: holds splits that are read where they are cached. `large`: a "
@@ -77,7 +77,7 @@ class StrategyFigures(Answer):
 class DeleteOpens(Answer):
     """How often files that name deleted rows are opened."""
 
-    by_group: int = Field(description="Each group opens those of all its splits once.")
+    by_group: int = Field(description="If each group opens those of all its splits once.")
     by_split: int = Field(description="If each split opened its own.")
 
 

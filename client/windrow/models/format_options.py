@@ -1,4 +1,4 @@
-"""The options of a format that a table's definition may have: Spark's, checked by name."""
+"""The format options that a table's definition may have: Spark's own, checked by name."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _PARSED: dict[str, _Check] = {
     "timestampNTZFormat": _any,
 }
 _KNOWN: dict[str, dict[str, _Check]] = {
-    # Where the coordinator finds the metadata of a table: not for Spark.
+    # For the coordinator, to find the metadata of a table; not for Spark.
     "iceberg": dict.fromkeys(("catalog", "identifier", "metadata", "ref"), _filled),
-    # Of the sessions that wrote partition values of type timestamp.
+    # The time zone of the sessions that wrote partition values of type timestamp.
     "delta": {"timeZone": _filled},
     "csv": {
         **_PARSED,
@@ -110,18 +110,18 @@ _KNOWN: dict[str, dict[str, _Check]] = {
     },
 }
 
-# Of tables of text in Hive: by class, what divides lines into columns.
+# The classes that divide lines into columns, for Hive's tables of text.
 _LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 _SERDES = {name.rpartition(".")[2].lower(): name for name in (_LAZY, _OPEN_CSV)}
 
 
 def _one_line(value: str) -> str:
-    return "" if value in ("\n", "10", "\\n") else "Hive divides lines at \\n alone"
+    return "" if value in ("\n", "10", "\\n") else "Hive divides lines only at \\n"
 
 
 def _no_lines(value: str) -> str:
-    return "" if value == "0" else "Hive skips lines, and Spark's Hive tables do not: remove them"
+    return "" if value == "0" else "Hive skips lines, but Spark's Hive tables do not: remove them"
 
 
 _OF_SERDES: dict[str, dict[str, _Check]] = {
@@ -150,10 +150,10 @@ _OF_SERDES: dict[str, dict[str, _Check]] = {
 }
 
 _FILES = "a refresh decides which files a table has"
-_ALL = "every planned file is read, or the read fails with its name"
+_ALL = "every planned file is read, or the read fails and names it"
 _COLUMNS = "columns are part of a definition, and `client.infer_columns` finds them"
 _SUFFIX = "the suffix of each file says how it is compressed"
-_WRITING = "it is about writing"
+_WRITING = "it only affects writing"
 _REFUSED: dict[str, str] = {
     **dict.fromkeys(("ignoreCorruptFiles", "ignoreMissingFiles"), _ALL),
     **dict.fromkeys(
@@ -201,9 +201,9 @@ _REFUSED: dict[str, str] = {
     **dict.fromkeys(("avroSchema", "avroSchemaUrl"), "each file has a schema of its own"),
     **dict.fromkeys(
         ("enableStableIdentifiersForUnionType", "stableIdentifierPrefixForUnionType"),
-        "members of unions are named by their places",
+        "members of unions are named by their positions",
     ),
-    "recursiveFieldMaxDepth": "records within themselves are not read",
+    "recursiveFieldMaxDepth": "recursive records are not read",
 }
 
 
@@ -215,7 +215,7 @@ def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, s
         given: Values by name.
 
     Raises:
-        ValueError: A name is not one of the format's, or a value is not one that Spark takes.
+        ValueError: A name is not an option of the format, or Spark does not take a value.
     """
     given = _with_serde(format, given)
     known = _KNOWN.get(format, {})
@@ -239,12 +239,12 @@ def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, s
         raise ValueError("options 'catalog' and 'identifier' go together: give both or neither")
     for one, other in (("sep", "delimiter"), ("encoding", "charset"), ("catalog", "metadata")):
         if one in found and other in found:
-            raise ValueError(f"options {one!r} and {other!r} say the same: give one of them")
+            raise ValueError(f"options {one!r} and {other!r} mean the same: give one of them")
     return found
 
 
 def _with_serde(format: str, given: Mapping[str, str]) -> Mapping[str, str]:
-    """Return options with the name of a SerDe's class, if they name one."""
+    """Return options with the full class name of a SerDe, if they name one."""
     named = [name for name in given if name.lower() == "serde"]
     if format != "text" or not named:
         return given
@@ -254,7 +254,7 @@ def _with_serde(format: str, given: Mapping[str, str]) -> Mapping[str, str]:
     if short not in _SERDES:
         known = " or ".join(name.rpartition(".")[2] for name in _SERDES.values())
         raise ValueError(f"SerDe {given[named[0]]!r} is not known: give {known}")
-    # What Hive calls it before version 3.
+    # Hive's spelling before version 3.
     older = {"colelction.delim": "collection.delim"}
     rest = {older.get(name, name): value for name, value in given.items() if name != named[0]}
     return {"serde": _SERDES[short], **rest}
@@ -266,8 +266,8 @@ def _why_not(format: str, name: str, known: list[str]) -> str:
     if reason is not None:
         return f"{name!r} is not an option of a table, because {reason}: leave it out"
     if not known:
-        return f"tables of format {format} take no options, and {name!r} is given: leave it out"
+        return f"tables of format {format} take no options, but {name!r} is given: leave it out"
     close = get_close_matches(name.lower(), [one.lower() for one in known], n=1)
     meant = next((one for one in known if close and one.lower() == close[0]), None)
-    remedy = f"did you mean {meant!r}?" if meant else f"known are {', '.join(sorted(known))}"
+    remedy = f"did you mean {meant!r}?" if meant else f"its options are {', '.join(sorted(known))}"
     return f"{name!r} is not an option of format {format}: {remedy}"

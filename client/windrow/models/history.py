@@ -24,12 +24,13 @@ class PastPlan(Answer):
     principal: str = Field(description="Name of the caller's token.")
     status: Literal["completed", "failed"]
     created_at: datetime = Field(description="When it was requested.")
-    expires_at: datetime = Field(description="Until when its groups are kept.")
+    expires_at: datetime = Field(description="The time until which its groups are kept.")
     seconds: float | None = Field(
         default=None, description="From the request until the plan was stored."
     )
     filter: str | None = Field(
-        default=None, description="The request's: SQL text, or JSON. Cut after 2,000 characters."
+        default=None,
+        description="The request's filter, as SQL text or JSON, cut after 2,000 characters.",
     )
     limit: int | None = None
     column_count: int | None = Field(default=None, description="Number of columns to read.")
@@ -37,13 +38,13 @@ class PastPlan(Answer):
         default=None, description="The options that the plan was made with; null if it failed."
     )
     option_sources: dict[str, OptionSource] = Field(
-        default={}, description="Where values come from that are not the default."
+        default={}, description="Where values that are not the default come from."
     )
     summary: PlanSummary | None = Field(default=None, description="Null if it failed.")
     groups_of: str | None = Field(
         default=None,
         description="The plan whose groups it shares, which was made for an equal request; the "
-        "times of planning are that plan's.",
+        "times of planning are from that plan.",
     )
     problem: dict[str, object] | None = Field(
         default=None, description="The RFC 9457 problem that the plan failed with."

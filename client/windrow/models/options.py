@@ -19,17 +19,17 @@ _Lookback = Annotated[int, Whole(1, 100)]
 _Part = Annotated[float, Field(gt=0, le=1, strict=True)]
 _Files = Annotated[int, Whole(1, 10_000)]
 
-# What the planner does not need: readers find it in the plan.
+# Options that the planner does not need; readers find them in the plan.
 READING_OPTIONS = frozenset({"prefetch_files", "prefetch_bytes", "requests_per_second"})
 
 
 def _is_not_set(value: object) -> bool:
-    """Leave an option out until it is set: the version before refuses what it does not know."""
+    """Leave out an option that is not set: the previous version refuses options unknown to it."""
     return value is None
 
 
 class PlanDefaults(Request):
-    """Plan options that a table or a Spark session sets; null stands for not set.
+    """Plan options that a table or a Spark session sets; null means not set.
 
     A request's own options come first, then the session's, then the table's.
     """
@@ -64,8 +64,8 @@ class PlanDefaults(Request):
     )
     rack_split_reduction: _Part | None = Field(
         default=None,
-        description="How long a group of a rack may be under `tez`, as a fraction of the length of a "
-        "host's group.",
+        description="Maximum length of a rack's group under `tez`, as a fraction of the length of "
+        "a host's group.",
     )
     open_file_cost: Annotated[int, Size(0, 2**40)] | None = Field(
         default=None,
@@ -83,19 +83,20 @@ class PlanDefaults(Request):
     prefetch_files: _Files | None = Field(
         default=None,
         exclude_if=_is_not_set,
-        description="On object stores and HDFS: number of small files that a task asks for before it "
-        "decodes them; 64 by default.",
+        description="On object stores and HDFS: number of small files that a task requests before "
+        "it decodes them; 64 by default.",
     )
     prefetch_bytes: ByteSize | None = Field(
         default=None,
         exclude_if=_is_not_set,
-        description="Bytes of such files that a task holds at most; 16 MiB by default.",
+        description="Maximum bytes of such files that a task holds; 16 MiB by default.",
     )
     requests_per_second: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
         default=None,
         exclude_if=_is_not_set,
-        description="Requests that a read sends to object stores at most, divided evenly over the "
-        "tasks that run at the same time; as many as the store answers by default.",
+        description="Maximum number of requests per second that a read sends to object stores, "
+        "divided evenly among the tasks that run at the same time; by default as many as the store "
+        "answers.",
     )
 
     @model_validator(mode="after")
@@ -114,7 +115,7 @@ class PlanDefaults(Request):
 class PlanOptions(PlanDefaults):
     """How splits are grouped. Sizes are in bytes, or text such as `64MB`.
 
-    What a request leaves out is taken from its `session_options`, then from the table's
+    Options that a request leaves out come from its `session_options`, then from the table's
     `plan_options`, and then from the defaults below.
     """
 
@@ -126,8 +127,8 @@ class PlanOptions(PlanDefaults):
     )
     rack_split_reduction: _Part = Field(
         default=0.75,
-        description="How long a group of a rack may be under `tez`, as a fraction of the length of a "
-        "host's group.",
+        description="Maximum length of a rack's group under `tez`, as a fraction of the length of "
+        "a host's group.",
     )
     parallelism: _Parallelism = Field(
         default=1, description="Number of tasks that run at the same time."
@@ -140,7 +141,7 @@ class PlanOptions(PlanDefaults):
 
     @classmethod
     def completed(cls, given: Mapping[str, Any]) -> PlanOptions:
-        """Return given options, with the defaults of the others.
+        """Return the given options, with defaults for all others.
 
         Raises:
             ValueError: They contradict each other, or a default.

@@ -40,7 +40,7 @@ class PartitionListChange(Answer):
     )
     added: int
     removed: int
-    moved: int = Field(description="Number of partitions that have another location now.")
+    moved: int = Field(description="Number of partitions that now have another location.")
 
 
 class PartitionPage(Answer):

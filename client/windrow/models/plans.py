@@ -20,8 +20,8 @@ class PlanRequest(Request):
     snapshot_id: Annotated[int, Whole(1, 2**31 - 1)] | None = None
     version: TableVersion | None = Field(
         default=None,
-        description="Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, branch "
-        "or tag of an Iceberg table, that a refresh has made a snapshot of.",
+        description="Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, "
+        "branch or tag of an Iceberg table. A refresh must have made a snapshot of it.",
     )
     filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
@@ -37,13 +37,13 @@ class PlanRequest(Request):
     options: PlanOptions = PlanOptions()
     session_options: PlanDefaults = Field(
         default=PlanDefaults(),
-        description="Options that the caller's session sets for all its reads. They come before "
-        "the table's `plan_options`, and `options` come before them.",
+        description="Options that the caller's session sets for all its reads. They override the "
+        "table's `plan_options`, and `options` override them.",
     )
     max_staleness: Annotated[int, Whole(0, 31_536_000)] | None = Field(
         default=None,
         description="Seconds. If the table's last refresh is older, it is refreshed before "
-        "planning. Without effect with `snapshot_id` or `version`.",
+        "planning. It has no effect with `snapshot_id` or `version`.",
     )
     reuse: bool = Field(
         default=False,
@@ -64,12 +64,12 @@ class PlanRequest(Request):
 
 
 class Delete(Answer):
-    """What deletes rows of a data file of a Delta or Iceberg table."""
+    """A list of deleted rows of a data file of a Delta or Iceberg table."""
 
     kind: Literal["vector", "positions"] = Field(
         description="`vector`: a bitmap of positions, as Delta and Iceberg serialise it: at "
-        "`[offset, offset + length)` of the file, or `inline`. `positions`: a Parquet file of "
-        "Iceberg, of paths and positions."
+        "`[offset, offset + length)` of the file, or `inline`. `positions`: one of Iceberg's "
+        "Parquet files with paths and positions."
     )
     path: str | None = None
     inline: str | None = Field(default=None, description="The bitmap, as Base64.")
@@ -79,12 +79,13 @@ class Delete(Answer):
 
 
 class Excerpt(Answer):
-    """What a plan needs of a large Parquet file on an object store."""
+    """The parts of a large Parquet file on an object store that a plan needs."""
 
     outline: int = Field(description="Position among the plan's `outlines`.")
     chunks: list[int] = Field(
-        description="For each row group of the split: its rows, and for each leaf of the outline "
-        "where its column chunk begins, its bytes, those of its dictionary page, and its values."
+        description="For each row group of the split: the number of its rows and, for each leaf of "
+        "the outline, the offset of its column chunk, the bytes of the chunk, the bytes of its "
+        "dictionary page, and the number of its values."
     )
 
 
@@ -97,33 +98,34 @@ class Split(Answer):
     size_bytes: int
     mtime_ns: int
     etag: str | None = Field(
-        default=None, description="Of an object, its ETag as it was listed, without quotes."
+        default=None, description="ETag of an object when it was listed, without quotes."
     )
-    row_count: int | None = Field(default=None, description="Null if not known, as of text.")
+    row_count: int | None = Field(default=None, description="Null if not known, as for text.")
     partition: dict[str, Scalar]
     native: bool | None = Field(
         default=None,
-        description="Whether Spark's own reader of the format gives the rows of this file, in the "
-        "plan's columns; null if unknown.",
+        description="Whether Spark's own reader of the format can read the rows of this file in "
+        "the plan's columns; null if unknown.",
     )
     grouped: bool | None = Field(
         default=None,
-        description="Whether the grouped reader gives them; null means true.",
+        description="Whether the grouped reader can read them; null means true.",
     )
     first_block: int | None = Field(
         default=None,
         description="The number of the first stripe that a part of an ORC file covers.",
     )
     block_count: int | None = Field(
-        default=None, description="How many stripes it covers; both are null for a whole file."
+        default=None,
+        description="Number of stripes that it covers; both are null for a whole file.",
     )
     first_row_id: int | None = Field(
         default=None,
-        description="Of transactional tables: the number of the file's first row among those of "
-        "its bucket, where its rows have no names of their own.",
+        description="For transactional tables: the number of the file's first row among the rows "
+        "of its bucket, if its rows have no identities of their own.",
     )
     deletes: list[Delete] | None = Field(
-        default=None, description="What deletes rows of the file; null if nothing does."
+        default=None, description="Lists of deleted rows of the file; null if there are none."
     )
 
     excerpt: Excerpt | None = Field(
@@ -146,10 +148,10 @@ class FileField(Answer):
 
     id: int | None = Field(default=None, description="The field's id in Parquet files.")
     names: list[str] = Field(
-        default=[], description="Its names in files, or in those of them that have no ids."
+        default=[], description="Its names in files; if it has an id, in files without ids."
     )
     default: str | None = Field(
-        default=None, description="As JSON: its value in rows of files that lack it."
+        default=None, description="Its value, as JSON, in rows of files that lack it."
     )
     fields: dict[str, FileField] = Field(
         default={},
@@ -170,7 +172,7 @@ class SplitGroup(Answer):
     )
     size_bytes: int
     residual_filter: FilterTree | None = Field(
-        description="The part of the filter that pruning could not settle; the reader must apply "
+        description="The part of the filter that pruning could not decide; the reader must apply "
         "it to every row."
     )
     splits: list[Split]
@@ -243,15 +245,15 @@ class PlanSummary(Answer):
     planning_seconds: float
     phase_seconds: dict[str, float] = Field(
         default={},
-        description="Those of each phase of planning: `manifests` (waiting, reading and decoding "
-        "them), `prune`, `cut`, `place` (at workers), `pack`, `order`, `encode`.",
+        description="Seconds of each phase of planning: `manifests` (waiting for them, reading and "
+        "decoding them), `prune`, `cut`, `place` (at workers), `pack`, `order`, `encode`.",
     )
     longest_task_seconds: float | None = Field(
         default=None, description="Predicted time of the group with the most work."
     )
     slowest_slot_seconds: float | None = Field(
         default=None,
-        description="Predicted time until the last of `parallelism` slots finishes; null of plans "
+        description="Predicted time until the last of `parallelism` slots finishes; null for plans "
         "with more than 100,000 groups.",
     )
     all_tasks_seconds: float | None = Field(
@@ -277,25 +279,25 @@ class Plan(Answer):
         default=None, description="As in the table's definition."
     )
     valid_write_ids: str | None = Field(
-        default=None, description="Of transactional tables: see `SnapshotInfo`."
+        default=None, description="For transactional tables: see `SnapshotInfo`."
     )
     logged: bool = Field(
         default=False,
-        description="Whether the table keeps a log of its files, as Delta and Iceberg do: then no "
-        "file changes once it is written, and each split says what deletes its rows.",
+        description="Whether the table keeps a log of its files, as Delta and Iceberg do. If so, "
+        "no file changes once it is written, and each split has the `deletes` of its file.",
     )
     file_fields: dict[str, FileField] = Field(
         default={},
-        description="Columns that files hold under another name than the table's, or that are found "
+        description="Columns that have another name in files than in the table, or that are found "
         "by an id.",
     )
     outlines: list[str] = Field(
         default=[],
-        description="What footers of files with an `excerpt` have in common, of the columns that "
-        "the plan needs. As JSON: `version`, `created_by`, `keys` and `columns`, each with its "
-        "`name`, its part of the `schema`, what begins the metadata of a chunk of each of its "
-        "`leaves`, both in Thrift's compact protocol and Base64, and its type in `arrow`, a schema "
-        "of one field, or null.",
+        description="What the footers of files with an `excerpt` have in common, for the columns "
+        "that the plan needs. Each is JSON with `version`, `created_by`, `keys` and `columns`. A "
+        "column has its `name`, its part of the `schema`, for each of its `leaves` the beginning "
+        "of a chunk's metadata, and its type as `arrow`, a schema of one field, or null. `schema` "
+        "and `leaves` are in Thrift's compact protocol; they and `arrow` are in Base64.",
     )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(
@@ -307,7 +309,7 @@ class Plan(Answer):
     limit: int | None = None
     requested_options: PlanOptions | None = Field(
         default=None,
-        description="The options of the request, its session and the table; null stands for the "
+        description="The options of the request, its session and the table; null means the "
         "strategy's default.",
     )
     options: PlanOptions = Field(description="The options that the plan was made with.")

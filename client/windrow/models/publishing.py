@@ -33,7 +33,7 @@ class InventoryFile(Request):
     )
     mtime_ns: Annotated[int, Whole(-(2**63), 2**63 - 1)]
     row_count: _Count | None = Field(
-        default=None, description="Null if not known, which no table of Parquet or ORC may have."
+        default=None, description="Null if not known; required for tables of Parquet or ORC."
     )
     bucket: Annotated[int, Whole(0, 2**31 - 1)] | None = None
     hosts: list[str] = Field(default=[], max_length=100)
@@ -44,13 +44,13 @@ class InventoryFile(Request):
     grouped_columns: list[ColumnName] | None = Field(
         default=None,
         max_length=10_000,
-        description="Columns of the file that Spark's own Parquet reader may give otherwise than "
+        description="Columns of the file that Spark's own Parquet reader may read differently from "
         "the grouped reader, because of their type or encoding; null if unknown.",
     )
     native_columns: list[ColumnName] | None = Field(
         default=None,
         max_length=10_000,
-        description="Columns of an ORC file that only Spark's own reader gives right; null if "
+        description="Columns of an ORC file that only Spark's own reader reads correctly; null if "
         "unknown, and for other formats.",
     )
     stats: dict[ColumnName, ColumnBounds] = Field(default={}, max_length=10_000)

@@ -18,7 +18,7 @@ class Limits(Answer):
     max_publish_decoded_bytes: int = Field(
         description="Maximum memory of a published inventory after decoding."
     )
-    max_footer_bytes: int = Field(description="Maximum footer of a data file at a refresh.")
+    max_footer_bytes: int = Field(description="Maximum size of a data file's footer at a refresh.")
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int
@@ -38,7 +38,8 @@ class Limits(Answer):
         description="Seconds for which a body may arrive at less than 1,024 bytes per second."
     )
     requests_per_minute: int = Field(
-        default=0, description="Most requests of one caller in a minute; 0 means any number."
+        default=0,
+        description="Maximum number of requests of one caller in a minute; 0 means any number.",
     )
 
 

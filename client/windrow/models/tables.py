@@ -11,7 +11,7 @@ from windrow.models.base import Answer, ColumnName, Request, Whole
 from windrow.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow.models.options import PlanDefaults
 
-# Given in place of valid write ids, for whatever is on disk.
+# Given instead of valid write ids, to read everything that is on disk.
 ON_DISK = "on-disk"
 
 TableFormat: TypeAlias = Literal[
@@ -56,30 +56,30 @@ class TableDefinition(Request):
     location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     format: TableFormat = Field(
         default="parquet",
-        description="Format of the files, whatever their suffix. `json` means one document per line. "
-        "`delta` and `iceberg` are tables of Parquet files whose log tells which files they have, "
-        "and their columns.",
+        description="Format of the files, whatever their suffix. `json` means one document per "
+        "line. `delta` and `iceberg` are tables of Parquet files whose log states their files and "
+        "columns.",
     )
     format_options: dict[str, str] = Field(
         default={},
         max_length=MAX_OPTIONS,
-        description="How Spark reads the files, by Spark's names of options: for example "
-        "`header`, `sep` and `mode` of `csv`. Options about which files there are, about inferring "
-        "columns and about writing are refused. What is left out is as in Spark. Tables of `text` in "
-        "Hive have `serde` and its properties.",
+        description="Options with which Spark reads the files, by Spark's names: for example "
+        "`header`, `sep` and `mode` of `csv`. Options that select files, infer columns or affect "
+        "writing are refused. Options that are left out have Spark's defaults. Hive's tables of "
+        "`text` have `serde` and its properties.",
     )
     transactional: Literal["full", "insert_only"] | None = Field(
         default=None,
-        description="For tables that Hive keeps as transactional (ACID): `full` if single rows can "
-        "be updated and deleted, which only tables of ORC can be; `insert_only` otherwise. Their "
-        "inventory comes from refreshes alone.",
+        description="For Hive's transactional (ACID) tables: `full` if single rows can be updated "
+        "and deleted, which is possible only with ORC; `insert_only` otherwise. Their inventory "
+        "comes only from refreshes.",
     )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
     listed_partitions: bool = Field(
         default=False,
-        description="Whether only a list that a catalog gives (`PUT /tables/{name}/partitions`) says "
-        "which partitions there are; until there is one, a refresh is refused.",
+        description="Whether the partitions come only from a catalog's list (`PUT "
+        "/tables/{name}/partitions`); until there is a list, refreshes are refused.",
     )
     bucket_spec: BucketSpec | None = None
     sort_columns: list[SortColumn] = Field(default=[], max_length=64)
@@ -96,33 +96,32 @@ class TableDefinition(Request):
     )
     plan_options: PlanDefaults = Field(
         default=PlanDefaults(),
-        description="Options of plans of this table, for what neither a request nor its session "
-        "sets.",
+        description="Options for plans of this table that neither a request nor its session sets.",
     )
 
     @field_validator("format_options")
     @classmethod
     def _known_options(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        # Without a format, that is what is wrong.
+        # A format that is not valid has an error of its own.
         return checked_format_options(info.data["format"], given) if "format" in info.data else {}
 
 
 class LogFigures(Answer):
-    """What the log of a Delta or Iceberg table says of it."""
+    """Figures from the log of a Delta or Iceberg table."""
 
     committed_at: datetime | None = Field(
-        default=None, description="When the version was committed; null if the log does not tell."
+        default=None, description="When the version was committed; null if the log does not say."
     )
     versions: int | None = Field(
         default=None, description="Number of versions that the log still has; null if unknown."
     )
     small_files: int = Field(description="Number of files under 32 MB.")
-    small_bytes: int = Field(description="Their bytes.")
+    small_bytes: int = Field(description="Bytes of these files.")
     delete_files: int = Field(
         description="Number of deletion vectors, and of files that name deleted rows."
     )
     deleted_rows: int | None = Field(
-        default=None, description="Rows that they delete; null if the log does not tell."
+        default=None, description="Number of rows that they delete; null if the log does not say."
     )
 
 
@@ -134,8 +133,8 @@ class SnapshotInfo(Answer):
     file_count: int
     row_count: int | None = Field(
         default=None,
-        description="Rows in the files, deleted ones included; null if those of a file are not "
-        "known.",
+        description="Number of rows in the files, including deleted rows; null if it is not known "
+        "for every file.",
     )
     size_bytes: int
     file_sizes: list[int] | None = Field(
@@ -149,15 +148,15 @@ class SnapshotInfo(Answer):
     partition_columns: list[Column]
     valid_write_ids: str | None = Field(
         default=None,
-        description="For transactional tables: the write ids that the snapshot sees, as given to "
-        "the refresh; null if it sees all that was on disk.",
+        description="For transactional tables: the valid write ids, as given to the refresh; null "
+        "if the snapshot contains everything that was on disk.",
     )
     table_version: str | None = Field(
         default=None,
-        description="For Delta tables their version, for Iceberg tables the id of their snapshot.",
+        description="For Delta tables the version, for Iceberg tables the id of the snapshot.",
     )
     log: LogFigures | None = Field(
-        default=None, description="For Delta and Iceberg tables: what their log says."
+        default=None, description="For Delta and Iceberg tables: figures from their log."
     )
 
 
@@ -191,20 +190,20 @@ class SnapshotPage(Answer):
 
 
 class RefreshRequest(Request):
-    """What a refresh is asked for."""
+    """A request to refresh a table."""
 
     valid_write_ids: Annotated[str, StringConstraints(max_length=10_000_000)] | None = Field(
         default=None,
-        description="For transactional tables: the write ids to see, as Hive's metastore tells "
-        "them (`db.table:highest:least_open:open,…:aborted,…`), or `on-disk` for all that is on "
-        "disk. Without, all that is on disk is seen, unless the current snapshot was made with "
-        "write ids: then they must be given again, newer ones or `on-disk`.",
+        description="For transactional tables: the valid write ids, as Hive's metastore reports "
+        "them (`db.table:highest:least_open:open,…:aborted,…`), or `on-disk` for everything on "
+        "disk, which is also the default. If the current snapshot was made with write ids, newer "
+        "ones or `on-disk` must be given.",
     )
     version: TableVersion | None = Field(
         default=None,
-        description="Of a Delta table its version; of an Iceberg table the id of a snapshot, or the "
-        "name of a branch or tag. It becomes a snapshot beside the current one, which plans can be "
-        "made of by the same `version`. Without, the newest becomes the current one.",
+        description="A version of a Delta table; or a snapshot id, branch or tag of an Iceberg "
+        "table. It becomes an additional snapshot, which plans can name by the same `version`. By "
+        "default, the newest version becomes the current snapshot.",
     )
 
 
@@ -239,10 +238,10 @@ class RefreshStatus(Answer):
     table: str
     status: Literal["running", "done", "failed", "cancelled"]
     valid_write_ids: str | None = Field(
-        default=None, description="The write ids that it was asked to see."
+        default=None, description="The valid write ids that were given in the request."
     )
     version: str | None = Field(
-        default=None, description="The version of the table that it was asked for."
+        default=None, description="The version of the table that was given in the request."
     )
     started_at: datetime
     seconds: float

@@ -16,10 +16,10 @@ Grant = Annotated[str, StringConstraints(max_length=300)]
 
 
 class TokenRequest(Request):
-    """A token to be made; it needs a scope or a grant."""
+    """A request to make a token; it needs a scope or a grant."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128)] = Field(
-        description="Name of the caller. Tokens of the same name belong to the same caller."
+        description="Name of the caller. Tokens with the same name belong to the same caller."
     )
     scopes: list[TokenScope] = Field(
         default=[], max_length=4, description="What the token allows on everything."
@@ -28,10 +28,10 @@ class TokenRequest(Request):
         default=[],
         max_length=MAX_GRANTS,
         description="What it allows on some tables, such as `read:sales.orders` or "
-        "`write:sales.*`; `worker:NAME` lets it speak for that worker alone.",
+        "`write:sales.*`; `worker:NAME` lets it speak only for that worker.",
     )
     expires_in_seconds: Annotated[int, Whole(1, MAX_TOKEN_DAYS * 86_400)] | None = Field(
-        default=None, description="How long it is valid; until it is revoked by default."
+        default=None, description="How long it is valid; by default until it is revoked."
     )
 
 
@@ -51,8 +51,8 @@ class NewToken(TokenInfo):
     """A token that was just made."""
 
     token: str | None = Field(
-        description="The secret, which callers send. It is told this one time: a repeated request "
-        "gets null."
+        description="The secret, which callers send. It is shown only this once: a repeated "
+        "request gets null."
     )
 
 

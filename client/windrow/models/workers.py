@@ -63,8 +63,8 @@ class WorkerInfo(Answer):
     ttl_seconds: int
     counters: CacheCounters = CacheCounters()
     session: str = Field(
-        description="To be sent with every report. If it changes, the worker had been forgotten "
-        "and should report all files that it holds again."
+        description="Must be sent with every report. If it changes, the worker had been forgotten "
+        "and should again report all files that it holds."
     )
     expires_at: datetime
 

@@ -100,12 +100,12 @@ class WriteRecord(Answer):
     started_at: datetime
     updated_at: datetime
     expires_at: datetime | None = Field(
-        description="When its lease ends; null once the write is over."
+        description="When its lease ends; null once the write has ended."
     )
     alive: bool = Field(description="Whether its lease is still valid.")
     snapshot_id: int | None = Field(default=None, description="The snapshot that it published.")
     cancelled_by: str | None = Field(
-        default=None, description="Name of the token of who cancelled it."
+        default=None, description="Name of the token of the caller who cancelled it."
     )
     report: WriteReport | None = Field(
         default=None,

@@ -188,8 +188,8 @@ class WriteOutcome(Answer):
     severe_collisions: float = Field(description="The same for three or more pairs.")
     most_keys_in_a_task: int
     exact: bool = Field(
-        description="Whether computed for these very keys; otherwise it is the expectation for a "
-        "uniform hash."
+        description="Whether it was computed for exactly these keys; otherwise it is the "
+        "expectation for a uniform hash."
     )
 
 
