@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from windrow.errors import WindrowError
     from windrow.registering import register
 else:
-    # On first use: processes that read footers or groups start in half the time without them.
+    # Imported on first use: processes that read footers or groups start twice as fast without them.
     _HOMES = {
         "Client": "windrow.client",
         "SplitPlan": "windrow.calls.plans",

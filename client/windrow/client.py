@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Client(Coordinator):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
-    Every method raises `windrow.errors.ProblemError` (or a class under it) when the
-    coordinator refuses, and `CoordinatorUnreachableError` when it does not answer.
+    Every method raises `windrow.errors.ProblemError` (or a subclass) when the coordinator
+    refuses, and `CoordinatorUnreachableError` when it does not answer.
 
     Args:
         transport: Carries the requests.
@@ -71,26 +71,26 @@ class Client(Coordinator):
     ) -> DataFrame:
         """Return a table as a DataFrame; each query reads the columns and files that it needs.
 
-        Spark's optimizer says which columns a query uses and how it filters them, and that is
-        planned, one task per split group. All queries see the same snapshot; keep this client open
-        for as long as they run. A file that has changed since fails the job with an error that
-        names it.
+        Spark's optimizer says which columns a query uses and how it filters them. That is planned,
+        with one task per split group. All queries see the same snapshot; keep this client open for
+        as long as they run. If a file has changed since the snapshot, the job fails with an error
+        that names the file.
 
         Args:
             spark: The session that runs the tasks.
-            table: Its name.
-            filter: Rows to keep, as in `plan`; no query sees others.
+            table: Name of the table.
+            filter: Rows to keep, as in `plan`; no query sees other rows.
             columns: Columns of the DataFrame, in this order; all by default.
-            snapshot_id: A version of the table; the current one by default.
-            version: Instead of it, a version in the table's own log, as in `plan`.
-            limit: Most rows to return, no matter which; at most 2,147,483,647.
+            snapshot_id: Id of a snapshot; the current one by default.
+            version: Instead of `snapshot_id`, a version in the table's own log, as in `plan`.
+            limit: Maximum number of rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
-            reader: `auto` reads each file the way that is estimated to be faster: small ones in
-                groups, large ones with Spark's own reader. `grouped` reads all in groups, and
-                `native` uses Spark's own reader for every file of which it gives the same rows.
-            **options: As in `plan`. What is left out comes from the session, such as
-                `SET spark.windrow.max_split_size=128MB`, where `parallelism` is Spark's default
-                parallelism if it is not set; then from the table's `plan_options`.
+            reader: `auto` reads each file in the way that is estimated to be faster: small files in
+                groups, large files with Spark's own reader. `grouped` reads all files in groups.
+                `native` uses Spark's own reader for every file for which it returns the same rows.
+            **options: As in `plan`. Options that are left out come from the session, for example
+                `SET spark.windrow.max_split_size=128MB`, then from the table's `plan_options`. If
+                the session does not set `parallelism`, it is Spark's default parallelism.
         """
         from windrow.spark.relation.table import open_table
 
@@ -120,15 +120,15 @@ class Client(Coordinator):
         reader: Literal["auto", "grouped", "native"] = "auto",
         **options: Any,
     ) -> ReadExplanation:
-        """Say which files a query would read with Spark's own reader, which in groups, and why.
+        """Explain which files a query would read in groups, and which with Spark's own reader.
 
         Args:
             spark: The session that would run it.
-            table: Its name.
+            table: Name of the table.
             filter: The conditions of the query.
             columns: The columns that it uses; all by default.
-            snapshot_id: A version of the table; the current one by default.
-            version: Instead of it, a version in the table's own log, as in `plan`.
+            snapshot_id: Id of a snapshot; the current one by default.
+            version: Instead of `snapshot_id`, a version in the table's own log, as in `plan`.
             reader: As in `read`.
             **options: As in `read`.
         """
@@ -149,17 +149,17 @@ class Client(Coordinator):
     def create_view(
         self, spark: SparkSession, table: str, name: str | None = None, **options: Any
     ) -> DataFrame:
-        """Make a table a temporary view of a session, for SQL; replaces a view of that name.
+        """Create a temporary view of a table in a session, for SQL; replaces a view of that name.
 
         Args:
             spark: The session.
-            table: Its name.
-            name: The view's; by default the table's after its last dot: `events` for
+            table: Name of the table.
+            name: Name of the view; by default the table's name after its last dot: `events` for
                 `sales.events`.
             **options: As in `read`.
 
         Returns:
-            What `read` returns.
+            The DataFrame that `read` returns.
         """
         rows = self.read(spark, table, **options)
         view = table.rpartition(".")[2] if name is None else name
@@ -178,18 +178,19 @@ class Client(Coordinator):
         """Register tables of Spark's catalog, such as Hive's metastore, or follow their changes.
 
         Each becomes a table of the same name, with its format, columns, SerDe properties, buckets
-        and, wherever they lie, partitions. Plan options and Bloom columns that a table has here
-        stay. What cannot be read is listed with the reason; see `docs/metastore.md`.
+        and partitions, wherever these lie. Plan options and Bloom columns that a table has here
+        stay. Tables that cannot be read are listed with the reason; see `docs/metastore.md`.
 
         Args:
             spark: A classic session, built with `enableHiveSupport()` for Hive's metastore.
             *tables: Their names, such as `sales.events` or `sales.*`.
-            refresh: Which of them get a new inventory: those that are new or changed in the
-                catalog, `all`, so that new files are found too, or `none`.
-            trust_partitions: Whether to take known partitions to be where they were, so that the
-                catalog is asked for their names alone. This takes less time, and misses a partition
-                that got another location.
-            take_over: Whether to import over tables of the same name that were registered otherwise.
+            refresh: Which of them get a new inventory: `changed`, those that are new or changed in
+                the catalog; `all`, so that new files are found too; or `none`.
+            trust_partitions: Whether to assume that known partitions have not moved, so that the
+                catalog is asked only for their names. This takes less time, but misses a partition
+                with a new location.
+            take_over: Whether to import over tables of the same name that were registered in
+                another way.
             delete_vanished: Whether to delete the registration of imported tables that the catalog
                 no longer has; they are reported in any case.
 
@@ -215,12 +216,12 @@ class Client(Coordinator):
         format: str,
         format_options: Mapping[str, str | bool | int] | None = None,
     ) -> dict[str, str]:
-        """Return the columns that Spark infers from files, for `register_table`; it reads them all.
+        """Return the columns that Spark infers, for `register_table`; Spark reads all files.
 
         Args:
             spark: The session.
             location: Folder of the files, as Spark sees it.
-            format: `csv` or `json`; other files tell their columns.
+            format: `csv` or `json`; files of other formats state their columns.
             format_options: As for `register_table`.
         """
         from windrow.spark.inferring import infer_columns
@@ -239,17 +240,18 @@ class Client(Coordinator):
     ) -> DataFrame:
         """Read a bucketed table, one task per bucket, so that Spark need not shuffle it.
 
-        Spark joins two such DataFrames on their bucket columns, and aggregates by them, where the
-        rows are. Each row is checked to be in its bucket by Spark's hash; a query that meets
-        another fails. Where buckets cannot be told to Spark, a warning says why, and it shuffles.
+        Spark joins two such DataFrames on their bucket columns, and aggregates by them, without
+        moving rows. Spark's hash of each row is compared with its bucket; a query that finds a row
+        in the wrong bucket fails. If Spark cannot be told of the buckets, a warning says why, and
+        Spark shuffles.
 
         Args:
             spark: The session.
-            table: Its name.
+            table: Name of the table.
             filter: Rows to keep, as in `plan`.
-            columns: Columns to read, in this order, with all bucket columns; all by default. Spark
-                cannot prune them afterwards.
-            snapshot_id: A version of the table; the current one by default.
+            columns: Columns to read, in this order, including all bucket columns; all by default.
+                Spark cannot prune them afterwards.
+            snapshot_id: Id of a snapshot; the current one by default.
             max_staleness: Seconds, as in `plan`.
         """
         from windrow.spark.relation.buckets import open_buckets
@@ -275,13 +277,13 @@ class Client(Coordinator):
     ) -> DataFrame:
         """Join two tables that are bucketed alike, one task per bucket, without a shuffle.
 
-        The rows are those of `left.join(right, on, how)`. To read fewer columns or rows, join what
-        `read_buckets` returns.
+        The rows are those of `left.join(right, on, how)`. To read fewer columns or rows, join the
+        DataFrames that `read_buckets` returns.
 
         Args:
             spark: The session.
             left: Name of a table.
-            right: Name of another, or the same.
+            right: Name of another table, or of the same.
             on: The bucket columns that both tables have in common, which is also the default.
             how: As in Spark: `inner`, `left`, `right`, `full`, `left_semi`, `left_anti`.
 
@@ -297,11 +299,11 @@ class Client(Coordinator):
     def read_plan(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
         """Read one plan, with exactly its columns and files, however little a query needs.
 
-        Its `count()` decodes only what residual filters compare.
+        Its `count()` decodes only the columns of residual filters.
 
         Args:
             spark: The session that runs the tasks.
-            plan: What `plan` returned.
+            plan: A plan that `plan` returned.
         """
         from windrow.spark import read_plan
 
@@ -328,13 +330,14 @@ class Client(Coordinator):
 
         Args:
             df: Rows with the table's columns, of a classic session.
-            table: Its name; its location must be a local path of the driver and all executors.
+            table: Name of the table; its location must be a local path on the driver and all
+                executors.
             mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
                 replaces the rows of partitions that get new ones.
-            counts: Where the rows per key come from: `count`, a pass over the rows, the default;
-                `files`, the table's own; `history`, its last write. The last two need no pass, and
-                suit rows that are distributed alike. With the option `rows` or `files` no pass is
-                needed either.
+            counts: Where the rows per key come from: `count` (the default), a pass over the rows;
+                `files`, the table's files; `history`, its last write. The last two need no pass,
+                and suit rows with a similar distribution. With the option `rows` or `files`, no
+                pass is needed either.
             conflict: What happens to files that others publish during this write and that the mode
                 would remove: `fail` refuses the write, `overwrite` removes them.
             progress: Whether to show the progress of counting, writing, checking and moving; by
@@ -347,12 +350,12 @@ class Client(Coordinator):
             UnfitRowsError: Columns or partition values do not fit the table.
             UnstableColumnError: A column that decides where rows go may have another value in each
                 attempt.
-            NoSaltError: Large keys are to be divided, and no column can do it.
+            NoSaltError: Large keys must be divided, but no column can divide them.
             TooManyKeysError: There are more keys than a plan may have.
             StagingFailedError: A Spark task failed.
-            NotReproducibleError: The rows written differ from those of the data.
+            NotReproducibleError: The rows written differ from the input.
             SparkConnectError: The session is one of Spark Connect.
-            WriteConflictError: Others have published files meanwhile that this write would remove.
+            WriteConflictError: Meanwhile, others have published files that this write would remove.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
         """

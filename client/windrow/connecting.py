@@ -1,4 +1,4 @@
-"""Get a client: of a coordinator elsewhere, or of one inside this process."""
+"""Get a client of a coordinator elsewhere, or of one inside this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class InvalidTokenError(WindrowError):
-    """What was given as a token is malformed; it is not repeated here."""
+    """The token is malformed; the message does not repeat it."""
 
     message = "the token holds characters that no token has: {remedy}"
     remedy = f"check how it got into {_TOKEN_VARIABLE}, or make another with `windrow token create`"
@@ -34,7 +34,7 @@ class InvalidTokenError(WindrowError):
 
 @dataclass(eq=False)
 class TokenFileError(WindrowError):
-    """The file that holds the token cannot be read, or holds none."""
+    """The file that holds the token cannot be read, or is empty."""
 
     file: str
     reason: str
@@ -50,12 +50,13 @@ def connect(
     Nothing is sent yet.
 
     Args:
-        url: Where the coordinator is.
-        token: Identifies the caller, where the coordinator asks for that; the environment variable
-            WINDROW_TOKEN by default, or else the file that WINDROW_TOKEN_FILE names, which is read
-            for each request, because such tokens are replaced before they expire.
+        url: URL of the coordinator.
+        token: Identifies the caller, if the coordinator requires tokens. By default the environment
+            variable WINDROW_TOKEN, or else the file that WINDROW_TOKEN_FILE names. That file is
+            read for each request, because such tokens are replaced before they expire.
         timeout_s: How long one answer may take.
-        attempts: How often a request is tried when the coordinator cannot be reached.
+        attempts: Maximum number of attempts at one request, for example while the coordinator
+            cannot be reached.
 
     Raises:
         InvalidTokenError: The token is malformed.
@@ -123,7 +124,7 @@ class _TokenFile(httpx.Auth):
         self._last = self._read()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        # While the file is being replaced, the last token is still good.
+        # While the file is being replaced, the last token is still valid.
         with suppress(TokenFileError, InvalidTokenError):
             self._last = self._read()
         request.headers["Authorization"] = self._last

@@ -15,7 +15,7 @@ from windrow_service.serving import logging, server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 30.0
-# How long requests that still run when it stops may take; refreshes are stopped after that.
+# How long requests may still run after a stop; refreshes are stopped after that.
 _STOP_TIMEOUT_S = 3
 
 
@@ -24,7 +24,7 @@ class EmbeddedStartError(WindrowError):
 
 
 class EmbeddedCoordinator:
-    """Runs from construction until `stop`.
+    """A coordinator that runs from construction until `stop`.
 
     Attributes:
         socket: The socket file that it listens on.
@@ -64,7 +64,7 @@ class EmbeddedCoordinator:
 
     def _serve(self) -> None:
         try:
-            # Only what a person at a prompt should know, not a line for each request.
+            # Only messages for a person at a prompt, not a line for each request.
             with logging(self._settings, level="warning"):
                 asyncio.run(self._server.serve())
         except BaseException as error:  # handed to the thread that waits for the start

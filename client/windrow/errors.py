@@ -10,7 +10,7 @@
     - NotFoundError               table, snapshot, plan, refresh, page, cache rule or worker; or a
                                   plan's snapshot
     - InvalidRequestError         the request can never work as sent
-    - TableChangedError           If-Match did not hold
+    - TableChangedError           If-Match did not match
     - TableNotRefreshedError      the table has no snapshot yet
     - NotAuthenticatedError       the token is missing or not valid
     - NotAllowedError             the token lacks a scope, or the location is outside the
@@ -18,7 +18,7 @@
     - BusyError                   try again after `retry_after_s`
     - OutcomeUnknownError         the change may or may not have been made
     - WriteInProgressError        files of a write are being moved into the table
-    - WriteLostError              a write is over, or belongs to another process
+    - WriteLostError              a write has ended, or belongs to another process
       * WriteCancelledError       somebody has cancelled it
   + WriteError                    see `windrow.commits.errors`: what stops a write to a table
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
@@ -54,7 +54,7 @@ class CoordinatorUnreachableError(WindrowError):
 
 @dataclass(eq=False)
 class IncompletePlanError(WindrowError):
-    """The stream of groups ended before its end marker, or does not add up."""
+    """The stream of groups was cut, or does not match its end marker."""
 
     plan_id: str
     reason: str
@@ -71,7 +71,7 @@ class InvalidArgumentError(WindrowError, ValueError):
     """An argument is not valid; nothing was sent.
 
     Attributes:
-        argument: The parameter; below it, fields and positions after dots.
+        argument: The parameter; fields and positions within it follow after dots.
     """
 
     argument: str
@@ -96,7 +96,7 @@ class ProblemError(WindrowError):
 
 
 class NotFoundError(ProblemError):
-    """The table, snapshot, plan, refresh, page, cache rule or worker is not there."""
+    """The table, snapshot, plan, refresh, page, cache rule or worker does not exist."""
 
 
 class InvalidRequestError(ProblemError):
@@ -112,7 +112,7 @@ class TableNotRefreshedError(ProblemError):
 
 
 class NotAuthenticatedError(ProblemError):
-    """The coordinator asks for a token, and got none that is valid."""
+    """The coordinator requires a token, but got no valid one."""
 
     message = "{problem.detail}; {remedy}"
     remedy = "set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow.connect(url, token=...)"
@@ -142,11 +142,11 @@ class WriteInProgressError(ProblemError):
 
 
 class WriteLostError(ProblemError):
-    """A write is over, or belongs to another process; it cannot go on here."""
+    """A write has ended, or belongs to another process; it cannot continue here."""
 
 
 class WriteCancelledError(WriteLostError):
-    """Somebody has cancelled a write; nothing of it is in the table."""
+    """Somebody has cancelled a write; none of its files are in the table."""
 
 
 class RefreshFailedError(ProblemError):

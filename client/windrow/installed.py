@@ -1,4 +1,4 @@
-"""What is missing where an extra is not installed."""
+"""Errors for packages that are missing because an extra is not installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ServiceNotInstalledError(WindrowError):
 
 
 def require_service() -> None:
-    """Make sure that the coordinator's packages are here.
+    """Make sure that the coordinator's packages are installed.
 
     Raises:
         ServiceNotInstalledError: They are not.

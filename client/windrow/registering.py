@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession, client: Client | None = None) -> None:
-    """Give a session the format `windrow`; if it is classic, all others of its driver too.
+    """Register the format `windrow` in a session; if it is classic, in all sessions of its driver.
 
     ```python
     windrow.register(spark)
@@ -28,12 +28,12 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
     In SQL: `CREATE TEMPORARY VIEW events USING windrow OPTIONS (coordinator '…', table
     'sales.events')`. Further options are those of `Client.read`, except `limit`, which belongs to
-    the query; `columns` are separated by commas. A token comes from WINDROW_TOKEN, or the file that
-    WINDROW_TOKEN_FILE names, alone, as options are shown.
+    the query; `columns` are separated by commas. A token comes only from WINDROW_TOKEN or the file
+    that WINDROW_TOKEN_FILE names, because Spark shows options.
 
-    A session of Spark Connect has its server plan tables: Windrow must be installed there,
-    WINDROW_TOKEN set there, and the coordinator reachable from there. The session's settings hold
-    as they are now.
+    With Spark Connect, the server plans tables: Windrow must be installed there, WINDROW_TOKEN set
+    there, and the coordinator reachable from there. Later changes of the session's settings have no
+    effect.
 
     Args:
         spark: The session.
@@ -41,9 +41,9 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
     Raises:
         DataSourceUnavailableError: The session is one of Spark Connect before Spark 4.0.
-        ServerCannotReachError: It is one of Spark Connect, and the client's coordinator is
+        ServerCannotReachError: The session is one of Spark Connect, and the client's coordinator is
             embedded.
-        RelationUnavailableError: This Spark lacks what is needed.
+        RelationUnavailableError: This version of Spark lacks a class or method that is needed.
     """
     from windrow.spark.placement import is_classic
 
@@ -55,10 +55,10 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What options ask for.
+    """The table that options ask for.
 
     Attributes:
-        url: Of the coordinator; None if they name none.
+        url: URL of the coordinator; None if the options name none.
         table: Name of the table.
         options: The arguments of `Client.read`.
     """
@@ -91,7 +91,7 @@ def _url_of(asked: _Asked) -> str:
 
 
 def _value(name: str, text: str) -> Any:
-    """Return an option as `Client.read` takes it; Spark has only texts."""
+    """Return an option as `Client.read` takes it; Spark passes options only as texts."""
     if name == "columns":
         return [column.strip() for column in text.split(",")]
     if name == "filter":

@@ -1,4 +1,4 @@
-"""Sizes as people write them: `64MB` and the like."""
+"""Sizes as people write them, such as `64MB`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*$", re.IGNORECASE)
 
 
 def parse_size(value: object) -> object:
-    """Turn a size such as `64MB` into bytes; anything but text passes unchanged.
+    """Turn a size such as `64MB` into bytes; values other than text stay unchanged.
 
     Units are powers of 1024, as Spark reads them: `KB` and `KiB` are the same.
 

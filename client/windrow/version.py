@@ -1,3 +1,3 @@
-"""The version of this release: of the client, the coordinator and the jobs alike."""
+"""The version of this release, for the client, the coordinator and the jobs."""
 
 __version__ = "0.1.0"
