@@ -120,7 +120,7 @@ class Client(Coordinator):
         reader: Literal["auto", "grouped", "native"] = "auto",
         **options: Any,
     ) -> ReadExplanation:
-        """Explain which files a query would read in groups, and which with Spark's own reader.
+        """Return how many files a query would read with Spark's own reader or in groups, and why.
 
         Args:
             spark: The session that would run it.
@@ -242,8 +242,8 @@ class Client(Coordinator):
 
         Spark joins two such DataFrames on their bucket columns, and aggregates by them, without
         moving rows. Spark's hash of each row is compared with its bucket; a query that finds a row
-        in the wrong bucket fails. If Spark cannot be told of the buckets, a warning says why, and
-        Spark shuffles.
+        in the wrong bucket fails. If Spark cannot use the buckets, a warning says why, and Spark
+        shuffles.
 
         Args:
             spark: The session.

@@ -1,4 +1,4 @@
-"""Wire models of cache rules and of what is cached."""
+"""Wire models of cache rules and of cached files."""
 
 from __future__ import annotations
 

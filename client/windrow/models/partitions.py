@@ -32,7 +32,7 @@ class PartitionList(Request):
 
 
 class PartitionListChange(Answer):
-    """What a new list of partitions changed."""
+    """The changes that a new list of partitions made."""
 
     partition_count: int | None = Field(
         description="Number of partitions in the list; null if it was removed, so that folders are "

@@ -108,10 +108,10 @@ class Places:
     """Where n files of a transactional table lie.
 
     Attributes:
-        root: Of each file, the folder of its partition, with `/` at its end; empty in a table
-            without partitions.
-        folder: Of each file, the path of its folder `base_…`, `delta_…` or `delete_delta_…`; null
-            for files from before the table became transactional.
+        root: The folder of each file's partition, with `/` at its end; empty in a table without
+            partitions.
+        folder: The path of each file's folder `base_…`, `delta_…` or `delete_delta_…`; null for
+            files from before the table became transactional.
     """
 
     root: pa.Array

@@ -61,7 +61,7 @@ def connected(bucket: str, endpoint: str | None) -> Any:
         "timeout": _REQUEST_TIMEOUT,
         "allow_http": endpoint is not None and endpoint.startswith("http://"),
     }
-    # `Requests` repeats them instead, so that they can be counted and paced.
+    # `Requests` repeats them, not the library, so that they can be counted and paced.
     options: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
     try:
         if scheme == "gs":
