@@ -25,15 +25,15 @@ collect_ignore_glob = [] if _CHROMIUM else ["test_*.py"]
 
 
 def pytest_report_header() -> str:
-    """Say which Chromium runs the tests, or that none does."""
+    """Return a line about the Chromium that runs the tests, or that there is none."""
     if _CHROMIUM is None:
-        return "browser: no Chromium here, tests/browser is left out; `make chromium` installs it"
+        return "browser: no Chromium here, tests/browser is skipped; `make chromium` installs it"
     return f"browser: {_CHROMIUM}"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser that ends with its file: Playwright's event loop would be in other tests' way."""
+    """A browser for one test file: Playwright's event loop would disturb the tests of others."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
         yield browser

@@ -1,6 +1,6 @@
-"""`/dashboard` in a real browser: what operators find, in every state, without other hosts.
+"""`/dashboard` in a real browser: what operators find in every state, without other hosts.
 
-With WINDROW_PICTURES, the folder for them, the pages are also drawn for docs/dashboard.md.
+If WINDROW_PICTURES names a folder, the pictures for docs/dashboard.md are also drawn there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
         context.close()
     asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
     assert asked == {urlsplit(url).netloc}
-    # Chromium calls every answer of 4xx and 5xx an error.
+    # Chromium logs every 4xx and 5xx answer as an error.
     assert [error for error in errors if "Failed to load resource" not in error] == []
 
 
@@ -98,7 +98,7 @@ def sign_in(page: Page, site: Site, sent: str, to: str = "tables") -> None:
 
 
 class Clicks:
-    """Clicks, of which a question should take few."""
+    """Counts clicks: an answer to a question should take few."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -110,7 +110,7 @@ class Clicks:
 
 @contextmanager
 def asking(browser: Browser, site: Site, sent: str) -> Iterator[tuple[Page, Clicks]]:
-    """Sign an operator in who has a question; the test fails if it takes more than three clicks."""
+    """Sign in as an operator with a question; the test fails if it takes more than three clicks."""
     clicks = Clicks()
     with opened(browser, site.url) as page:
         sign_in(page, site, sent)
@@ -171,7 +171,7 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
             assert fits(page), name
 
 
-def test_everybody_can_use_every_page(browser: Browser, site: Site) -> None:
+def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
     asked = {"table": "sales.events", "filter": "ds < '2026-11-10'"}
     plan_id = site.operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
     with opened(browser, site.url) as page:
@@ -440,7 +440,7 @@ def test_a_page_says_that_the_database_is_away_and_works_once_it_is_back(
             expect(page.get_by_role("link", name="sales.events")).to_be_visible()
 
 
-def test_no_page_runs_scripts_or_is_framed(site: Site) -> None:
+def test_pages_run_no_scripts_and_cannot_be_framed(site: Site) -> None:
     with httpx.Client(verify=PLAIN, base_url=site.url) as http:
         page = http.get("/dashboard/sign-in")
 

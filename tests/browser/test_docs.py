@@ -29,7 +29,7 @@ class Docs(NamedTuple):
 def docs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docs]:
     """The opened documentation, which must contact no other server and report no errors.
 
-    It shows all operations, which takes seconds: all tests but that of frames share it.
+    It shows all operations, which takes seconds, so all tests except that of frames share it.
     """
     requests: list[str] = []
     errors: list[str] = []

@@ -1,4 +1,4 @@
-"""Signing in with an issuer, which is another site to a real browser, and what `admin` does then."""
+"""Signing in with an issuer on another site in a real browser, and what `admin` can do then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     port = free_port()
-    # To browsers, another site than 127.0.0.1, where the issuer is.
+    # For browsers, this is another site than 127.0.0.1, where the issuer runs.
     url = f"http://localhost:{port}"
     with issuer_server() as issuer:
         issuer.people = {"ann": {"groups": ["ops"]}}
@@ -55,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @contextmanager
 def opened(browser: Browser) -> Iterator[Page]:
-    """Open a tab; the test fails if its console has errors, as of what a policy forbids."""
+    """Open a tab; the test fails if its console has errors, such as violations of a policy."""
     errors: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 480})
     page = context.new_page()
@@ -67,7 +67,7 @@ def opened(browser: Browser) -> Iterator[Page]:
     assert [error for error in errors if "Failed to load resource" not in error] == []
 
 
-def say_who(page: Page, who: str, button: str = "Allow") -> None:
+def identify(page: Page, who: str, button: str = "Allow") -> None:
     page.get_by_label("Name").fill(who)
     page.get_by_role("button", name=button).click()
 
@@ -78,9 +78,9 @@ def test_an_operator_signs_in_with_an_issuer_and_out(browser: Browser, site: Sit
         picture(page, "sign-in")
         page.get_by_role("link", name="Sign in with Example Corp").click()
         expect(page).to_have_title("Who are you?")
-        say_who(page, "ann")
+        identify(page, "ann")
 
-        # The page that was asked for, with the cookie that other sites cannot make a browser send.
+        # The requested page opens, with a cookie that other sites cannot make the browser send.
         expect(page.get_by_role("heading", level=1)).to_have_text("Work")
         assert page.url == f"{site.url}/dashboard/work"
         expect(page.get_by_role("banner")).to_contain_text("corp/ann")
@@ -93,7 +93,7 @@ def test_an_operator_signs_in_with_an_issuer_and_out(browser: Browser, site: Sit
 
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
         assert page.context.cookies() == []
-        # Nothing of what was seen is kept.
+        # The browser keeps no page that was shown.
         page.go_back()
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
@@ -108,7 +108,7 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
     with opened(browser) as page:
         page.goto(f"{site.url}/dashboard/access")
         page.get_by_role("link", name="Sign in with Example Corp").click()
-        say_who(page, "ann")
+        identify(page, "ann")
         page.get_by_label("Name of the caller").fill("etl")
         page.get_by_label("Grants").fill("read write:sales")
         page.get_by_role("button", name="Make a token").click()
@@ -131,14 +131,16 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
         expect(page.get_by_role("button", name="of etl")).to_have_count(0)
 
 
-def test_who_denies_it_is_told_so_and_can_try_again(browser: Browser, site: Site) -> None:
+def test_a_person_who_denies_access_is_told_so_and_can_try_again(
+    browser: Browser, site: Site
+) -> None:
     with opened(browser) as page:
         page.goto(f"{site.url}/dashboard/tables")
         page.get_by_role("link", name="Sign in with Example Corp").click()
-        say_who(page, "ann", "Deny")
+        identify(page, "ann", "Deny")
 
         expect(page.get_by_role("alert")).to_contain_text("did not let you in")
         assert violations(page) + lost_to_the_keyboard(page) == []
         page.get_by_role("link", name="Sign in with Example Corp").click()
-        say_who(page, "ann")
+        identify(page, "ann")
         expect(page.get_by_role("heading", level=1)).to_have_text("Tables")
