@@ -1,4 +1,4 @@
-"""Who may do what: each call, for each caller, about what is their own and what is not."""
+"""Who may do what: each call by each caller, about their own things and those of others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_PLAN = "0" * 32
 
 
 class Callers:
-    """A coordinator with two tables, and callers by what their tokens allow."""
+    """A coordinator with four tables, and a caller for each set of grants."""
 
     def __init__(self, settings: Settings, url: str, folder: Path) -> None:
         self._settings = settings
@@ -48,7 +48,7 @@ class Callers:
             self.beat(worker, "worker").raise_for_status()
 
     def token(self, *grants: str, name: str = "") -> str:
-        """Return a token that allows this; by default, each set of grants is one principal."""
+        """Return a token with these grants; by default, each set of grants is one principal."""
         name = name or "of-" + "".join(one if one.isalnum() else "-" for one in "-".join(grants))
         if (name, grants) not in self._tokens:
 
@@ -61,7 +61,7 @@ class Callers:
         return self._tokens[name, grants]
 
     def ask(self, method: str, path: str, *grants: str, **sent: Any) -> httpx.Response:
-        """Make a call as the caller of these grants; without any, as nobody."""
+        """Make a call as the caller with these grants, or without a token if there are none."""
         name = str(sent.pop("principal", ""))
         headers = dict(sent.pop("headers", {}))
         if grants:
@@ -78,7 +78,7 @@ class Callers:
         return self.ask("POST", "/plans", *grants, json={"table": table}, **sent)
 
     def plan_id(self, *grants: str, **sent: Any) -> str:
-        """Make a plan, and return its id; one that does not exist if the caller may not."""
+        """Make a plan and return its id, or an id of no plan if the caller may not make one."""
         made = self.plan(*grants, **sent)
         return str(made.json()["plan_id"]) if made.status_code == 200 else NO_PLAN
 
@@ -101,7 +101,7 @@ def callers(folder: Path) -> Iterator[Callers]:
 
 
 def answered(callers: Callers, call: Call, grants: tuple[str, ...], *, own: bool) -> str:
-    """Make a call in a way that changes nothing that another needs, and return the outcome."""
+    """Make a call that changes nothing that other calls need, and return the outcome."""
     where = "mine" if own else "other"
     values = {"name": f"{where}.t", "worker_id": where}
     if call.subject == "plan":
@@ -126,12 +126,12 @@ def answered(callers: Callers, call: Call, grants: tuple[str, ...], *, own: bool
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-def test_a_call_is_answered_for_whom_the_matrix_says(callers: Callers, call: Call) -> None:
-    for said, grants in IDENTITIES.items():
+def test_a_call_is_answered_for_the_callers_in_the_matrix(callers: Callers, call: Call) -> None:
+    for identity, grants in IDENTITIES.items():
         for own in (True, False):
             outcome = answered(callers, call, grants or (), own=own)
 
-            assert outcome == expected(call, grants, own=own), (said, own)
+            assert outcome == expected(call, grants, own=own), (identity, own)
 
 
 def test_the_published_matrix_is_the_one_that_is_tested() -> None:
@@ -157,7 +157,7 @@ def test_a_call_without_a_rule_for_what_its_path_names_cannot_be_declared() -> N
     router.get("/tables/{name}", dependencies=[READ_TABLE])(call)
 
 
-def test_a_page_beside_the_routers_must_be_open_to_everybody() -> None:
+def test_a_page_outside_the_routers_must_be_open_to_everybody() -> None:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
     @app.get("/docs")
@@ -169,7 +169,7 @@ def test_a_page_beside_the_routers_must_be_open_to_everybody() -> None:
         require_open(app.routes)
 
 
-def test_a_hidden_table_answers_as_a_missing_one_and_is_never_suggested(callers: Callers) -> None:
+def test_a_hidden_table_looks_like_a_missing_one_and_is_never_suggested(callers: Callers) -> None:
     for method, path, body in (
         ("GET", "/tables/{}", None),
         ("POST", "/tables/{}/refresh", None),
@@ -240,7 +240,7 @@ def test_a_slash_in_a_name_leads_to_no_other_call(callers: Callers) -> None:
         assert "location" not in answer.text
 
 
-def test_anothers_plan_page_explanation_and_deletion_are_not_found(callers: Callers) -> None:
+def test_a_plan_of_another_caller_is_not_found_by_any_call(callers: Callers) -> None:
     plan = callers.plan_id("read")
     as_missing = {
         method + path: callers.ask(method, path.format(NO_PLAN), "write")
@@ -271,7 +271,7 @@ def test_anothers_plan_page_explanation_and_deletion_are_not_found(callers: Call
     assert callers.ask("DELETE", f"/plans/{plan}", "admin").status_code == 204
 
 
-def test_a_plan_is_lost_to_a_token_of_its_maker_that_may_not_read_the_table(
+def test_a_token_of_its_maker_that_may_not_read_the_table_does_not_find_a_plan(
     callers: Callers,
 ) -> None:
     plan = callers.plan_id("read", principal="etl")
@@ -285,7 +285,7 @@ def test_a_plan_is_lost_to_a_token_of_its_maker_that_may_not_read_the_table(
         assert answer.is_success == seen, grants
 
 
-def test_an_idempotency_key_repeats_no_answer_to_another(callers: Callers) -> None:
+def test_an_idempotency_key_repeats_no_answer_to_another_caller(callers: Callers) -> None:
     key = {"Idempotency-Key": "same"}
     mine = callers.plan("read", headers=key, principal="a").json()["plan_id"]
 
@@ -294,7 +294,7 @@ def test_an_idempotency_key_repeats_no_answer_to_another(callers: Callers) -> No
     another = callers.plan("read", headers=key, principal="b")
     assert another.json()["plan_id"] != mine
     assert "Idempotency-Replayed" not in another.headers
-    # The same caller, whose token now shows less.
+    # The same caller, with a token that allows less.
     narrow = callers.plan("read:other.*", headers=key, principal="a")
     problem_of(narrow, 404, "table-not-found")
     assert mine not in narrow.text
@@ -303,7 +303,9 @@ def test_an_idempotency_key_repeats_no_answer_to_another(callers: Callers) -> No
     )
 
 
-def test_a_deletion_of_a_plan_is_repeated_although_the_plan_is_gone(callers: Callers) -> None:
+def test_a_deletion_repeated_with_its_key_succeeds_although_the_plan_is_gone(
+    callers: Callers,
+) -> None:
     plan = callers.plan_id("read")
     key = {"Idempotency-Key": "delete-once"}
 
@@ -326,7 +328,7 @@ def test_a_reused_plan_is_a_plan_of_its_own(callers: Callers) -> None:
     assert callers.ask("GET", f"/plans/{second}/groups", "write").is_success
 
 
-def test_a_plan_in_the_making_is_followed_by_its_maker_alone(callers: Callers) -> None:
+def test_only_its_maker_can_follow_a_plan_that_is_being_made(callers: Callers) -> None:
     made = callers.plan("read", headers={"Prefer": "respond-async"})
     assert made.status_code == 202
 
@@ -356,12 +358,14 @@ def test_a_worker_speaks_for_nobody_else(callers: Callers) -> None:
         reported("other", "worker:mine", session=other),
     ):
         assert "worker:" in problem_of(answer, 403, "scope-missing")["detail"]
-    # A token for a worker that also sees tables speaks of these alone.
+    # With a token that also reads some tables, a worker reports files of these alone.
     assert reported("mine", "worker:mine", "read:mine.*").is_success
     problem_of(reported("mine", "worker:mine", "read:other.*"), 404, "table-not-found")
 
 
-def test_who_may_read_but_not_change_a_table_is_told_what_is_missing(callers: Callers) -> None:
+def test_a_caller_who_may_read_but_not_change_a_table_is_told_what_is_missing(
+    callers: Callers,
+) -> None:
     answer = callers.ask("POST", "/tables/other.t/refresh", "read", "write:mine.*")
 
     problem = problem_of(answer, 403, "scope-missing")
@@ -397,7 +401,7 @@ def test_a_table_shows_no_files_of_a_hidden_one(callers: Callers, folder: Path, 
     problem = problem_of(refused, 403, "location-shared")
 
     assert "other.t" not in problem["detail"]
-    # Whoever may read it may register it once more, and whose table it is may change it then.
+    # A caller who may read the files may register them again; its writers may then change it.
     assert callers.ask("PUT", path, "write:mine.*", "read", json=definition).is_success
     changed = definition | {"imported_from": "somewhere"}
     assert callers.ask("PUT", path, "write:mine.*", json=changed).is_success
@@ -424,7 +428,9 @@ def test_a_partition_list_shows_no_files_of_a_hidden_table(callers: Callers, fol
     callers.ask("DELETE", "/tables/mine.listed", "admin").raise_for_status()
 
 
-def test_tables_are_registered_where_the_grant_says(callers: Callers, tmp_path: Path) -> None:
+def test_only_names_that_the_grant_covers_can_be_registered(
+    callers: Callers, tmp_path: Path
+) -> None:
     body = {"location": "/nowhere"}
     for name in ("other.new", "other.t", "mine"):
         refused = callers.ask("PUT", f"/tables/{name}", "write:mine.*", json=body)

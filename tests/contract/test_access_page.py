@@ -1,4 +1,4 @@
-"""The page of access: tokens that are made and revoked there, by whom, and how often."""
+"""The access page: who makes and revokes tokens there, and what a repeated form does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Site:
             yield http
 
     def status(self, sent: str) -> int:
-        """Return what a call with a token is answered."""
+        """Return the status of a call with a token."""
         headers = {"Authorization": f"Bearer {sent}"}
         return httpx.get(f"{self.url}/tables", headers=headers, verify=PLAIN).status_code
 
@@ -89,7 +89,7 @@ def test_a_token_is_made_and_its_secret_shown_once(
         assert secret not in where
 
 
-def test_a_form_that_is_sent_again_makes_no_other_token(admin: httpx.Client) -> None:
+def test_a_form_that_is_sent_again_makes_no_second_token(admin: httpx.Client) -> None:
     sent = {**hidden(admin), **MADE, "name": "twice"}
     first, again = (admin.post("/dashboard/access/tokens", data=sent) for _ in range(2))
 
@@ -141,7 +141,7 @@ def test_only_admin_makes_or_revokes_tokens_and_only_by_its_own_forms(
             for path in paths:
                 sent = {**MADE, "form": form, "key": "k", "sure": "yes"}
                 assert http.post(path, data=sent).status_code == 403, (path, grant)
-                # Nor with the form of another.
+                # The form of another caller does not work for admin either.
                 assert admin.post(path, data=sent).status_code == 403, (path, grant)
     for path in paths:
         for sent in ({}, {**MADE, "form": "x"}):
@@ -170,7 +170,7 @@ def test_a_token_is_revoked(site: Site, admin: httpx.Client) -> None:
         assert answer.status_code == status
 
 
-def test_who_revokes_the_token_they_signed_in_with_is_asked_again(tmp_path: object) -> None:
+def test_revoking_the_token_of_the_session_must_be_confirmed(tmp_path: object) -> None:
     settings = Settings(state_dir=tmp_path, require_tokens=True)
     with running(settings) as url:
         site = Site(url, settings)

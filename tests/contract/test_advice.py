@@ -18,7 +18,7 @@ BEGAN = datetime(2026, 11, 20, 6, tzinfo=timezone.utc)
 
 
 def write(location: Path, folders: list[str], tasks: int, *, minute: int = 0) -> str:
-    """Write the files of a Spark job in which every task writes into every folder; return its UUID."""
+    """Write the files of a Spark job whose tasks all write into all folders; return its UUID."""
     job = str(uuid.uuid4())
     at_s = (BEGAN + timedelta(minutes=minute)).timestamp()
     for folder in folders:
@@ -38,8 +38,8 @@ def refreshed(http: httpx.Client, name: str, location: Path) -> Any:
         http.post(f"/tables/{name}/refresh").raise_for_status()
         answer = http.get(f"/tables/{name}/advice", params=params)
         assert answer.status_code == 200, answer.text
-        said: dict[str, Any] = answer.json()
-        return said
+        table_advice: dict[str, Any] = answer.json()
+        return table_advice
 
     return advice
 
@@ -49,10 +49,14 @@ def test_a_write_of_many_tasks_into_many_partitions_is_explained(
 ) -> None:
     job = write(location, [f"ds={day}" for day in hive.DAYS], tasks=4)
 
-    said = refreshed()
+    table_advice = refreshed()
 
-    assert (said["files"], said["small_files"], said["would_be"]) == (12, 12, 3)
-    (origin,) = said["writes"]
+    assert (table_advice["files"], table_advice["small_files"], table_advice["would_be"]) == (
+        12,
+        12,
+        3,
+    )
+    (origin,) = table_advice["writes"]
     assert datetime.fromisoformat(origin.pop("first_at").replace("Z", "+00:00")) == BEGAN
     assert datetime.fromisoformat(origin.pop("last_at").replace("Z", "+00:00")) == BEGAN
     assert origin.pop("largest_file_bytes") > 0
@@ -64,12 +68,12 @@ def test_a_write_of_many_tasks_into_many_partitions_is_explained(
         "small_files": 12,
         "partitions": 3,
         "tasks": 4,
-        "size_bytes": said["size_bytes"],
+        "size_bytes": table_advice["size_bytes"],
         "rows": 120,
         "would_be": 3,
         "trouble": "explosion",
     }
-    (advice,) = said["advice"]
+    (advice,) = table_advice["advice"]
     assert (advice["kind"], advice["writes"]) == ("explosion", 1)
     assert (advice["files"], advice["would_be"]) == (12, 3)
     assert advice["problem"].startswith("4 tasks x 3 partitions made 12 files of ")
@@ -84,24 +88,22 @@ def test_small_appends_are_reported_with_the_effect_of_compaction(
     for minute in range(6):
         write(location, ["ds=2026-11-01", "ds=2026-11-02"], 1, minute=10 * minute)
 
-    said = refreshed()
+    table_advice = refreshed()
 
-    assert said["write_count"] == len(said["writes"]) == 6
-    (advice,) = said["advice"]
+    assert table_advice["write_count"] == len(table_advice["writes"]) == 6
+    (advice,) = table_advice["advice"]
     assert (advice["kind"], advice["files"], advice["would_be"]) == ("small_appends", 12, 2)
     assert advice["problem"].endswith("to 2 partitions, 6 into each")
     assert f"`windrow compact {name}` now and then makes 2 files of them" in advice["remedy"]
 
 
-def test_too_fine_partitions_are_reported_with_sufficient_ones(
-    refreshed: Any, location: Path
-) -> None:
+def test_too_fine_partitions_are_reported_with_coarser_ones(refreshed: Any, location: Path) -> None:
     for hour in range(12):
         write(location, [f"ds=2026-11-01/hour={hour}"], 1)
 
-    said = refreshed(target_file_size=10_000)
+    table_advice = refreshed(target_file_size=10_000)
 
-    (advice,) = said["advice"]
+    (advice,) = table_advice["advice"]
     assert (advice["kind"], advice["files"]) == ("fine_partitions", 12)
     assert advice["problem"].startswith("12 of 12 partitions hold less than half of 9.8 KB")
     assert "partition by ds alone, and sort by hour" in advice["remedy"]
@@ -142,9 +144,14 @@ def test_a_planned_write_is_recognised_by_its_report(
 def test_a_table_without_files_gets_no_advice(refreshed: Any, location: Path) -> None:
     location.mkdir()
 
-    said = refreshed()
+    table_advice = refreshed()
 
-    assert (said["files"], said["would_be"], said["writes"], said["advice"]) == (0, 0, [], [])
+    assert (
+        table_advice["files"],
+        table_advice["would_be"],
+        table_advice["writes"],
+        table_advice["advice"],
+    ) == (0, 0, [], [])
 
 
 def test_advice_needs_a_table_that_has_a_snapshot_and_a_target(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Placeholders, replaced by the values of a real plan.
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
-_THERE = {
+_EXISTING = {
     "name": TABLE,
     "table": TABLE,
     "worker_id": WORKER,
@@ -60,7 +60,7 @@ class Service:
     schema: OpenApiSchema
 
     def calling(self) -> dict[str, Any]:
-        """Return the arguments for sending a case; connections are reused, as opening them is slow."""
+        """Return the arguments for sending a case; reused connections save time."""
         return {"base_url": self.url, "session": self.session}
 
 
@@ -95,7 +95,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
         session.headers.clear()
         hive.write_events(folder / TABLE)
         leaves_alone = _ONE_COMPARISON if embedded else (*_ONE_COMPARISON, "PlanRequest")
-        schema = fuzzing.schema(_THERE, *leaves_alone, invalid_edge_cases=embedded)
+        schema = fuzzing.schema(_EXISTING, *leaves_alone, invalid_edge_cases=embedded)
         yield Service(started.url, headers, folder, started.log, session, schema)
         assert "Traceback" not in started.log.read_text()
 

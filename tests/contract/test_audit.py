@@ -1,4 +1,4 @@
-"""`/audit`: each change leaves one record, and what changes nothing leaves none."""
+"""`/audit`: each change leaves one record, and a call that changes nothing leaves none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITE = "1" * 32
 _ON_SNAPSHOTS = ("publish_inventory", "expire_snapshots", "define_cache_rule", "delete_cache_rule")
 BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 
-# What each call leaves in the log. A call that changes something must be here, or below.
+# The record that each call leaves in the log. A call that changes something must be here, or below.
 RECORDED = {
     "register_table": ("table", "created"),
     "delete_table": ("table", "deleted"),
@@ -104,7 +104,7 @@ Call = Callable[[], httpx.Response]
 
 
 class Caller:
-    """Calls about one table, by their ids in openapi.yaml; `prepare` first, where that is needed."""
+    """Calls about one table, by their ids in openapi.yaml; `prepare` makes what a call needs."""
 
     def __init__(self, http: httpx.Client, table: str, location: Path) -> None:
         self.http = http
@@ -175,7 +175,7 @@ class Caller:
         if operation == "cancel_write":
             self.write("staging")().raise_for_status()
         if operation == "cancel_refresh":
-            # It waits for the write.
+            # The refresh waits for the write.
             for state in ("staging", "committing"):
                 self.write(state)().raise_for_status()
             self.http.post(f"{self.path}/refresh", headers={"Prefer": "respond-async"})
@@ -246,7 +246,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
         "revoke_token",
     ],
 )
-def test_repeating_what_changes_nothing_leaves_no_record(
+def test_a_repeated_call_that_changes_nothing_leaves_no_record(
     caller: Caller, http: httpx.Client, operation: str
 ) -> None:
     caller.prepare(operation)
@@ -258,7 +258,7 @@ def test_repeating_what_changes_nothing_leaves_no_record(
     assert changes(http) == before
 
 
-def test_a_request_that_is_repeated_by_its_key_leaves_one_record(
+def test_a_request_that_is_repeated_with_its_key_leaves_one_record(
     http: httpx.Client, caller: Caller, name: str
 ) -> None:
     http.headers["Idempotency-Key"] = f"key-{name}"
@@ -269,7 +269,7 @@ def test_a_request_that_is_repeated_by_its_key_leaves_one_record(
     assert len(changes(http, table=name)) == 1
 
 
-def test_records_tell_the_versions_of_the_table_before_and_after(
+def test_records_show_the_versions_of_the_table_before_and_after(
     caller: Caller, http: httpx.Client, name: str
 ) -> None:
     tags = [
@@ -292,7 +292,7 @@ def test_records_tell_the_versions_of_the_table_before_and_after(
     ]
 
 
-def test_a_table_that_reads_files_anew_and_its_dropped_snapshots_are_one_change(
+def test_a_redefinition_that_drops_snapshots_is_one_change(
     caller: Caller, http: httpx.Client, name: str
 ) -> None:
     caller.prepare("publish_inventory")

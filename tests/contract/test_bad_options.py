@@ -94,7 +94,7 @@ def test_a_size_above_the_maximum_is_refused(http: httpx.Client, events: str, fi
 def test_an_initial_size_above_the_default_maximum_is_refused(
     http: httpx.Client, events: str
 ) -> None:
-    # The table might allow more, so that it is looked for first.
+    # The table might allow more, so it is looked up first.
     detail = refused(http, table=events, options={"max_initial_split_size": "65MB"})
 
     assert f"max_initial_split_size ({65 * 2**20}) is above max_split_size" in detail
@@ -123,7 +123,7 @@ def test_an_unknown_option_is_refused_and_named(http: httpx.Client) -> None:
         ("snapshot_id", [0, 2**31], "from 1 to 2,147,483,647"),
     ],
 )
-def test_a_number_outside_the_options_is_refused_in_the_same_way(
+def test_a_number_that_is_no_option_is_refused_in_the_same_way(
     http: httpx.Client, field: str, values: list[int], wanted: str
 ) -> None:
     for value in values:

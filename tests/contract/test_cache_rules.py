@@ -238,7 +238,7 @@ def test_a_table_without_partition_columns_cannot_have_rules(
     assert "has no partition columns" in problem_of(answer, 422, "invalid-cache-rule")["detail"]
 
 
-def test_a_table_without_a_snapshot_is_refreshed_first(
+def test_a_table_without_a_snapshot_must_be_refreshed_first(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     http.put(f"/tables/{name}", json={"location": str(location)}).raise_for_status()

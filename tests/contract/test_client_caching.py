@@ -38,7 +38,7 @@ def test_caching_the_same_filter_twice_makes_one_rule(client: windrow.Client, ev
     )
 
 
-def test_dropping_ends_one_rule_or_those_of_a_filter_or_all(
+def test_drop_cache_deletes_one_rule_or_the_rules_of_a_filter_or_all(
     client: windrow.Client, events: str
 ) -> None:
     for rule, filter in (("a", RECENT), ("b", RECENT), ("c", "ds IS NULL"), ("d", TREE)):
@@ -66,7 +66,7 @@ def test_figures_and_workers_are_returned(
         http.put(f"/workers/{worker}", json=beat).raise_for_status()
     client.cache_table(events, RECENT)
 
-    # There are more workers than fit a page.
+    # There are more workers than fit on a page.
     assert [one.worker_id for one in client.workers() if events in one.worker_id] == workers
     assert client.cache(events).cacheable_files == 4
     for worker in workers:

@@ -79,7 +79,9 @@ def test_a_type_with_too_long_a_name_is_refused(
 
 
 @pytest.mark.parametrize("sql", ["`` = 1", "`` IN (1)", "NOT `` IS NULL"])
-def test_a_filter_on_an_empty_name_says_so(http: httpx.Client, events: str, sql: str) -> None:
+def test_a_filter_on_an_empty_name_is_refused_with_the_reason(
+    http: httpx.Client, events: str, sql: str
+) -> None:
     detail = problem_of(
         http.post("/plans", json={"table": events, "filter": sql}), 422, "invalid-filter"
     )["detail"]

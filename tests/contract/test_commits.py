@@ -229,7 +229,7 @@ def test_partitions_keep_their_permissions_and_hidden_files(
     assert (folder / "_others" / "below").is_dir()
 
 
-def test_a_location_is_reached_through_a_link_and_a_partition_is_not(
+def test_a_location_may_be_a_symbolic_link_but_a_partition_may_not(
     client: Client, events: str, location: Path, tables_folder: Path, name: str
 ) -> None:
     link = tables_folder / f"{name}_link"
@@ -400,9 +400,7 @@ def test_a_driver_whose_write_was_cancelled_says_by_whom_and_leaves_nothing(
     assert planned_ids(url, events, location) == [*range(60), 101]
 
 
-def test_a_lease_that_is_renewed_finds_out_that_the_write_was_cancelled(
-    client: Client, events: str
-) -> None:
+def test_renewing_a_lease_reveals_that_the_write_was_cancelled(client: Client, events: str) -> None:
     with begin(client, events, lease_seconds=1) as begun:
         client.cancel_write(events, begun.write_id)
 
@@ -415,7 +413,7 @@ def test_a_lease_that_is_renewed_finds_out_that_the_write_was_cancelled(
             wait()
 
 
-def test_what_a_dead_driver_had_staged_is_removed_after_its_write_was_cancelled(
+def test_staged_files_of_a_dead_driver_are_removed_after_its_write_was_cancelled(
     client: Client, events: str, location: Path
 ) -> None:
     begun = begin(client, events)
@@ -455,7 +453,7 @@ def test_a_write_that_moves_files_in_cannot_be_cancelled(
     assert_known(client, events)
 
 
-def test_either_the_driver_or_who_cancels_its_write_succeeds_and_no_row_is_lost_or_doubled(
+def test_either_the_commit_or_its_cancellation_succeeds_and_no_row_is_lost_or_doubled(
     client: Client, events: str, location: Path, url: str
 ) -> None:
     expected = set(range(60))
@@ -473,7 +471,7 @@ def test_either_the_driver_or_who_cancels_its_write_succeeds_and_no_row_is_lost_
             for number in range(100, 116):
                 with begin(client, events) as begun:
                     staged = report_of(stage(begun.folder, {f"{DAY}/{number}.parquet": [number]}))
-                    # Meanwhile, later each time.
+                    # Cancel the write during its commit, 4 ms later each time.
                     asked = thread.submit(refusal, begun.write_id, (number - 100) * 0.004)
                     try:
                         begun.commit(staged)

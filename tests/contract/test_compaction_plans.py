@@ -65,7 +65,7 @@ def test_partitions_of_many_small_files_are_worth_compacting(
     assert plan["next_offset"] is None
 
 
-def test_a_write_plan_of_their_rows_and_bytes_makes_the_predicted_files(
+def test_a_write_plan_of_the_rows_and_bytes_found_makes_the_predicted_files(
     http: httpx.Client, crowded: str
 ) -> None:
     plan = planned(http, crowded, target_file_size=3_000, worth_reads=10**9)

@@ -43,7 +43,7 @@ OPEN = {
     "/dashboard/sign-in/{issuer}/callback",
     "/dashboard/static/{name}",
 }
-# The scope that a page needs; on everything if the second is true.
+# The scope that a page needs, and whether it must be granted on everything.
 NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard": ("read", False),
     "/dashboard/access": ("admin", True),
@@ -63,7 +63,7 @@ PAGES = sorted(
 
 
 class Browsers:
-    """Browsers of callers, by what their tokens allow."""
+    """A browser for each set of grants."""
 
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
@@ -71,7 +71,7 @@ class Browsers:
         self._open: dict[str, httpx.Client] = {}
 
     def of(self, *grants: str) -> httpx.Client:
-        """Return the browser of a caller who has signed in; without grants, of nobody."""
+        """Return a browser that is signed in with these grants, or not at all without any."""
         name = "of-" + "".join(one if one.isalnum() else "-" for one in "-".join(grants))
         if name not in self._open:
             self._open[name] = http = httpx.Client(verify=PLAIN, base_url=self._url, timeout=60)
@@ -103,7 +103,7 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsers]:
 
 
 def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
-    """Return the status that a caller gets for a page about what is theirs, or is not."""
+    """Return the status that a caller gets for a page about their own table or another."""
     scope, everywhere = NEEDED[page]
     scopes = {"read": {"read", "write", "admin"}, "admin": {"admin"}}[scope]
     held = [one.partition(":") for one in grants if one.partition(":")[0] in scopes]
@@ -119,8 +119,8 @@ def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_shown_to_whom_its_rule_says(browsers: Browsers, page: str) -> None:
-    for said, grants in IDENTITIES.items():
+def test_a_page_is_shown_to_the_callers_that_its_rule_allows(browsers: Browsers, page: str) -> None:
+    for identity, grants in IDENTITIES.items():
         for own in (True, False):
             path = page.replace("{name}", "mine.t" if own else "other.t")
             path = path.replace("{plan_id}", "0" * 32)
@@ -129,10 +129,10 @@ def test_a_page_is_shown_to_whom_its_rule_says(browsers: Browsers, page: str) ->
             answer = http.get(path, follow_redirects=page == "/dashboard")
 
             if grants is None:
-                assert "sign-in" in (answer.headers.get("Location") or str(answer.url)), said
+                assert "sign-in" in (answer.headers.get("Location") or str(answer.url)), identity
             else:
-                assert answer.status_code == expected(page, grants, own=own), (said, own)
-                assert answer.headers["Content-Type"].startswith("text/html"), said
+                assert answer.status_code == expected(page, grants, own=own), (identity, own)
+                assert answer.headers["Content-Type"].startswith("text/html"), identity
 
 
 def test_a_list_shows_only_tables_of_its_caller(browsers: Browsers) -> None:
@@ -166,7 +166,7 @@ def test_the_api_does_not_accept_the_cookie(browsers: Browsers) -> None:
     assert answer.status_code == 401
 
 
-def test_a_cookie_that_was_not_given_here_signs_nobody_in(browsers: Browsers) -> None:
+def test_a_forged_cookie_signs_nobody_in(browsers: Browsers) -> None:
     admin = browsers.of("admin")
     forged = admin.cookies["windrow_session"][:-2] + "xx"
 
@@ -185,7 +185,7 @@ def test_a_form_of_another_page_or_caller_changes_nothing(browsers: Browsers) ->
     assert admin.get("/dashboard/tables").status_code == 200
 
 
-def test_a_refresh_is_cancelled_only_by_who_may_write_the_table(browsers: Browsers) -> None:
+def test_a_refresh_is_cancelled_only_by_callers_who_may_write_the_table(browsers: Browsers) -> None:
     path = "/dashboard/tables/mine.t/cancel-refresh"
 
     def sent(*grants: str) -> int:
@@ -195,12 +195,12 @@ def test_a_refresh_is_cancelled_only_by_who_may_write_the_table(browsers: Browse
 
     assert sent("read") == 403
     assert sent("write:other.*") == 404
-    # None is running.
+    # No refresh is running.
     assert sent("write:mine.*") == 404
     assert browsers.of("write:mine.*").post(path).status_code == 403
 
 
-def test_a_write_is_cancelled_only_by_who_may_write_the_table(browsers: Browsers) -> None:
+def test_a_write_is_cancelled_only_by_callers_who_may_write_the_table(browsers: Browsers) -> None:
     write_id = "7" * 32
     path = f"/dashboard/tables/mine.t/writes/{write_id}/cancel"
     api = {"Authorization": f"Bearer {token(browsers._settings, 'driver', 'write')}"}
@@ -228,7 +228,7 @@ def test_a_write_is_cancelled_only_by_who_may_write_the_table(browsers: Browsers
         assert offered not in shown
 
 
-def test_behind_https_a_cookie_is_sent_encrypted_alone(browsers: Browsers) -> None:
+def test_behind_https_a_cookie_is_only_sent_encrypted(browsers: Browsers) -> None:
     sent = {"token": token(browsers._settings, "of-read", "read")}
 
     def cookie(**headers: str) -> set[str]:
@@ -262,7 +262,7 @@ def test_signing_in_leads_to_a_page_of_this_site(browsers: Browsers) -> None:
         )
 
 
-def test_a_name_is_text_wherever_it_is_shown(browsers: Browsers) -> None:
+def test_names_are_escaped_wherever_they_are_shown(browsers: Browsers) -> None:
     shown = browsers.of("read").get("/dashboard/tables", params={"find": '"><b>x'}).text
 
     assert "<b>x" not in shown
@@ -270,7 +270,7 @@ def test_a_name_is_text_wherever_it_is_shown(browsers: Browsers) -> None:
     assert "<code>windrow token create NAME --scope read</code>" in told
 
 
-def test_a_process_loads_what_pages_need_and_nothing_that_nobody_does(tmp_path: Path) -> None:
+def test_a_process_loads_what_pages_need_but_not_pandas(tmp_path: Path) -> None:
     asked = {"state_dir": tmp_path / "state", "allowed": tmp_path, "WINDROW_LOG_LEVEL": "debug"}
     with coordinator_process(**asked) as coordinator:
         operated = Operated(coordinator.url)
@@ -285,7 +285,7 @@ def test_a_process_loads_what_pages_need_and_nothing_that_nobody_does(tmp_path: 
     assert "/pandas/" not in mapped
 
 
-def test_all_templates_are_loaded_before_a_page_is_asked_for() -> None:
+def test_all_templates_are_loaded_before_a_page_is_requested() -> None:
     rendering.environment.cache_clear()
     load_pages()
 
@@ -314,7 +314,7 @@ def test_snapshots_count_their_files_by_size_after_each_change(
     files = [file(f"f{at}", size) for at, size in enumerate(sizes)]
     whole = publish(columns=columns, added=files)
     assert whole == [1, 1, 2, 1] + [0] * 22 + [1, 1]
-    # One is replaced, one is new, and the largest goes.
+    # One file is replaced, one is added, and the largest is removed.
     changed = publish(mode="delta", added=[file("f0", 3), file("g", 1)], removed=["f6"])
     assert changed == [0, 2, 3, 1] + [0] * 22 + [1]
     assert http.get(f"/tables/{name}").json()["current_snapshot"]["file_sizes"] == changed

@@ -15,7 +15,7 @@ _JSON = "application/json"
 
 
 @pytest.mark.parametrize("operation", operations())
-def test_each_call_has_examples_of_what_is_sent_and_answered(operation: str) -> None:
+def test_each_call_has_examples_of_its_body_and_answers(operation: str) -> None:
     contract = operations()[operation]
     bodies = [contract["requestBody"]] if "requestBody" in contract else []
     bodies += [answer for code, answer in contract["responses"].items() if code < "300"]
@@ -26,7 +26,7 @@ def test_each_call_has_examples_of_what_is_sent_and_answered(operation: str) -> 
             assert all(one["summary"] and "value" in one for one in shown.values())
     for parameter in contract.get("parameters", ()):
         assert ("example" in parameter) == parameter["required"], parameter["name"]
-    # When to make it.
+    # The description says when to make the call.
     assert contract["description"].count("\n\n*") >= 1
 
 

@@ -1,4 +1,4 @@
-"""Plans of tables on object stores say where the columns asked for lie in large files."""
+"""Plans of tables on object stores show where requested columns lie in large files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def planned(http: httpx.Client, name: str, **request: Any) -> tuple[list[str], d
 
 
 def to_read(http: httpx.Client, name: str, **request: Any) -> tuple[ReadSpec, pa.RecordBatch]:
-    """Return what a plan says to read of a table of doubles: the spec, and the splits."""
+    """Plan a table of doubles, and return the spec and the splits to read."""
     plan = http.post("/plans", json={"table": name, **request}).json()
     with pa.ipc.open_stream(
         http.post("/plans", json={"table": name, **request}, headers=ARROW).content
@@ -84,12 +84,12 @@ def to_read(http: httpx.Client, name: str, **request: Any) -> tuple[ReadSpec, pa
 
 @dataclass(frozen=True)
 class Sorted:
-    """A table of two like files of four row groups, sorted by c7.
+    """A table of two equal files of four row groups each, sorted by c7.
 
     Attributes:
-        rows: Those of a file.
-        file_bytes: Its length.
-        footer_bytes: Those of its footer.
+        rows: Rows of each file.
+        file_bytes: Length of each file.
+        footer_bytes: Length of its footer.
     """
 
     name: str
@@ -123,14 +123,14 @@ def rows_of(folder: Path, split: dict[str, Any], outlines: list[str]) -> pa.Tabl
     return read(content)
 
 
-def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
+def test_a_plan_shows_where_requested_columns_lie_in_large_files(
     http: httpx.Client, s3: S3, folder: Path, name: str
 ) -> None:
     location = s3.upload(folder, "tab", f"{name}/wide")
     http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
     http.post(f"/tables/{name}/refresh").raise_for_status()
 
-    # The filter leaves rows to be left out, for which another column is needed.
+    # Pruning does not decide the filter, so its column is needed too.
     outlines, splits = planned(http, name, columns=["c7"], filter="c1 > 1.5")
 
     assert splits["small.parquet", 0]["excerpt"] is None
@@ -142,7 +142,7 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     assert not whole
     assert not any("excerpt" in split for split in splits.values())
 
-    # A file more: what is known of the others is carried over.
+    # One file is added: facts known about the others are carried over.
     s3.client.upload_file(str(folder / "one.parquet"), "tab", f"{name}/wide/two.parquet")
     s3.requests.clear()
     http.post(f"/tables/{name}/refresh").raise_for_status()
@@ -150,7 +150,7 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     outlines, splits = planned(http, name, columns=["C7"])
     assert [split["excerpt"] is None for split in splits.values()].count(True) == 1
 
-    # Published again as it is, a file keeps what is known of it; a new one is read whole.
+    # An unchanged file that is published again keeps its excerpt; a new one is read whole.
     known = splits["two.parquet", 0]
     again = {field: known[field] for field in ("path", "size_bytes", "mtime_ns", "row_count")}
     body = {
@@ -163,7 +163,7 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     assert splits["two.parquet", 0]["excerpt"] == known["excerpt"]
     assert splits["new.parquet", 0]["excerpt"] is None
 
-    # A split has its own row groups alone, in JSON as in a stream.
+    # A split lists only its own row groups, in JSON and in a stream.
     request = {"columns": ["c39", "c0"], "options": {"max_split_size": 700_000}}
     outlines, splits = planned(http, name, **request)
     parts = [split for (file, _), split in sorted(splits.items()) if file == "parts.parquet"]
@@ -184,7 +184,7 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     }
 
 
-def test_a_task_asks_for_the_ranges_of_its_columns_and_for_no_footer(
+def test_a_task_requests_the_ranges_of_its_columns_and_no_footer(
     http: httpx.Client, s3: S3, tmp_path: Path, name: str
 ) -> None:
     # 200 columns in 1 MB.
@@ -250,12 +250,12 @@ def test_excerpts_are_read_within_any_limits(
         assert got["c7"].to_pylist() == sorted(expected["c7"].to_pylist())
     assert max(batch.num_rows for batch in batches) <= limits.max_batch_rows
     assert len(splits) > 2
-    # No request is for a file, or for its end.
+    # No request asks for a whole file or for its end.
     ends = [int(str(asked).rpartition("-")[2]) for asked, _ in s3.asked]
     assert max(ends) < sorted_table.file_bytes - sorted_table.footer_bytes
 
 
-def test_large_files_of_older_inventories_are_looked_at_once_more(
+def test_footers_of_large_files_in_older_inventories_are_read_once_more(
     s3: S3, folder: Path, name: str
 ) -> None:
     location = s3.upload(folder, "tab", f"{name}/wide")
@@ -274,7 +274,7 @@ def test_large_files_of_older_inventories_are_looked_at_once_more(
     assert (again.footers_read, again.added_count) == (0, 0)
 
 
-def test_files_on_disks_are_planned_as_they_are(
+def test_files_on_disks_are_planned_without_excerpts(
     tmp_path: Path, folder: Path, http: httpx.Client, s3: S3, name: str
 ) -> None:
     del s3

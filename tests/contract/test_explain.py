@@ -22,8 +22,8 @@ MakePlan = Callable[..., dict[str, Any]]
 def explained(http: httpx.Client, plan: dict[str, Any]) -> dict[str, Any]:
     answer = http.get(f"/plans/{plan['plan_id']}/explain")
     assert answer.status_code == 200, answer.text
-    said: dict[str, Any] = answer.json()
-    return said
+    explanation: dict[str, Any] = answer.json()
+    return explanation
 
 
 def publish(url: str, name: str, location: Path, sizes: list[int], hosts: list[list[str]]) -> None:
@@ -72,24 +72,26 @@ def test_the_first_strategy_and_its_figures_are_those_of_the_plan(
     plan = make_plan(shared, **question | {"options": options, "page_size": 1000})
     summary = plan["summary"]
 
-    said = explained(http, plan)
+    explanation = explained(http, plan)
 
-    own = said["strategies"][0]
+    own = explanation["strategies"][0]
     assert (own["strategy"], own["group_count"]) == (strategy, summary["group_count"])
-    assert {each["strategy"] for each in said["strategies"]} == set(STRATEGIES)
-    assert sum(reason["groups"] for reason in said["reasons"]) == summary["group_count"]
-    assert sum(reason["splits"] for reason in said["reasons"]) == summary["split_count"]
-    assert sum(reason["size_bytes"] for reason in said["reasons"]) == summary["size_bytes"]
-    assert sum(said["fill_histogram"]) == summary["group_count"]
-    assert sum(said["locality"].values()) == summary["size_bytes"]
-    assert {step["step"]: (step["files"], step["size_bytes"]) for step in said["pruned"]} == {
+    assert {each["strategy"] for each in explanation["strategies"]} == set(STRATEGIES)
+    assert sum(reason["groups"] for reason in explanation["reasons"]) == summary["group_count"]
+    assert sum(reason["splits"] for reason in explanation["reasons"]) == summary["split_count"]
+    assert sum(reason["size_bytes"] for reason in explanation["reasons"]) == summary["size_bytes"]
+    assert sum(explanation["fill_histogram"]) == summary["group_count"]
+    assert sum(explanation["locality"].values()) == summary["size_bytes"]
+    assert {
+        step["step"]: (step["files"], step["size_bytes"]) for step in explanation["pruned"]
+    } == {
         step: (summary[f"files_pruned_by_{step}"], summary[f"bytes_pruned_by_{step}"])
         for step in ("manifest", "partition", "statistics", "bloom", "limit")
     }
     for field in ("files_total", "files_planned", "size_bytes", "split_count"):
-        assert said[field] == summary[field]
+        assert explanation[field] == summary[field]
     for field in ("plan_id", "table", "snapshot_id", "options"):
-        assert said[field] == plan[field]
+        assert explanation[field] == plan[field]
 
 
 def test_each_strategys_figures_equal_a_plan_made_with_it(
@@ -100,16 +102,16 @@ def test_each_strategys_figures_equal_a_plan_made_with_it(
     options = {"max_split_size": 32 * MIB, "parallelism": 3}
     plan = make_plan(name, options=options | {"strategy": "spark"})
 
-    said = explained(http, plan)
+    explanation = explained(http, plan)
 
-    counts = {each["strategy"]: each["group_count"] for each in said["strategies"]}
+    counts = {each["strategy"]: each["group_count"] for each in explanation["strategies"]}
     made = {
         strategy: make_plan(name, options=options | {"strategy": strategy})["summary"]
         for strategy in STRATEGIES
     }
     assert counts == {strategy: summary["group_count"] for strategy, summary in made.items()}
     assert len(set(counts.values())) > 1
-    for each in said["strategies"]:
+    for each in explanation["strategies"]:
         assert each["fewest_groups"] <= each["group_count"]
         assert 0 < each["fill"] <= 1
         assert each["longest_task_seconds"] <= each["slowest_slot_seconds"]
@@ -128,15 +130,15 @@ def test_all_strategies_are_compared_with_the_requested_or_the_calibrated_open_c
     assert left_out["options"]["open_file_cost"] == 4 * MIB
     assert left_out["open_file_cost"] == calibrated
     assert asked["open_file_cost"] == 8 * MIB
-    # So few files are one group under every strategy, so only the cost model could differ.
-    for said in (left_out, asked):
-        assert {each["group_count"] for each in said["strategies"]} == {1}
-        assert len({each["all_tasks_seconds"] for each in said["strategies"]}) == 1
+    # These few files are one group under every strategy: only the cost model could differ.
+    for explanation in (left_out, asked):
+        assert {each["group_count"] for each in explanation["strategies"]} == {1}
+        assert len({each["all_tasks_seconds"] for each in explanation["strategies"]}) == 1
     slowest = asked["strategies"][0]["slowest_slot_seconds"]
     assert slowest > left_out["strategies"][0]["slowest_slot_seconds"]
 
 
-def test_bytes_are_counted_by_location(
+def test_bytes_are_counted_by_locality(
     http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     # One group, which prefers host a; host b is in the same rack, host c in another.
@@ -144,9 +146,9 @@ def test_bytes_are_counted_by_location(
     publish(url, name, location, [4 * MIB] * 3 + [1 * MIB, 2 * MIB, 3 * MIB], hosts)
     options = {"strategy": "iceberg", "open_file_cost": 0}
 
-    said = explained(http, make_plan(name, options=options))
+    explanation = explained(http, make_plan(name, options=options))
 
-    assert said["locality"] == {
+    assert explanation["locality"] == {
         "host_bytes": 12 * MIB,
         "rack_bytes": MIB,
         "elsewhere_bytes": 2 * MIB,
@@ -200,7 +202,7 @@ def test_the_client_explains_a_plan(url: str, events: str) -> None:
     with windrow.connect(url) as client:
         plan = client.plan(events, parallelism=2)
 
-        said = client.explain(plan.info.plan_id)
+        explanation = client.explain(plan.info.plan_id)
 
-    assert said.strategies[0].group_count == len(plan)
-    assert said.options == plan.info.options
+    assert explanation.strategies[0].group_count == len(plan)
+    assert explanation.options == plan.info.options

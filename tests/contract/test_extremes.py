@@ -60,8 +60,8 @@ def files(numbers: st.SearchStrategy[int]) -> st.SearchStrategy[list[dict[str, A
     return st.lists(one, min_size=1, max_size=8)
 
 
-# Splits of these sizes, of files as large as above, are either too many for a plan or less than a
-# million: to explain a plan of a million takes longer than everything else here.
+# Files as large as above have too many splits of these sizes for a plan, or fewer than a million:
+# explaining a plan of a million splits takes longer than everything else here.
 SIZES = st.sampled_from([1, 2**15, 2**25, 2**50])
 OPTIONS = st.fixed_dictionaries(
     {"max_split_size": SIZES},
@@ -90,7 +90,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def published(http: httpx.Client, sent: list[dict[str, Any]], folder: Path) -> httpx.Response:
-    """Publish files as a new table, named at the end of the response's URL."""
+    """Publish files as a new table, whose name `table_of` finds in the answer."""
     name = f"t{next(_NAMES)}"
     columns = [{"name": column, "type": type_} for column, type_ in COLUMNS.items()]
     partition = [{"name": "p", "type": "string"}]
@@ -233,7 +233,7 @@ def many_keys(rows: int, count: int) -> dict[str, Any]:
     }
 
 
-def test_every_valid_write_is_planned_or_refused_by_name(
+def test_every_valid_write_is_planned_or_refused(
     http: httpx.Client,
 ) -> None:
     @examples(40, suppress_health_check=SLOW)

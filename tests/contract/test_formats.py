@@ -1,4 +1,4 @@
-"""Tables of each format: what is registered, refreshed, published and planned."""
+"""Tables of each format are registered, refreshed, published and planned."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_files_of_any_format_are_cut_only_where_a_record_may_begin(
     splits = [split for group in plan["groups"] for split in group["splits"]]
     assert plan["format"] == format_
     assert sorted(split["length"] for split in splits) == expected
-    # Spark's own reader alone reads what has no footers, or whose footers nobody has read here.
+    # Files without footers, or whose footers were not read here, go to Spark's own reader alone.
     assert {split["grouped"] for split in splits} == {False}
     assert {split["native"] for split in splits} == {True}
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "text"])
-def test_a_refresh_of_text_lists_its_files_whose_rows_are_unknown(
+def test_a_refresh_of_text_lists_files_without_counting_their_rows(
     client: windrow.Client, name: str, location: Path, make_plan: MakePlan, format_: str
 ) -> None:
     register(client, name, location, format_)
@@ -109,7 +109,7 @@ def test_rows_are_counted_again_once_no_file_of_unknown_rows_is_left(
     assert make_plan(name, limit=3)["summary"]["files_pruned_by_limit"] == 1
 
 
-def test_published_files_of_parquet_must_tell_their_rows(
+def test_published_parquet_files_must_have_row_counts(
     client: windrow.Client, name: str, location: Path
 ) -> None:
     register(client, name, location, "parquet")
@@ -192,7 +192,7 @@ def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(
         ("csv", "sep", ";" * 70_000, "is longer than 65,536 characters"),
     ],
 )
-def test_options_that_would_not_read_a_table_as_registered_are_refused_by_name(
+def test_options_that_cannot_apply_to_reading_are_refused_by_name(
     client: windrow.Client,
     name: str,
     location: Path,

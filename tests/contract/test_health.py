@@ -41,7 +41,7 @@ def test_a_coordinator_without_its_database_is_live_but_not_ready(
     own: httpx.Client, database: Path
 ) -> None:
     with closing(sqlite3.connect(database)) as other:
-        # All names first: changes from within an open read fail if the coordinator writes then.
+        # Fetch names first: a change during an open read fails if the coordinator writes then.
         for (table,) in other.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall():

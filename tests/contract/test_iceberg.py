@@ -50,12 +50,12 @@ def _planned(client: windrow.Client, name: str, version: str | None = None) -> s
     return {split["path"] for one in splits.to_pylist() for split in one}
 
 
-def _of_pyiceberg(table: Table, snapshot_id: int | None = None) -> set[str]:
+def _planned_by_pyiceberg(table: Table, snapshot_id: int | None = None) -> set[str]:
     tasks = table.scan(snapshot_id=snapshot_id).plan_files()
     return {task.file.file_path.removeprefix(f"{table.location()}/") for task in tasks}
 
 
-def test_a_refresh_follows_the_metadata_and_tells_its_figures(
+def test_a_refresh_follows_the_metadata_and_reports_its_figures(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table)
@@ -78,10 +78,10 @@ def test_a_refresh_follows_the_metadata_and_tells_its_figures(
         0,
         4,
     )
-    assert _planned(client, name) == _of_pyiceberg(table)
+    assert _planned(client, name) == _planned_by_pyiceberg(table)
 
 
-def test_versions_are_read_by_id_and_by_name_once_they_were_asked_for(
+def test_versions_are_planned_by_id_and_by_name_once_they_were_refreshed(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table)
@@ -93,12 +93,12 @@ def test_versions_are_read_by_id_and_by_name_once_they_were_asked_for(
     for version in ("nightly", str(first)):
         client.refresh(name, version=version)
         assert client.refresh(name, version=version).changed is False
-        assert _planned(client, name, version) == _of_pyiceberg(table, first)
+        assert _planned(client, name, version) == _planned_by_pyiceberg(table, first)
 
-    assert _planned(client, name) == _of_pyiceberg(table)
+    assert _planned(client, name) == _planned_by_pyiceberg(table)
 
 
-def test_a_version_that_is_not_there_is_refused_by_name(
+def test_a_missing_version_is_refused_by_name(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table)
@@ -107,7 +107,7 @@ def test_a_version_that_is_not_there_is_refused_by_name(
         client.refresh(name, version="nowhere")
 
 
-def test_a_table_is_found_by_a_catalog_that_the_coordinator_knows(
+def test_a_table_is_found_through_a_catalog_that_the_coordinator_knows(
     client: windrow.Client,
     name: str,
     table: Table,
@@ -118,11 +118,11 @@ def test_a_table_is_found_by_a_catalog_that_the_coordinator_knows(
     _register(client, name, table, catalog="tests", identifier="ns.t", ref="nightly")
     client.refresh(name)
 
-    assert _planned(client, name) == _of_pyiceberg(table, table.snapshots()[0].snapshot_id)
+    assert _planned(client, name) == _planned_by_pyiceberg(table, table.snapshots()[0].snapshot_id)
     assert catalog_in(location).table_exists("ns.t")
 
 
-def test_an_unknown_catalog_is_refused_without_saying_what_is_secret(
+def test_an_unusable_catalog_is_refused_without_revealing_secrets(
     client: windrow.Client, name: str, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__BROKEN__URI", "postgresql://user:secret@localhost:1/x")
@@ -139,7 +139,7 @@ def test_options_that_do_not_fit_are_refused(client: windrow.Client, name: str) 
         client.register_table(name, "/data/t", "iceberg", format_options={"catalog": "lake"})
 
 
-def test_what_is_iceberg_s_to_do_is_refused_with_the_name_of_its_tool(
+def test_a_compaction_is_refused_with_the_name_of_icebergs_own_tool(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table)
@@ -149,7 +149,7 @@ def test_what_is_iceberg_s_to_do_is_refused_with_the_name_of_its_tool(
         next(client.plan_compaction(name))
 
 
-def test_advice_and_write_plans_are_given_by_its_partitions(
+def test_advice_and_write_plans_use_the_partitions_of_the_table(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table)
@@ -162,7 +162,7 @@ def test_advice_and_write_plans_are_given_by_its_partitions(
     assert [column.name for column in plan.partition_columns] == ["region"]
 
 
-def test_a_newer_metadata_file_of_a_table_keeps_its_snapshots(
+def test_registering_a_newer_metadata_file_keeps_the_snapshots(
     client: windrow.Client, name: str, table: Table
 ) -> None:
     _register(client, name, table, metadata=table.metadata_location)
@@ -173,7 +173,7 @@ def test_a_newer_metadata_file_of_a_table_keeps_its_snapshots(
 
     assert client.table(name).current_snapshot == before
     assert client.refresh(name).files_added == 2
-    assert _planned(client, name) == _of_pyiceberg(table)
-    # By a tag it is another table.
+    assert _planned(client, name) == _planned_by_pyiceberg(table)
+    # With a tag, it counts as another table.
     _register(client, name, table, metadata=table.metadata_location, ref="nightly")
     assert client.table(name).current_snapshot is None

@@ -26,8 +26,8 @@ DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])
 PARTITION = pa.schema([("day", pa.int32())])
 
 
-def taken() -> NextSnapshot:
-    """Return an inventory of four manifests of two files; each file has ten ids and its own day."""
+def next_snapshot() -> NextSnapshot:
+    """Return four manifests of two files each; every file has ten ids and its own day."""
     rows = [
         {
             "path": f"day={at}/f",
@@ -76,10 +76,10 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
     async def plan() -> Plan:
         async with open_services(Settings(state_dir=folder)) as services:
             table, _ = await services.tables.tables.put("t", TableDefinition(location="/t"), None)
-            inventory = taken()
+            inventory = next_snapshot()
             await services.snapshots.snapshots.publish(table, inventory, None)
             ids = [inventory.manifests[position].manifest_id for position in damaged]
-            # In a thread, as background work of this one may hold the database lock.
+            # In a thread, because background work of this one may hold the database lock.
             await asyncio.to_thread(damage, folder / "windrow.db", ids)
             return info_of(await services.plans.make(PlanRequest(table="t", **request), ""))
 
@@ -106,7 +106,7 @@ def test_the_bodies_of_manifests_that_cannot_match_are_not_read(
 def test_the_bodies_of_manifests_that_may_match_are_read(
     tmp_path: Path, filter_: str | None
 ) -> None:
-    # Statistics that ignore NaN do not prove that no row is above 100, as NaN is.
+    # Statistics that ignore NaN cannot rule out rows above 100, because NaN is above it.
     with pytest.raises(CorruptManifestError):
         plan_with_damage(tmp_path, {0}, filter=filter_)
 

@@ -155,7 +155,7 @@ def test_refreshes_and_writes_are_counted_once_however_often_they_are_reported(
     assert after("windrow_refreshes_running") == 0
 
 
-def test_a_queue_tells_what_runs_what_waits_and_what_was_refused() -> None:
+def test_a_queue_reports_running_waiting_and_refused_work() -> None:
     meters = PrometheusMeters(max_workers=0)
     runner = ThreadRunner(max_running=1, max_waiting=1, name="plans", meters=meters)
     go_on = threading.Event()
@@ -180,7 +180,7 @@ def test_a_queue_tells_what_runs_what_waits_and_what_was_refused() -> None:
     assert (seen("running"), seen("waiting"), seen("wait_seconds_count")) == (0, 0, 2)
 
 
-def test_each_queue_of_a_coordinator_is_told_of_from_the_start(
+def test_each_queue_of_a_coordinator_is_reported_from_the_start(
     scrape: Callable[[], Scraped],
 ) -> None:
     queues = {"plans", "refreshes", "publishing"}
@@ -223,7 +223,7 @@ def test_only_the_busiest_workers_are_named(
     assert seen("windrow_cache_used_bytes", worker="w-2") == 10
 
 
-def test_the_documents_tell_of_each_metric_and_of_no_other(
+def test_the_documents_list_every_metric_and_no_other(
     http: httpx.Client, events: str, scrape: Callable[[], Scraped]
 ) -> None:
     http.post("/plans", json={"table": events}).raise_for_status()
@@ -235,7 +235,7 @@ def test_the_documents_tell_of_each_metric_and_of_no_other(
     assert documented == {name for name in served if name.startswith("windrow_")}
 
 
-def test_metrics_are_not_served_where_calls_are(http: httpx.Client) -> None:
+def test_metrics_are_not_served_on_the_port_of_calls(http: httpx.Client) -> None:
     assert http.get("/metrics").status_code == 404
 
 
@@ -245,7 +245,7 @@ def test_the_port_of_metrics_serves_nothing_else(url: str, ports: tuple[int, int
     assert httpx.post(f"{at}/metrics", verify=PLAIN).status_code == 405
 
 
-def test_a_port_that_is_taken_is_one_line_that_names_the_setting(
+def test_a_port_in_use_is_reported_in_one_line_that_names_the_setting(
     url: str, ports: tuple[int, int], tmp_path: Path
 ) -> None:
     taken = {"WINDROW_METRICS__PORT": str(ports[0]), "WINDROW_STATE_DIR": str(tmp_path / "state")}
@@ -261,7 +261,7 @@ def test_nothing_is_measured_unless_a_port_is_set() -> None:
     assert Settings().metrics.port is None
 
 
-def test_replicas_see_the_same_workers_and_a_lost_cache_map_as_failures(
+def test_replicas_see_the_same_workers_and_count_failures_of_a_lost_cache_map(
     tmp_path: Path, ports: tuple[int, int]
 ) -> None:
     beat = {"host": "h", "capacity_bytes": 1, "used_bytes": 1, "counters": {"hits": 3}}

@@ -122,7 +122,9 @@ def test_every_revision_is_tested_here() -> None:
     assert newest_revision() == REVISIONS[-1]
 
 
-def test_all_revisions_together_make_the_schema_of_the_code(url: sa.URL, engine: sa.Engine) -> None:
+def test_all_revisions_together_produce_the_schema_in_the_code(
+    url: sa.URL, engine: sa.Engine
+) -> None:
     upgrade(url)
 
     with engine.connect() as connection:

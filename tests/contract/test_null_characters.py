@@ -1,4 +1,4 @@
-"""PostgreSQL refuses text with a null character: whoever sends one is told, wherever it is."""
+"""PostgreSQL cannot store a null character: requests that contain one are refused."""
 
 from __future__ import annotations
 
