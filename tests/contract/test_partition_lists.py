@@ -68,7 +68,10 @@ def files_of(plan: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def table(client: windrow.Client, name: str, location: Path, elsewhere: Path) -> str:
-    """Three partitions: in its usual folder, in another one, and outside; and what is in none."""
+    """The name of a table with partitions in a usual folder, in another one, and outside.
+
+    The folder `ds=dropped` belongs to no partition.
+    """
     put(location / "ds=a", location / "else/b", elsewhere / "c", location / "ds=dropped")
     register(client, name, location)
     client.set_partitions(
@@ -101,7 +104,7 @@ def test_a_refresh_of_an_unchanged_list_changes_nothing_and_lists_only_changed_f
     assert (grown.files_added, grown.files_removed, grown.progress.footers_read) == (1, 0, 1)
 
 
-def test_partitions_that_the_list_no_longer_has_vanish_though_their_folders_stay(
+def test_partitions_removed_from_the_list_vanish_though_their_folders_stay(
     client: windrow.Client, table: str, location: Path, elsewhere: Path, make_plan: MakePlan
 ) -> None:
     change = client.set_partitions(
@@ -130,7 +133,7 @@ def test_the_same_list_again_changes_nothing(
     assert client.table_version(table) == version
 
 
-def test_a_list_is_shown_by_pages_as_the_catalog_had_it(
+def test_a_list_is_shown_in_pages_with_the_values_and_folders_of_the_catalog(
     client: windrow.Client, http: httpx.Client, table: str, location: Path, elsewhere: Path
 ) -> None:
     wanted = [
@@ -149,7 +152,7 @@ def test_a_list_is_shown_by_pages_as_the_catalog_had_it(
     problem_of(http.get(path, params=token), 404, "page-not-found")
 
 
-def test_values_are_texts_as_the_catalog_has_them(
+def test_texts_of_the_catalog_are_kept_as_values_unchanged(
     client: windrow.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     odd = ["a b/c%2Fd", "ä=ö", "%", NULL]
@@ -213,7 +216,7 @@ def test_a_file_is_in_one_partition(
     assert client.table(name).partition_count is None
 
 
-def test_lists_that_are_no_lists_of_the_table_are_refused(
+def test_lists_that_do_not_fit_the_table_are_refused(
     client: windrow.Client, http: httpx.Client, name: str, location: Path
 ) -> None:
     client.register_table(name, str(location))
@@ -277,7 +280,7 @@ def test_another_location_or_other_partition_columns_drop_the_list(
     assert list(client.partitions(table)) == []
 
 
-def test_what_would_go_past_the_list_is_refused_by_name(
+def test_changes_that_would_bypass_the_list_are_refused(
     client: windrow.Client, http: httpx.Client, table: str
 ) -> None:
     with pytest.raises(UnfitLocationError, match=r"a catalog lists.*windrow table sync"):
@@ -314,7 +317,7 @@ def test_a_compaction_moves_files_only_into_partitions_that_the_list_still_has(
     assert not client.refresh(table).changed
 
 
-def test_no_delta_puts_files_where_the_list_has_no_partition_of_that_name(
+def test_a_delta_cannot_add_files_to_folders_of_no_listed_partition(
     client: windrow.Client, http: httpx.Client, table: str
 ) -> None:
     lease = {"mode": "append", "host": "h", "process": 1, "lease_seconds": 30}
@@ -346,7 +349,7 @@ def test_a_table_that_waits_for_its_list_is_not_read_by_folders(
     assert snapshot.file_count == 1
 
 
-def test_a_list_may_be_empty_and_come_to_hold_something(
+def test_a_list_may_be_empty_and_be_filled_later(
     client: windrow.Client, name: str, location: Path
 ) -> None:
     put(location / "ds=a")

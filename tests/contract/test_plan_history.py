@@ -56,7 +56,7 @@ def once(plan_id: str) -> Once:
     return Once(principal="me", key="k", fingerprint="f", answer=lambda _: plan_id)
 
 
-def test_each_way_to_store_a_plan_notes_it_once(holds: Callable[[Law], None]) -> None:
+def test_each_way_to_store_a_plan_records_it_once(holds: Callable[[Law], None]) -> None:
     async def law(store: SqlPlanStore, history: SqlPlanHistory) -> None:
         await store.put(completed("small"), SMALL)
         await store.put(completed("large"), LARGE)
@@ -94,7 +94,7 @@ def test_each_way_to_store_a_plan_notes_it_once(holds: Callable[[Law], None]) ->
     holds(law)
 
 
-def test_a_plan_stays_in_the_history_until_it_is_old_or_one_of_too_many(
+def test_a_plan_stays_in_the_history_until_it_is_too_old_or_there_are_too_many(
     holds: Callable[[Law], None],
 ) -> None:
     async def law(store: SqlPlanStore, history: SqlPlanHistory) -> None:
@@ -174,7 +174,7 @@ def test_plans_are_found_by_table_time_and_id_a_page_at_a_time(
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """A coordinator that requires tokens, and whose plans expire after a second."""
 
     url: str
@@ -186,7 +186,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     settings = Settings(
         state_dir=tmp_path_factory.mktemp("history"),
         allowed_locations=(LAKE,),
@@ -199,7 +199,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         days = [f"ds=2026-11-{day:02d}" for day in (2, 3, 4)]
         operated.publish("sales.events", written(days, 4, 1_000, day=1))
         operated.http.close()
-        yield Place(url, settings)
+        yield Site(url, settings)
 
 
 def expired(http: httpx.Client, **asked: Any) -> str:
@@ -214,15 +214,15 @@ def expired(http: httpx.Client, **asked: Any) -> str:
     return str(plan_id)
 
 
-def page_of(place: Place, path: str, name: str, *grants: str) -> httpx.Response:
-    with httpx.Client(verify=PLAIN, base_url=place.url, timeout=60) as http:
-        http.post("/dashboard/sign-in", data={"token": token(place.settings, name, *grants)})
+def page_of(site: Site, path: str, name: str, *grants: str) -> httpx.Response:
+    with httpx.Client(verify=PLAIN, base_url=site.url, timeout=60) as http:
+        http.post("/dashboard/sign-in", data={"token": token(site.settings, name, *grants)})
         return http.get(path)
 
 
-def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(place: Place) -> None:
+def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(site: Site) -> None:
     options = {"parallelism": 3}
-    with place.open("etl", "read:sales.*") as http:
+    with site.open("etl", "read:sales.*") as http:
         plan_id = expired(http, filter="ds >= '2026-11-03'", options=options, columns=["id"])
         (kept,) = http.get("/plans", params={"plan_id": plan_id}).json()["plans"]
 
@@ -250,10 +250,10 @@ def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(pla
         (("peer", "write"), False),
         (("etl", "read:hr.*"), False),
     ):
-        with place.open(*caller) as http:
+        with site.open(*caller) as http:
             listed = http.get("/plans", params={"plan_id": plan_id}).raise_for_status().json()
         assert (listed["plans"] != []) == is_shown, caller
-        shown = page_of(place, path, *caller)
+        shown = page_of(site, path, *caller)
         assert shown.status_code == (200 if is_shown else 404), caller
         if is_shown:
             assert "This plan has expired, or was deleted" in shown.text
@@ -262,8 +262,8 @@ def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(pla
             assert "Strategies side by side" not in shown.text
 
 
-def test_plans_that_failed_or_share_groups_are_listed_as_such(place: Place) -> None:
-    with place.open("analyst", "read") as http:
+def test_plans_that_failed_or_share_groups_are_listed_as_such(site: Site) -> None:
+    with site.open("analyst", "read") as http:
         first = http.post("/plans", json={"table": "sales.events"}).json()["plan_id"]
         again = http.post("/plans", json={"table": "sales.events", "reuse": True}).json()
         background = {"Prefer": "respond-async, wait=30"}
@@ -274,23 +274,23 @@ def test_plans_that_failed_or_share_groups_are_listed_as_such(place: Place) -> N
     assert plans[0]["status"] == "failed"
     assert "no column 'nothing'" in plans[0]["problem"]["detail"]
     assert (plans[1]["plan_id"], plans[1]["groups_of"]) == (again["plan_id"], first)
-    shown = page_of(place, "/dashboard/plans?table=sales.events", "analyst", "read").text
+    shown = page_of(site, "/dashboard/plans?table=sales.events", "analyst", "read").text
     assert "no column" in shown
-    failed = page_of(place, f"/dashboard/plans/{plans[0]['plan_id']}", "analyst", "read").text
+    failed = page_of(site, f"/dashboard/plans/{plans[0]['plan_id']}", "analyst", "read").text
     assert "It could not be made" in failed
-    shared = page_of(place, f"/dashboard/plans/{again['plan_id']}", "analyst", "read").text
+    shared = page_of(site, f"/dashboard/plans/{again['plan_id']}", "analyst", "read").text
     assert "It shares the groups of plan" in shared
 
 
-def test_the_page_of_plans_is_searched_by_table_and_time(place: Place) -> None:
-    with place.open("planner", "read") as http:
+def test_the_page_of_plans_is_searched_by_table_and_time(site: Site) -> None:
+    with site.open("planner", "read") as http:
         http.post("/plans", json={"table": "sales.events"}).raise_for_status()
     now = datetime.now(timezone.utc)
     hour_ago, soon = (f"{now + timedelta(hours=at):%Y-%m-%dT%H:%M}" for at in (-1, 1))
 
     def rows(**asked: str) -> int:
         path = f"/dashboard/plans?{httpx.QueryParams(asked)}"
-        shown = page_of(place, path, "planner", "read")
+        shown = page_of(site, path, "planner", "read")
         assert shown.status_code == 200, shown.text
         return len(re.findall(r'href="[^"]*/dashboard/plans/[0-9a-f]{32}"', shown.text))
 
@@ -298,13 +298,13 @@ def test_the_page_of_plans_is_searched_by_table_and_time(place: Place) -> None:
     assert rows(table="sales.events", since=hour_ago, until=soon) == 1
     assert rows(since=soon) == rows(until=hour_ago) == rows(table="sales") == 0
     for odd in ("yesterday", "0001-01-01T00:00+14:00"):
-        assert page_of(place, f"/dashboard/plans?since={odd}", "planner", "read").status_code == 422
+        assert page_of(site, f"/dashboard/plans?since={odd}", "planner", "read").status_code == 422
 
 
-def test_times_have_a_zone(place: Place) -> None:
+def test_times_must_have_a_time_zone(site: Site) -> None:
     with (
-        windrow.connect(place.url, token=token(place.settings, "zoned", "read")) as client,
-        place.open("zoned", "read") as http,
+        windrow.connect(site.url, token=token(site.settings, "zoned", "read")) as client,
+        site.open("zoned", "read") as http,
     ):
         client.plan("sales.events")
         east = timezone(timedelta(hours=9))
@@ -318,9 +318,9 @@ def test_times_have_a_zone(place: Place) -> None:
         problem_of(http.get("/plans", params={"since": far}), 422, "invalid-request")
 
 
-def test_what_a_filter_costs_the_history_is_bounded(place: Place) -> None:
+def test_the_length_of_a_filter_in_the_history_is_bounded(site: Site) -> None:
     values = ", ".join(str(number) for number in range(1_000))
-    with place.open("wordy", "read") as http:
+    with site.open("wordy", "read") as http:
         asked = {"table": "sales.events", "filter": f"id IN ({values})"}
         http.post("/plans", json=asked).raise_for_status()
         tree = {"op": "gt", "column": "id", "value": 5}

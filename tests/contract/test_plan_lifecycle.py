@@ -24,7 +24,8 @@ from windrow.calls.plans import read_group_stream
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 ASYNC = {"Prefer": "respond-async"}
-FEW_GROUPS = {"max_split_size": 1}
+# One group per file, whatever the sizes.
+ALONE = {"max_split_size": 1}
 
 
 def submit(http: httpx.Client, table: str, prefer: str = "respond-async", **fields: Any) -> Any:
@@ -135,7 +136,7 @@ def test_a_plan_is_reused_only_on_request_and_only_for_the_same_request(
 def test_pages_and_stream_hold_the_same_groups(
     http: httpx.Client, events: str, make_plan: Callable[..., dict[str, Any]], page_size: int
 ) -> None:
-    plan = make_plan(events, options=FEW_GROUPS, page_size=page_size)
+    plan = make_plan(events, options=ALONE, page_size=page_size)
     path = f"/plans/{plan['plan_id']}/groups"
     groups, token = plan["groups"], plan["next_page_token"]
     while token is not None:
@@ -153,7 +154,7 @@ def test_one_request_gives_a_plan_with_all_its_groups(
     http: httpx.Client, events: str, prefer: str
 ) -> None:
     headers = ARROW | {"Prefer": prefer, "Idempotency-Key": f"whole-{prefer}".replace(" ", "-")}
-    body = {"table": events, "filter": "id <> 7", "options": FEW_GROUPS, "page_size": 0}
+    body = {"table": events, "filter": "id <> 7", "options": ALONE, "page_size": 0}
     answer = http.post("/plans", json=body, headers=headers)
     again = http.post("/plans", json=body, headers=headers)
 
@@ -193,9 +194,9 @@ def test_the_client_gets_the_same_plan_from_a_coordinator_that_answers_in_json(
 
     with windrow.connect(url) as client:
         client._transport._http.event_hooks = {"request": [note]}
-        at_once = client.plan(events, filter="id <> 7", **FEW_GROUPS)
+        at_once = client.plan(events, filter="id <> 7", **ALONE)
         client._transport._http.event_hooks = {"request": [note, answer_as_older_ones]}
-        in_two = client.plan(events, filter="id <> 7", **FEW_GROUPS)
+        in_two = client.plan(events, filter="id <> 7", **ALONE)
 
     assert asked == ["/plans", "/plans", f"/plans/{in_two.info.plan_id}/groups"]
     assert at_once.groups.equals(in_two.groups, check_metadata=True)
@@ -318,7 +319,7 @@ def test_a_plan_requested_again_with_its_key_is_the_same_plan(
     http: httpx.Client, events: str, prefer: str
 ) -> None:
     headers = {"Idempotency-Key": f"plan {prefer}".replace(" ", "-"), "Prefer": prefer}
-    body = {"table": events, "page_size": 2, "options": FEW_GROUPS}
+    body = {"table": events, "page_size": 2, "options": ALONE}
     first = http.post("/plans", json=body, headers=headers)
     again = http.post("/plans", json=body, headers=headers)
     problem = http.post("/plans", json=body | {"page_size": 3}, headers=headers)

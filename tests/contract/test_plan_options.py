@@ -1,4 +1,4 @@
-"""Plan options of a request, its session and its table: which one counts, and how it is told."""
+"""Plan options of a request, its session and its table: which one wins, and how it is shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def define(http: httpx.Client, table: str, **options: Any) -> httpx.Response:
     return http.put(f"/tables/{table}", json=definition | {"plan_options": options})
 
 
-def test_a_request_counts_before_its_session_and_that_before_the_table(
+def test_options_of_a_request_win_over_its_session_and_these_over_the_table(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     define(http, events, strategy="tez", max_split_size="16MB", parallelism=5, open_file_cost=0)
@@ -53,7 +53,7 @@ def test_a_request_counts_before_its_session_and_that_before_the_table(
     assert said["strategies"][0]["strategy"] == "tez"
 
 
-def test_null_stands_for_an_option_that_is_not_set(
+def test_null_means_that_an_option_is_not_set(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     define(http, events, max_small_splits_grouped=1, strategy=None)
@@ -70,7 +70,7 @@ def test_null_stands_for_an_option_that_is_not_set(
     assert [len(group["splits"]) for group in plan["groups"]] == [1] * 6
 
 
-def test_a_plan_made_in_the_background_leaves_to_the_table_what_its_request_left_out(
+def test_a_background_plan_takes_options_that_its_request_omits_from_the_table(
     http: httpx.Client, events: str
 ) -> None:
     define(http, events, max_split_size=1)
@@ -120,7 +120,7 @@ def test_plan_options_change_without_a_new_snapshot_and_are_kept_as_given(
         ({"planning_lookback": 101}, "a whole number from 1 to 100"),
     ],
 )
-def test_a_table_cannot_set_what_no_request_could(
+def test_a_table_cannot_set_options_that_a_request_could_not_set(
     http: httpx.Client, events: str, options: dict[str, Any], said: str
 ) -> None:
     assert said in problem_of(define(http, events, **options), 422, "invalid-request")["detail"]
@@ -134,7 +134,7 @@ def test_a_table_cannot_set_options_that_contradict_the_defaults(
     assert "min_split_size (68157440) is above max_split_size (67108864)" in problem["detail"]
 
 
-def test_a_maximum_bounds_sizes_that_count_less_and_a_size_that_counts_more_is_refused(
+def test_a_maximum_caps_sizes_of_lower_precedence_and_refuses_larger_ones_of_higher(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     define(http, events, min_split_size="8MB", max_split_size="16MB")
@@ -148,7 +148,7 @@ def test_a_maximum_bounds_sizes_that_count_less_and_a_size_that_counts_more_is_r
     assert "max_split_size comes from the table" in detail
 
 
-def test_options_that_the_version_before_does_not_know_are_told_only_if_they_are_set(
+def test_options_unknown_to_the_previous_version_are_returned_only_if_they_are_set(
     http: httpx.Client, events: str
 ) -> None:
     define(http, events, requests_per_second=5.0)
@@ -163,7 +163,7 @@ def test_options_that_the_version_before_does_not_know_are_told_only_if_they_are
     assert not READING_OPTIONS & (set(plan["options"]) | set(plan["requested_options"]))
     asked = {"table": events, "options": {"prefetch_files": 64}}
     assert http.post("/plans", json=asked).json()["options"]["prefetch_files"] == 64
-    # The client sends what it was told, and so does one that registers a table.
+    # The client sends no unset ones either, whether it changes or registers a table.
     assert not READING_OPTIONS & set(PlanDefaults().model_dump())
 
 

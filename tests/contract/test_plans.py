@@ -34,7 +34,7 @@ def all_pages(http: httpx.Client, plan: dict[str, Any], **params: Any) -> list[d
             f"/plans/{plan['plan_id']}/groups", params={"page_token": token, **params}
         ).json()
         assert page["plan_id"] == plan["plan_id"]
-        assert page["groups"], "a page that leads on holds something"
+        assert page["groups"], "a page after the first is never empty"
         groups += page["groups"]
         token = page["next_page_token"]
     return groups
@@ -65,7 +65,7 @@ def test_a_plan_comes_with_its_first_page(
     assert summary["size_bytes"] == sum(stat.st_size for stat in sizes.values())
 
 
-def test_a_plan_tells_which_files_sparks_reader_reads_alike(
+def test_a_plan_marks_files_that_sparks_own_reader_reads_the_same(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     narrow = location / "ds=2026-11-02" / "narrow.parquet"

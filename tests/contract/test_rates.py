@@ -1,4 +1,4 @@
-"""Requests of one caller in a minute: limited by caller, over all replicas, and never for health."""
+"""Requests per minute: limited for each caller over all replicas, except health checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def redis(tmp_path: Path) -> Iterator[RedisProcess]:
         yield server
 
 
-def test_a_caller_above_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
+def test_a_caller_above_its_rate_is_told_when_to_retry(tmp_path: Path) -> None:
     limited = settings(tmp_path)
     with running(limited) as url:
         ana, bo = headers_of(limited, "ana"), headers_of(limited, "bo")
@@ -75,7 +75,7 @@ def test_a_caller_above_its_rate_is_told_when_to_come_back(tmp_path: Path) -> No
             client.config()
 
 
-def test_replicas_count_together_and_each_for_itself_while_redis_is_away(
+def test_replicas_count_together_and_separately_while_redis_is_away(
     tmp_path: Path, redis: RedisProcess
 ) -> None:
     limited = settings(tmp_path, redis.url)

@@ -84,7 +84,7 @@ def test_a_small_file_takes_one_request_and_an_unchanged_one_none(
     again = refresh(http, name)
 
     assert first == {"GET": 6}
-    # Of the location and three days, the log of a query, and signs of formats in two parents.
+    # Listings of the location, of three days, of a query's log, and of format signs in two parents.
     assert listings == len(s3.requests) == 1 + 3 + 1 + 2 * len(signs_beside())
     assert again["changed"] is False
 
@@ -106,7 +106,7 @@ def test_changes_are_found(
     assert "ds=2026-11-04/new.parquet" in planned_paths(http, name)
 
 
-def test_a_delta_table_is_followed_by_a_few_requests_that_list_nothing(
+def test_a_delta_table_is_refreshed_by_a_few_requests_that_list_nothing(
     http: httpx.Client, s3: S3, name: str, tmp_path: Path
 ) -> None:
     log = DeltaLog(tmp_path / "table")
@@ -127,7 +127,7 @@ def test_a_delta_table_is_followed_by_a_few_requests_that_list_nothing(
 
     assert (status["files_added"], status["files_removed"]) == (10, 1)
     assert status["snapshot"]["table_version"] == "4"
-    # The commit and the one after it, the last checkpoint, and whether the first commit is left.
+    # The new commit, the next one, the last checkpoint, and whether the first commit still exists.
     assert Counter(path.rpartition("/")[2] for _, path in s3.requests) == {
         f"{4:020}.json": 1,
         f"{5:020}.json": 1,

@@ -34,7 +34,7 @@ URL = "https://login.example.com"
 
 
 class Clock:
-    """A clock that tests turn."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = START
@@ -60,7 +60,7 @@ class Kept:
 
 @cache
 def trusting(url: str, groups: tuple[tuple[str, str], ...]) -> SignedTokens:
-    """Return the callers of an issuer, with a grant by group."""
+    """Return the callers that one issuer names, with a grant for each group."""
     granted = {group: [grant] for group, grant in groups}
     issuer = Issuer.model_validate({"url": url, "audience": "a", "groups": granted})
     return SignedTokens({"corp": issuer})
@@ -74,8 +74,8 @@ async def is_in(sessions: Sessions, secret: str) -> bool:
     return True
 
 
-def said(**claims: Any) -> Identity:
-    """Return what an issuer said of a caller."""
+def identity(**claims: Any) -> Identity:
+    """Return the claims of an issuer about a caller."""
     return Identity(
         issuer=URL,
         claims={"sub": "ann", "groups": ["all"], **claims},
@@ -99,7 +99,7 @@ def test_a_session_ends_with_the_token_that_it_began_with(database_url: sa.URL) 
             replica = kept.replica()
             assert await is_in(replica, brief_browser)
             kept.clock.now = brief.expires_at
-            # Also where it is remembered.
+            # Even on a replica that remembers the session.
             assert not await is_in(replica, brief_browser)
 
             await kept.manage.revoke(lasting.token_id)
@@ -110,10 +110,12 @@ def test_a_session_ends_with_the_token_that_it_began_with(database_url: sa.URL) 
     on_database(database_url, work)
 
 
-def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) -> None:
+def test_a_session_of_an_issuer_has_the_current_grants(database_url: sa.URL) -> None:
     async def work(database: Database) -> None:
         kept = Kept(database)
-        _, secret = await kept.replica(sales="read:sales.*").begin_of(said(groups=["sales", "ops"]))
+        _, secret = await kept.replica(sales="read:sales.*").begin_of(
+            identity(groups=["sales", "ops"])
+        )
 
         first = await kept.replica(sales="read:sales.*").find(secret)
         later = await kept.replica(ops="admin", sales="read:sales.*").find(secret)
@@ -123,8 +125,8 @@ def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) ->
         assert later.principal.name == "corp/ann"
         assert not (await kept.replica().find(secret)).principal.tables
         with pytest.raises(NothingGrantedError):
-            await kept.replica().begin_of(said(groups=["sales"]))
-        # No longer trusted, or another one under its name.
+            await kept.replica().begin_of(identity(groups=["sales"]))
+        # The issuer is no longer trusted, or another issuer has its name.
         assert not await is_in(kept.replica(None), secret)
         assert not await is_in(kept.replica("https://elsewhere.example.com"), secret)
         kept.clock.now += timedelta(hours=1)
@@ -133,10 +135,10 @@ def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) ->
     on_database(database_url, work)
 
 
-def test_a_session_that_ended_is_over_everywhere_and_others_go_on(database_url: sa.URL) -> None:
+def test_an_ended_session_is_invalid_everywhere_and_others_stay_valid(database_url: sa.URL) -> None:
     async def work(database: Database) -> None:
         kept = Kept(database)
-        browsers = [await kept.replica().begin_of(said()) for _ in range(2)]
+        browsers = [await kept.replica().begin_of(identity()) for _ in range(2)]
         (_, mine), (_, other) = browsers
         assert mine != other
 
@@ -158,10 +160,10 @@ def test_a_caller_cannot_fill_the_database_with_sessions(database_url: sa.URL) -
     async def work(database: Database) -> None:
         kept = Kept(database)
         sessions = kept.replica()
-        _, others = await sessions.begin_of(said(sub="ben"))
+        _, others = await sessions.begin_of(identity(sub="ben"))
         begun = []
         for _ in range(25):
-            begun.append((await sessions.begin_of(said()))[1])
+            begun.append((await sessions.begin_of(identity()))[1])
             kept.clock.now += timedelta(seconds=1)
 
         fresh = kept.replica()
@@ -206,7 +208,7 @@ def url(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def browser(url: str, sent: str, **headers: str) -> Iterator[tuple[httpx.Client, httpx.Response]]:
-    """Open a browser in which a token was sent; yield the answer too."""
+    """Open a browser that signs in with a token; yield it and the answer."""
     with httpx.Client(verify=PLAIN, base_url=url, timeout=60, headers=headers) as http:
         yield http, http.post("/dashboard/sign-in", data={"token": sent})
 
@@ -214,7 +216,7 @@ def browser(url: str, sent: str, **headers: str) -> Iterator[tuple[httpx.Client,
 def test_a_browser_keeps_a_short_secret_and_the_database_no_token(
     url: str, settings: Settings, issuer: IssuerServer
 ) -> None:
-    # As large as calls may send.
+    # About as long as calls may send: 8,192 characters.
     groups = [f"{number:08}-0000-4000-8000-000000000000" for number in range(140)]
     sent = issuer.token(sub="ann", groups=[*groups, "ops"])
     assert len(sent) > 7_000
@@ -230,7 +232,7 @@ def test_a_browser_keeps_a_short_secret_and_the_database_no_token(
         assert hidden.encode() not in database
 
 
-def test_signing_out_ends_the_session_for_whoever_has_its_cookie(
+def test_signing_out_ends_the_session_for_everyone_with_its_cookie(
     url: str, settings: Settings
 ) -> None:
     with browser(url, token(settings, "leaving", "read")) as (http, _):
@@ -245,7 +247,7 @@ def test_signing_out_ends_the_session_for_whoever_has_its_cookie(
         assert http.get("/dashboard/tables", headers=copied).status_code == 303
 
 
-def test_signing_in_never_goes_on_with_a_session_that_the_browser_brought(
+def test_signing_in_never_continues_a_session_that_the_browser_sent(
     url: str, settings: Settings
 ) -> None:
     sent = token(settings, "fixed", "read")
@@ -268,7 +270,7 @@ def test_behind_https_a_cookie_of_another_host_or_of_plain_http_signs_nobody_in(
             assert http.get("/dashboard/tables", headers=headers).status_code == status, sent
 
 
-def test_a_session_of_one_coordinator_is_none_at_another(
+def test_a_session_of_one_coordinator_is_invalid_at_another(
     url: str, settings: Settings, tmp_path: Path
 ) -> None:
     with (

@@ -1,4 +1,4 @@
-"""Access tokens of an issuer: who they name, what they allow, and which of them are refused."""
+"""Access tokens of an issuer: whom they name, what they allow, and which are refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROBOT = "system:serviceaccount:etl:loader"
 def issuer() -> Iterator[IssuerServer]:
     with issuer_server() as server:
         server.keys["curve"] = ec.generate_private_key(ec.SECP256R1())
-        # Keys that must never be used: a shared secret, a weak one, one for encryption.
+        # Keys that must never be used: shared, weak, for encryption, for RS512, malformed.
         secret = base64.urlsafe_b64encode(b"s" * 32).decode()
         server.odd_keys = [
             {"kty": "oct", "kid": "shared", "k": secret, "alg": "HS256"},
@@ -120,7 +120,7 @@ def test_groups_subjects_and_scopes_become_grants(http: httpx.Client, issuer: Is
         problem_of(asking(http, token(**nothing)), 403, "scope-missing")
 
 
-def test_callers_of_an_issuer_are_none_of_those_with_tokens_of_our_own(
+def test_a_caller_of_an_issuer_is_not_the_caller_of_the_same_name_with_our_token(
     http: httpx.Client, issuer: IssuerServer
 ) -> None:
     boss = issuer.token(sub="boss", groups=["ops"])
@@ -189,7 +189,7 @@ def attacks(issuer: IssuerServer) -> dict[str, str]:
         "not yet valid": made(nbf=now + 300),
         "issued in the future": made(iat=now + 300),
         "for ever": made(exp=None),
-        "until no number": made(exp="soon"),
+        "with an end that is no number": made(exp="soon"),
         "for another audience": made(aud="other"),
         "for nobody": made(aud=None),
         "of another issuer": made(iss="https://elsewhere.invalid"),
@@ -216,19 +216,19 @@ def attacks(issuer: IssuerServer) -> dict[str, str]:
         "unknown kid": made(kid="unknown"),
         "no kid": made(kid=None),
         "a kid that is a path": made(kid="../../dev/null"),
-        "unknown demands": made(head={"crit": ["exp"], "exp": 1}),
+        "unknown critical headers": made(head={"crit": ["exp"], "exp": 1}),
         "another type": made(head={"typ": "logout+jwt"}),
         "another's claims": f"{head}.{other_body}.{signature}",
         "no signature": f"{head}.{body}.",
         "cut": good[:-10],
-        "longer than any": made(more="x" * 8192),
+        "too long": made(more="x" * 8192),
         "deeply nested": f"{head}.{nested}.{signature}",
         "deeply nested head": f"{nested}.{body}.{signature}",
         "five parts": f"{good}.{body}.{body}",
     }
 
 
-def test_attacks_are_refused_alike(http: httpx.Client, issuer: IssuerServer) -> None:
+def test_attacks_are_refused_with_the_same_answer(http: httpx.Client, issuer: IssuerServer) -> None:
     assert listed(http, issuer.token(sub="boss", groups=["ops"]))
 
     answers = {what: asking(http, token) for what, token in attacks(issuer).items()}
@@ -251,7 +251,7 @@ def test_a_token_that_cannot_be_checked_is_not_reported_as_a_bad_one(
 
 
 class Clock:
-    """A clock that tests turn."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -285,7 +285,7 @@ def checking(
 
 @pytest.fixture
 def changing() -> Iterator[IssuerServer]:
-    """An issuer that a test changes."""
+    """An issuer that a test may change."""
     with issuer_server() as server:
         yield server
 
@@ -301,7 +301,7 @@ def test_new_keys_are_fetched_when_they_are_used_and_dropped_ones_are_forgotten(
         clock.now += 6
         await find(kid="two")
 
-        # A key of the same name, but another: the issuer was told to rotate at once.
+        # Another key gets the same id, and a refresh fetches it.
         changing.keys = {"two": rsa_key(3)}
         await tokens.refresh()
         await find(kid="two")
@@ -312,9 +312,7 @@ def test_new_keys_are_fetched_when_they_are_used_and_dropped_ones_are_forgotten(
     checking(changing, body)
 
 
-def test_a_token_that_is_remembered_ends_when_it_says(
-    changing: IssuerServer, tmp_path: Path
-) -> None:
+def test_a_remembered_token_expires_on_time(changing: IssuerServer, tmp_path: Path) -> None:
     now = datetime.now(timezone.utc)
     times = [now, now + timedelta(seconds=629), now + timedelta(seconds=632)]
 
@@ -325,7 +323,7 @@ def test_a_token_that_is_remembered_ends_when_it_says(
         try:
             kept = SqlTokenStore(database)
             authenticate = Authenticate(kept, tokens, lambda: times[0], required=True)
-            # With 30 seconds for clocks that differ.
+            # Clocks may differ by 30 seconds.
             token = changing.token(exp=int(now.timestamp()) + 600)
             for _ in range(2):
                 assert (await authenticate(token)).name == "corp/someone"
@@ -338,7 +336,7 @@ def test_a_token_that_is_remembered_ends_when_it_says(
     checking(changing, body)
 
 
-def test_made_up_key_ids_do_not_make_the_coordinator_ask_again_and_again(
+def test_made_up_key_ids_do_not_make_the_coordinator_ask_the_issuer_repeatedly(
     changing: IssuerServer,
 ) -> None:
     async def body(
@@ -357,7 +355,7 @@ def test_made_up_key_ids_do_not_make_the_coordinator_ask_again_and_again(
             for token in made_up:
                 group.start_soon(refused, token)
 
-        # Its description, and its keys.
+        # One request for the issuer's description, one for its keys.
         assert len(changing.asked) == asked + 2
         await find()
 
@@ -372,7 +370,7 @@ def test_known_keys_outlive_an_outage_for_as_long_as_allowed(changing: IssuerSer
         with pytest.raises(IssuerUnavailableError):
             await find()
         changing.is_away = False
-        # Not at once.
+        # The issuer is not asked again at once.
         with pytest.raises(IssuerUnavailableError):
             await find()
         clock.now += 6
@@ -409,7 +407,9 @@ def test_known_keys_outlive_an_outage_for_as_long_as_allowed(changing: IssuerSer
     ],
     ids=range(8),
 )
-def test_an_issuer_that_answers_nonsense_is_away(changing: IssuerServer, answer: bytes) -> None:
+def test_an_issuer_that_answers_nonsense_counts_as_unavailable(
+    changing: IssuerServer, answer: bytes
+) -> None:
     async def body(
         tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
     ) -> None:
@@ -434,7 +434,9 @@ def test_a_description_of_another_issuer_is_not_followed(changing: IssuerServer)
     assert {path for path, _ in changing.asked} == {"/realm/.well-known/openid-configuration"}
 
 
-def test_keys_are_fetched_as_kubernetes_wants(changing: IssuerServer, tmp_path: Path) -> None:
+def test_keys_are_fetched_with_a_token_as_kubernetes_requires(
+    changing: IssuerServer, tmp_path: Path
+) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
 
@@ -473,7 +475,7 @@ def test_keys_are_fetched_as_kubernetes_wants(changing: IssuerServer, tmp_path: 
         {"unknown": 1},
     ],
 )
-def test_an_issuer_is_not_trusted_carelessly(wrong: dict[str, Any]) -> None:
+def test_careless_settings_of_an_issuer_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Issuer.model_validate({"url": "https://issuer.example", "audience": "windrow"} | wrong)
 
@@ -494,7 +496,9 @@ def test_certificates_that_cannot_be_read_are_named_before_a_coordinator_starts(
         assert str(file) in str(caught.value)
 
 
-def test_names_of_issuers_cannot_be_taken_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_issuers_have_unambiguous_names_and_can_be_set_by_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     trusted = {"url": "https://issuer.example", "audience": "windrow"}
     for name in ("", "a/b", "A", "a" * 33, "a:b"):
         with pytest.raises(ValidationError):

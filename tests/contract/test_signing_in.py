@@ -1,4 +1,4 @@
-"""Signing in to pages with an issuer: who gets in, and what becomes of every way to cheat."""
+"""Signing in to pages with an issuer: who gets in, and how every attempt to cheat is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SESSION, BEGUN = "windrow_session", "windrow_sign_in"
 
 
 class Site:
-    """A coordinator with two issuers to sign in with, and one that nobody can reach."""
+    """A coordinator with two issuers to sign in with, and one that cannot be reached."""
 
     def __init__(self, folder: Path, corp: IssuerServer, other: IssuerServer) -> None:
         self.port = free_port()
@@ -80,7 +80,7 @@ def running_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def site(running_site: Site) -> Site:
-    """The site, with issuers as they should be."""
+    """The site, with its issuers reset."""
     for name, server in (("corp", running_site.corp), ("other", running_site.other)):
         server.people = {
             "ann": {"groups": ["ops"]},
@@ -96,7 +96,7 @@ def site(running_site: Site) -> Site:
 
 
 class Visitor:
-    """Somebody with a browser."""
+    """A person with a browser."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -108,8 +108,8 @@ class Visitor:
         assert answer.status_code == 303, answer.text
         return answer.headers["Location"]
 
-    def say_who(self, location: str, who: str, **pressed: str) -> str:
-        """Say at the issuer who it is; return where the browser is sent back to."""
+    def identify(self, location: str, who: str, **pressed: str) -> str:
+        """Identify the visitor to the issuer; return where the browser is sent back to."""
         with httpx.Client(verify=PLAIN, timeout=60) as http:
             page = http.get(location).raise_for_status().text
             hidden = re.findall(r'name="(\w+)" value="([^"]*)"', page.partition("<label>")[0])
@@ -122,12 +122,12 @@ class Visitor:
         return sent.headers["Location"]
 
     def sign_in(self, who: str, name: str = "corp", **asked: str) -> httpx.Response:
-        """Sign in; return the answer to the way back."""
-        return self.http.get(self.say_who(self.leave(name, **asked), who))
+        """Sign in; return the answer of the callback."""
+        return self.http.get(self.identify(self.leave(name, **asked), who))
 
     @property
     def is_in(self) -> bool:
-        """Whether pages know who it is."""
+        """Whether the visitor is signed in."""
         return self.http.get("/dashboard/tables").status_code == 200
 
 
@@ -173,7 +173,7 @@ def test_people_sign_in_with_the_grants_of_their_groups(visitors: list[Visitor])
     assert ben.http.get("/dashboard/access").status_code == 403
 
 
-def test_an_issuer_is_asked_with_what_binds_its_answer_to_this_browser(visitor: Visitor) -> None:
+def test_a_request_to_an_issuer_binds_its_answer_to_this_browser(visitor: Visitor) -> None:
     first, second = (parse_qs(urlsplit(visitor.leave()).query) for _ in range(2))
 
     assert first["redirect_uri"] == [f"{visitor.site.url}/dashboard/sign-in/corp/callback"]
@@ -181,7 +181,7 @@ def test_an_issuer_is_asked_with_what_binds_its_answer_to_this_browser(visitor: 
     for once in ("state", "nonce", "code_challenge"):
         assert len(first[once][0]) == 43
         assert first[once] != second[once]
-    # A lax one: the issuer sends the browser back, which strict ones would not survive.
+    # Lax, because browsers send no strict cookies when an issuer sends them back.
     answer = visitor.http.get("/dashboard/sign-in/corp")
     assert "SameSite=lax" in answer.headers["Set-Cookie"]
     assert answer.headers["Cache-Control"] == "no-store"
@@ -201,14 +201,14 @@ def test_tokens_of_any_size_sign_in_and_none_is_kept(visitor: Visitor, site: Sit
         assert hidden not in database
 
 
-def test_who_may_do_nothing_is_told_so(visitor: Visitor) -> None:
+def test_a_person_without_grants_is_told_so(visitor: Visitor) -> None:
     refused(visitor.sign_in("zoe"), 403, "corp/zoe", "grant")
     assert not visitor.is_in
 
 
-def test_an_issuer_that_lets_nobody_in_says_nothing_on_the_page(visitor: Visitor) -> None:
+def test_a_refusal_by_an_issuer_is_shown_without_its_own_words(visitor: Visitor) -> None:
     for who, pressed in (("ann", {"denied": "1"}), ("nobody", {})):
-        back = visitor.say_who(visitor.leave(), who, **pressed)
+        back = visitor.identify(visitor.leave(), who, **pressed)
         assert "error=access_denied" in back
 
         answer = visitor.http.get(back)
@@ -222,10 +222,10 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_asked(
     visitors: list[Visitor],
 ) -> None:
     ann, eve = visitors
-    back = ann.say_who(ann.leave(), "ann")
+    back = ann.identify(ann.leave(), "ann")
     kept = ann.http.cookies[BEGUN]
 
-    # Sent to somebody else, who then would work as ann.
+    # Sent to somebody else, who would then be signed in as ann.
     refused(eve.http.get(back), 400, "another browser")
     eve.leave()
     refused(eve.http.get(back), 400, "another browser")
@@ -237,17 +237,17 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_asked(
 
     assert ann.http.get(back).status_code == 200
     refused(ann.http.get(back), 400, "is over")
-    # With a copy of what the browser has forgotten: the issuer takes no code twice.
+    # With a copy of the cookie that the browser has dropped: the issuer accepts no code twice.
     copied = {"Cookie": f"{BEGUN}={kept}"}
     refused(ann.http.get(back, headers=copied), 403, "did not confirm")
     assert ann.is_in
     assert not eve.is_in
 
 
-def test_a_sign_in_that_the_browser_made_up_or_kept_too_long_is_none(
+def test_a_forged_or_expired_sign_in_cookie_is_refused(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    back = visitor.say_who(visitor.leave(), "ann")
+    back = visitor.identify(visitor.leave(), "ann")
     kept = visitor.http.cookies[BEGUN]
     for made_up in (kept[:-3] + "AAA", "x", kept.replace(".", "..", 1), "a" * 3_000):
         headers = {"Cookie": f"{BEGUN}={made_up}"}
@@ -260,10 +260,10 @@ def test_a_sign_in_that_the_browser_made_up_or_kept_too_long_is_none(
 
 def test_a_stolen_code_is_worth_nothing(visitors: list[Visitor]) -> None:
     ann, eve = visitors
-    stolen = dict(parse_qsl(urlsplit(ann.say_who(ann.leave(), "ann")).query))["code"]
-    back = httpx.URL(eve.say_who(eve.leave(), "eve"))
+    stolen = dict(parse_qsl(urlsplit(ann.identify(ann.leave(), "ann")).query))["code"]
+    back = httpx.URL(eve.identify(eve.leave(), "eve"))
 
-    # Her own answer, with the code of another.
+    # Eve's own answer, with the code of ann.
     answer = eve.http.get(back.copy_set_param("code", stolen))
 
     refused(answer, 403, "did not confirm")
@@ -272,21 +272,21 @@ def test_a_stolen_code_is_worth_nothing(visitors: list[Visitor]) -> None:
 
 def test_the_answer_of_one_issuer_is_not_taken_for_that_of_another(visitor: Visitor) -> None:
     corp, other = visitor.site.corp, visitor.site.other
-    # A sign-in that was begun with one, and comes back as one of the other.
-    back = httpx.URL(visitor.say_who(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
+    # A sign-in with one issuer comes back as one with the other.
+    back = httpx.URL(visitor.identify(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
     refused(visitor.http.get(back), 400)
-    # One that lies about its name, to get the code of the other.
-    back = httpx.URL(visitor.say_who(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
+    # An issuer claims the name of the other, to get its code.
+    back = httpx.URL(visitor.identify(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
     refused(visitor.http.get(back.copy_set_param("iss", corp.url)), 400)
     for iss in (other.url, corp.url + "/", None, ""):
         corp.back_with = {"iss": iss}
         refused(visitor.sign_in("ann"), 400)
-        # Not even to refuse.
-        refused(visitor.http.get(visitor.say_who(visitor.leave(), "x")), 400)
+        # Refusals are not accepted from another issuer either.
+        refused(visitor.http.get(visitor.identify(visitor.leave(), "x")), 400)
     assert not corp.forms + other.forms
 
 
-# What an ID token may have that must not sign anybody in.
+# Claims of ID tokens that must sign nobody in.
 HOSTILE: dict[str, dict[str, Any]] = {
     "for the API": {"aud": "windrow"},
     "for another client": {"aud": "another"},
@@ -301,7 +301,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "not yet valid": {"nbf": 9_000_000_000},
     "without an end": {"exp": None},
     "of nobody": {"sub": None},
-    "of somebody whose name is two": {"sub": "ann\nben"},
+    "of somebody with a line break in the name": {"sub": "ann\nben"},
 }
 
 
@@ -335,14 +335,16 @@ def test_an_id_token_must_be_signed_by_its_issuer(visitor: Visitor) -> None:
     assert visitor.sign_in("ann").status_code == 200
 
 
-def test_an_id_token_for_several_counts_if_it_was_given_to_this_client(visitor: Visitor) -> None:
+def test_an_id_token_for_several_audiences_counts_if_it_was_given_to_this_client(
+    visitor: Visitor,
+) -> None:
     corp = visitor.site.corp
     corp.id_claims = {"aud": [corp.client_id, "another"], "azp": corp.client_id}
 
     assert visitor.sign_in("ann").status_code == 200
 
 
-def test_an_id_token_is_no_token_for_calls(visitor: Visitor, site: Site) -> None:
+def test_an_id_token_is_not_accepted_for_calls(visitor: Visitor, site: Site) -> None:
     sent = site.corp.token(aud=site.corp.client_id, sub="ann", groups=["ops"])
     answer = visitor.http.get("/tables", headers={"Authorization": f"Bearer {sent}"})
 
@@ -353,11 +355,11 @@ ANSWERS: dict[str, tuple[int, bytes, int]] = {
     "refused": (400, b'{"error": "invalid_grant", "error_description": "<b>call 555</b>"}', 403),
     "wrong secret": (401, b'{"error": "invalid_client"}', 403),
     "no ID token": (200, b'{"access_token": "x"}', 403),
-    "an ID token that is none": (200, b'{"id_token": "x.y.z"}', 403),
+    "a malformed ID token": (200, b'{"id_token": "x.y.z"}', 403),
     "an ID token that is not text": (200, b'{"id_token": [1]}', 403),
     "an endless ID token": (200, json.dumps({"id_token": f"a.{'b' * 70_000}.c"}).encode(), 403),
     "failed": (500, b"{}", 503),
-    "elsewhere": (302, b"", 503),
+    "redirected": (302, b"", 503),
     "no JSON": (200, b"<html>", 503),
     "no object": (200, b"[1]", 503),
     "nested": (200, b"[" * 100_000, 503),
@@ -366,7 +368,7 @@ ANSWERS: dict[str, tuple[int, bytes, int]] = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-def test_nonsense_of_an_issuer_lets_nobody_in(visitor: Visitor, what: str) -> None:
+def test_nonsense_from_an_issuer_lets_nobody_in(visitor: Visitor, what: str) -> None:
     *sent, status = ANSWERS[what]
     visitor.site.corp.granted = [tuple(sent)]
 
@@ -377,7 +379,7 @@ def test_nonsense_of_an_issuer_lets_nobody_in(visitor: Visitor, what: str) -> No
     assert not visitor.is_in
 
 
-def test_an_answer_that_does_not_end_is_not_waited_for(
+def test_an_answer_that_does_not_end_times_out(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "_TIMEOUT_S", 0.2)
@@ -407,7 +409,7 @@ def test_an_issuer_that_cannot_be_reached_is_named(visitor: Visitor) -> None:
         {"issuer": "https://elsewhere.example.com"},
     ],
 )
-def test_a_description_that_leads_astray_is_not_followed(described: dict[str, Any]) -> None:
+def test_a_misleading_description_of_an_issuer_is_not_followed(described: dict[str, Any]) -> None:
     with issuer_server() as server:
         server.described = described
         clock = [100.0]
@@ -424,7 +426,7 @@ def test_a_description_that_leads_astray_is_not_followed(described: dict[str, An
                 for _ in range(3):
                     with pytest.raises(IssuerUnavailableError):
                         await signing_in.begin("corp")
-                # Visitors do not make the coordinator ask again and again.
+                # Repeated visits do not make the coordinator ask the issuer again.
                 assert len(server.asked) == 1
                 server.described = {}
                 clock[0] += 6
@@ -440,7 +442,7 @@ def test_a_description_that_leads_astray_is_not_followed(described: dict[str, An
 @pytest.mark.parametrize(
     "ways", [None, ["client_secret_basic", "client_secret_post"], ["client_secret_post"]]
 )
-def test_a_client_proves_itself_as_its_issuer_expects(
+def test_a_client_authenticates_as_its_issuer_expects(
     ways: list[str] | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -453,10 +455,10 @@ def test_a_client_proves_itself_as_its_issuer_expects(
         with running(site.settings, site.port):
             visitor = Visitor(site)
             with visitor.http:
-                back = visitor.say_who(visitor.leave(), "ann")
+                back = visitor.identify(visitor.leave(), "ann")
                 assert visitor.http.get(back).status_code == 200
                 assert ("client_secret" in corp.forms[-1]) == (ways == ["client_secret_post"])
-                # Read anew each time.
+                # The file with the secret is read at each sign-in.
                 site.secret_file.write_text("wrong")
                 refused(visitor.sign_in("ann"), 403, "did not confirm")
                 site.secret_file.unlink()
@@ -467,7 +469,7 @@ def test_a_client_proves_itself_as_its_issuer_expects(
         assert hidden not in logged
 
 
-def test_the_way_back_is_that_of_the_settings_whatever_a_request_says(visitor: Visitor) -> None:
+def test_the_callback_url_comes_from_the_settings_whatever_a_request_says(visitor: Visitor) -> None:
     lies = {
         "Host": "evil.example.com",
         "X-Forwarded-Host": "evil.example.com",
@@ -499,7 +501,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("to", ELSEWHERE)
-def test_signing_in_leads_nowhere_else(visitor: Visitor, to: str) -> None:
+def test_signing_in_leads_to_no_other_site(visitor: Visitor, to: str) -> None:
     page = visitor.http.get("/dashboard/sign-in", params={"to": to})
     assert 'name="to" value="tables"' in page.text
     answer = visitor.sign_in("ann", to=to)
@@ -508,8 +510,8 @@ def test_signing_in_leads_nowhere_else(visitor: Visitor, to: str) -> None:
     assert len(answer.headers.get_list("Set-Cookie")) == 2
 
 
-def test_no_page_of_signing_in_is_framed_kept_or_scripted(visitor: Visitor) -> None:
-    back = visitor.say_who(visitor.leave(), "ann")
+def test_pages_of_signing_in_cannot_be_framed_kept_or_scripted(visitor: Visitor) -> None:
+    back = visitor.identify(visitor.leave(), "ann")
     pages = [
         visitor.http.get(path)
         for path in (back, back, "/dashboard/sign-in", "/dashboard/sign-in/x")
@@ -526,7 +528,7 @@ def test_no_page_of_signing_in_is_framed_kept_or_scripted(visitor: Visitor) -> N
 
 
 def test_overlong_answers_are_refused(visitor: Visitor) -> None:
-    back = httpx.URL(visitor.say_who(visitor.leave(), "ann"))
+    back = httpx.URL(visitor.identify(visitor.leave(), "ann"))
 
     refused(visitor.http.get(back.copy_set_param("code", "x" * 5_000)), 400)
 
@@ -563,7 +565,7 @@ def test_behind_https_all_cookies_are_of_this_host_and_encrypted(
         {"client_id": "c", "redirect_url": "https://elsewhere.example.com"},
     ],
 )
-def test_signing_in_is_not_set_up_carelessly(wrong: dict[str, Any]) -> None:
+def test_careless_settings_of_signing_in_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SignIn.model_validate(wrong)
 
@@ -581,7 +583,7 @@ def test_signing_in_is_not_set_up_carelessly(wrong: dict[str, Any]) -> None:
         "https://windrow.example.com\n",
     ],
 )
-def test_without_a_way_back_nobody_can_sign_in(url: str | None) -> None:
+def test_signing_in_needs_a_valid_public_url(url: str | None) -> None:
     trusted = {
         "url": "https://login.example.com",
         "audience": "windrow",
@@ -593,7 +595,7 @@ def test_without_a_way_back_nobody_can_sign_in(url: str | None) -> None:
     assert "password" not in str(caught.value).replace("a user or a password", "")
 
 
-def test_a_secret_comes_from_the_environment_beside_the_other_settings(
+def test_a_client_secret_can_be_set_by_a_variable_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trusted = {"url": "https://login.example.com", "audience": "windrow"}

@@ -60,7 +60,7 @@ class Stores:
         return (await self.tables.put(name, EVENTS, None))[0]
 
     async def publish(self, table: StoredTable, *sizes: int) -> StoredTable:
-        return await self.snapshots.publish(table, taken(*sizes), None)
+        return await self.snapshots.publish(table, next_snapshot(*sizes), None)
 
     async def count(self, table: sa.Table) -> int:
         async with self.database.reading() as connection:
@@ -79,8 +79,8 @@ class Stores:
         return list(gone)
 
 
-def taken(*sizes: int) -> NextSnapshot:
-    """Return an inventory of files of these sizes in one manifest."""
+def next_snapshot(*sizes: int) -> NextSnapshot:
+    """Return a snapshot to publish: files of these sizes in one manifest."""
     files = inventory(sizes)
     nothing = files.schema.empty_table().schema
     empty = nothing.empty_table().select([]).schema
@@ -152,7 +152,7 @@ def test_a_table_exists_until_it_is_deleted(run: Run) -> None:
     run(body)
 
 
-def test_plan_options_are_kept_and_a_table_from_before_them_has_none(run: Run) -> None:
+def test_plan_options_are_kept_and_an_older_table_has_none(run: Run) -> None:
     async def body(stores: Stores) -> None:
         options = PlanDefaults(max_split_size=2**20, rack_split_reduction=0.5)
         definition = EVENTS.model_copy(update={"plan_options": options})
@@ -227,7 +227,7 @@ def test_a_definition_that_changes_how_files_are_read_drops_the_snapshots(run: R
 
 def test_a_snapshot_is_returned_as_it_was_published(run: Run) -> None:
     async def body(stores: Stores) -> None:
-        sent = taken(5, 6, 7)
+        sent = next_snapshot(5, 6, 7)
         gone = sent.manifests[0].removed.copy()
         gone.resize(1)
         entry = replace(sent.manifests[0], removed=gone)
@@ -265,8 +265,10 @@ def test_one_of_two_publishers_that_saw_the_same_version_wins(run: Run) -> None:
 def test_a_snapshot_beside_the_current_one_is_found_by_its_version(run: Run) -> None:
     async def body(stores: Stores) -> None:
         seen = await stores.register()
-        table = await stores.snapshots.publish(seen, replace(taken(1), table_version="9"), None)
-        old = replace(taken(2, 2), table_version="7")
+        table = await stores.snapshots.publish(
+            seen, replace(next_snapshot(1), table_version="9"), None
+        )
+        old = replace(next_snapshot(2, 2), table_version="7")
 
         beside = await stores.snapshots.publish_beside(table, old, "nightly")
 
@@ -276,7 +278,7 @@ def test_a_snapshot_beside_the_current_one_is_found_by_its_version(run: Run) -> 
         for version, wanted in (("7", 2), ("nightly", 2), ("9", 1)):
             found = (await stores.snapshots.get("t", None, version))[1].info
             assert found.snapshot_id == wanted
-        # A branch has moved on: its name finds the newest.
+        # After a branch has moved on, its name finds the newest snapshot.
         await stores.snapshots.publish_beside(now, replace(old, table_version="8"), "nightly")
         assert (await stores.snapshots.get("t", None, "nightly"))[1].info.table_version == "8"
         assert (await stores.snapshots.get("t", None, "7"))[1].info.snapshot_id == 2
@@ -308,7 +310,9 @@ def test_a_saved_listing_belongs_to_its_snapshot(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         assert await stores.snapshots.listing(table) == (None, False)
-        table = await stores.snapshots.publish(table, replace(taken(1), listing=b"one"), START)
+        table = await stores.snapshots.publish(
+            table, replace(next_snapshot(1), listing=b"one"), START
+        )
         assert await stores.snapshots.listing(table) == (b"one", True)
 
         later = START + timedelta(hours=1)
@@ -333,10 +337,10 @@ def test_a_change_is_made_once_per_key(run: Run) -> None:
 
     async def body(stores: Stores) -> None:
         table = await stores.register()
-        await stores.snapshots.publish(table, taken(1), None, once())
+        await stores.snapshots.publish(table, next_snapshot(1), None, once())
 
         with pytest.raises(RepeatedRequestError) as repeated:
-            await stores.snapshots.publish(table, taken(1), None, once())
+            await stores.snapshots.publish(table, next_snapshot(1), None, once())
         assert repeated.value.answer == "made"
         with pytest.raises(IdempotencyKeyReusedError):
             await stores.tables.delete("t", None, once("other"))
@@ -437,7 +441,7 @@ def test_manifests_are_removed_once_no_snapshot_uses_them(run: Run) -> None:
 
 @pytest.mark.slow
 def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
-    """Publishers reuse a few manifests again and again, while others remove unused ones."""
+    """Publishers reuse a few manifests again and again, while other threads remove unused ones."""
     done = threading.Event()
 
     async def publish(stores: Stores, name: str) -> None:
@@ -446,7 +450,7 @@ def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
             table = await stores.publish(table, round_ % 3, 7)
             _, snapshot = await stores.snapshots.get(name, None)
             bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)
-            assert bodies == [taken(round_ % 3, 7).manifests[0].data]
+            assert bodies == [next_snapshot(round_ % 3, 7).manifests[0].data]
 
     async def tidy(stores: Stores) -> int:
         collected = 0

@@ -283,7 +283,7 @@ def test_an_admin_makes_lists_and_revokes_tokens(
                 list(caller.tokens())
         (listed,) = [token for token in admin.tokens() if token.name == "hr-etl"]
         assert (listed.scopes, listed.grants) == (["read"], ["write:hr.*"])
-        # As the commands list them, which look into the database.
+        # Commands read the database, and find the same token there.
         assert listed.token_id in {token.token_id for token in in_database(settings)}
 
         first, again = admin.revoke_token(made.token_id), admin.revoke_token(made.token_id)
@@ -344,7 +344,7 @@ def test_a_token_is_made_once_and_its_secret_is_kept_nowhere(
         ({"name": "a", "scopes": ["read"], "expires_in_seconds": 0}, "invalid-request", "expires"),
     ],
 )
-def test_what_no_token_can_be_is_refused(
+def test_invalid_requests_for_tokens_are_refused(
     anyone: httpx.Client,
     secrets: dict[str, str],
     body: dict[str, Any],
@@ -356,7 +356,7 @@ def test_what_no_token_can_be_is_refused(
     assert named in problem_of(answer, 422, slug)["detail"]
 
 
-def test_the_command_makes_tokens_at_a_coordinator_too(
+def test_the_command_can_make_tokens_through_a_coordinator(
     guarded: str,
     secrets: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -375,7 +375,7 @@ def test_the_command_makes_tokens_at_a_coordinator_too(
     assert said("revoke", made["token_id"])["revoked_at"] is not None
 
 
-def test_a_token_is_forgotten_30_days_after_it_ended_but_not_who_made_and_revoked_it(
+def test_a_token_is_forgotten_30_days_after_its_end_but_its_audit_records_are_kept(
     database_url: sa.URL,
 ) -> None:
     began, day = datetime(2026, 11, 21, tzinfo=timezone.utc), timedelta(days=1)

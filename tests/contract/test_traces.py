@@ -25,7 +25,7 @@ PHASES = ("manifests", "prune", "cut", "place", "pack", "order", "encode")
 
 
 class Collector:
-    """Takes the traces that are sent to `url`."""
+    """Receives the traces that are sent to `url`."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -106,7 +106,7 @@ def test_a_plan_is_one_trace_from_the_driver_to_the_database(
     phases = [span for span in ours if span.kind == Span.SPAN_KIND_INTERNAL]
     assert [span.name for span in phases] == [f"plan {name}" for name in PHASES]
     assert {span.parent_span_id for span in calls + phases} == {plan.span_id}
-    # One after another, and within the request.
+    # Phases follow one another, within the request.
     times = [plan.start_time_unix_nano]
     for phase in phases:
         times += [phase.start_time_unix_nano, phase.end_time_unix_nano]
@@ -118,7 +118,7 @@ def test_a_plan_is_one_trace_from_the_driver_to_the_database(
     assert "GET /tables/{name}" in {span.name for span in roots}
 
 
-def test_without_a_collector_and_metrics_no_call_is_touched(
+def test_without_a_collector_and_metrics_stores_are_not_wrapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)

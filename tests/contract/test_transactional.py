@@ -35,10 +35,10 @@ def put(location: Path, *folders: str) -> None:
 
 @pytest.fixture
 def inserts(client: windrow.Client, name: str, location: Path) -> str:
-    """An insert-only table of two partitions, with a base, deltas and what they replaced."""
+    """An insert-only table of two partitions: a base, deltas and the folders that they replaced."""
     put(location, "ds=1/delta_0000001_0000001_0000", "ds=1/base_0000002_v0000009")
     put(location, "ds=1/delta_0000003_0000003_0000", "ds=1/delta_0000004_0000004_0000")
-    # What it held before it became transactional, and a merge of two inserts.
+    # Files from before the table became transactional, and a merge of two inserts.
     put(location, "ds=2", "ds=2/HIVE_UNION_SUBDIR_1", "ds=2/delta_0000005_0000006_v0000012")
     (location / "ds=2/delta_0000005_0000006_v0000012/_orc_acid_version").write_text("2")
     put(location, "ds=2/.hive-staging_hive_1/delta_0000009_0000009_0000")
@@ -51,7 +51,7 @@ def paths(plan: dict[str, Any]) -> list[str]:
     return sorted(path.removesuffix("/000000_0") for path in found)
 
 
-def test_an_insert_only_table_is_what_its_current_folders_hold(
+def test_an_insert_only_table_consists_of_the_files_in_its_current_folders(
     client: windrow.Client, inserts: str, make_plan: MakePlan
 ) -> None:
     status = client.refresh(inserts)
@@ -87,7 +87,7 @@ def test_write_ids_decide_which_folders_are_seen(
     assert [path for path in paths(plan) if path.startswith("ds=1")] == [
         "ds=1/base_0000002_v0000009"
     ]
-    # Another list is another view, even where it comes to the same files.
+    # Another list of write ids is another view, even if it selects the same files.
     assert not client.refresh(inserts, valid_write_ids=ids).changed
     assert client.refresh(inserts, valid_write_ids="db.t:6:4:4:2,3").changed
 
@@ -119,7 +119,7 @@ def test_write_ids_that_cannot_be_read_are_refused(
         client.refresh(f"{inserts}_plain", valid_write_ids="db.t:6:9::")
 
 
-def test_folders_that_do_not_tell_the_rows_fail_the_refresh_by_name(
+def test_folders_that_do_not_determine_the_rows_fail_the_refresh_by_name(
     client: windrow.Client, inserts: str, location: Path
 ) -> None:
     with pytest.raises(RefreshFailedError, match=r"'ds=1/base_0000002_v0000009' was compacted"):
@@ -156,7 +156,7 @@ def test_transactional_tables_are_only_read(
         local_location(client.table(inserts))
 
 
-def test_a_limit_counts_no_rows_that_may_not_be_seen(
+def test_a_limit_counts_only_rows_that_are_sure_to_be_visible(
     client: windrow.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     table = AcidTable(location)

@@ -178,7 +178,9 @@ def test_without_counts_the_number_of_partitions_in_the_table_is_used(
     assert tasks in (None, plan.tasks)
 
 
-def test_the_same_files_for_every_key_need_a_salt(http: httpx.Client, events: str) -> None:
+def test_the_same_number_of_files_for_every_key_needs_a_salt(
+    http: httpx.Client, events: str
+) -> None:
     plan = planned(
         http, table=events, rows=50_000, files_per_key=5, salt_columns=["id"], efficiency=0.95
     )
@@ -273,7 +275,7 @@ def test_the_last_write_is_assumed_to_have_filled_its_buckets_evenly(
     assert plan.keys.first_task == [0, 1, 0, 1]
 
 
-def test_hundred_thousand_keys_are_planned(http: httpx.Client) -> None:
+def test_a_hundred_thousand_keys_are_planned(http: httpx.Client) -> None:
     count = 100_000
     keys = {
         "columns": [{"name": "k", "type": "bigint"}],
@@ -341,7 +343,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "scheme-unfit",
         "use repartition",
     ),
-    "rows that are not those of the keys": (
+    "rows that differ from those of the keys": (
         {"keys": ONE_KEY, "rows": 6, "target_rows": 5},
         "invalid-keys",
         "leave rows out",
@@ -356,7 +358,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "invalid-keys",
         "5 is not a value of partition column 'ds'",
     ),
-    "a type that is none": (
+    "an unknown type": (
         {"keys": ONE_KEY | {"columns": [{"name": "ds", "type": "hope"}]}, "target_rows": 5},
         "unknown-type",
         "hope",

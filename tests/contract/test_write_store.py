@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 
-from tests.contract.test_stores import EVENTS, taken
+from tests.contract.test_stores import EVENTS, next_snapshot
 from tests.support.databases import on_database
 from tests.support.writers import report_of
 from windrow.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
@@ -171,7 +171,7 @@ def test_a_write_is_cancelled_until_it_moves_files_in(run: Run) -> None:
             cancelled = await stores.writes.cancel("t", ONE)
         assert (cancelled.state, cancelled.cancelled_by) == ("undone", "ana")
         assert (cancelled.expires_at, cancelled.alive) == (None, False)
-        # Neither its driver nor who would recover it goes on with it.
+        # Neither its driver nor a recovery can continue it.
         for wanted, fields in (("staging", {}), ("committing", {}), ("staging", {"host": "b"})):
             with pytest.raises(WriteCancelledError, match=f"write {ONE} .* cancelled by 'ana'"):
                 await stores.put(ONE, cast("WriteState", wanted), takes_over=True, **fields)
@@ -188,15 +188,15 @@ def test_a_write_is_cancelled_until_it_moves_files_in(run: Run) -> None:
 def test_nobody_else_changes_a_table_while_a_write_commits(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
-        table = await stores.snapshots.publish(table, taken(1), None)
+        table = await stores.snapshots.publish(table, next_snapshot(1), None)
         await stores.put(ONE, "staging", "committing")
         await stores.put(TWO, "staging", host="b")
         other = EVENTS.model_copy(update={"sort_columns": [SortColumn(name="id")]})
 
         for change in (
             lambda: stores.put(TWO, "committing", host="b"),
-            lambda: stores.snapshots.publish(table, taken(2), None),
-            lambda: stores.snapshots.publish(table, taken(2), None, write_id=TWO),
+            lambda: stores.snapshots.publish(table, next_snapshot(2), None),
+            lambda: stores.snapshots.publish(table, next_snapshot(2), None, write_id=TWO),
             lambda: stores.snapshots.confirm(table, START, None),
             lambda: stores.tables.put("t", other, None),
             lambda: stores.tables.delete("t", None),
@@ -207,16 +207,16 @@ def test_nobody_else_changes_a_table_while_a_write_commits(run: Run) -> None:
         # Registering the same definition changes nothing, so it is allowed.
         await stores.tables.put("t", EVENTS, None)
 
-        published = await stores.snapshots.publish(table, taken(2), None, write_id=ONE)
+        published = await stores.snapshots.publish(table, next_snapshot(2), None, write_id=ONE)
         assert published.info.current_snapshot is not None
         done = await stores.put(ONE, "published")
         assert done.snapshot_id == published.info.current_snapshot.snapshot_id == 2
         assert await stores.writes.last_committed_at(table.table_id) == START
         with pytest.raises(WriteStateError):
-            await stores.snapshots.publish(published, taken(3), None, write_id=ONE)
+            await stores.snapshots.publish(published, next_snapshot(3), None, write_id=ONE)
         with pytest.raises(WriteNotFoundError):
-            await stores.snapshots.publish(published, taken(3), None, write_id="3" * 32)
-        await stores.snapshots.publish(published, taken(3), None)
+            await stores.snapshots.publish(published, next_snapshot(3), None, write_id="3" * 32)
+        await stores.snapshots.publish(published, next_snapshot(3), None)
         await stores.put(TWO, "committing", host="b")
 
     run(body)
@@ -231,11 +231,11 @@ def test_listings_made_during_a_commit_are_not_published_afterwards(
         await stores.put(ONE, "staging", "committing")
         seen = await stores.tables.get("t")
         if end == "published":
-            await stores.snapshots.publish(table, taken(2), None, write_id=ONE)
+            await stores.snapshots.publish(table, next_snapshot(2), None, write_id=ONE)
         await stores.put(ONE, end)
 
         with pytest.raises(TableChangedError):
-            await stores.snapshots.publish(seen, taken(1), START)
+            await stores.snapshots.publish(seen, next_snapshot(1), START)
 
     run(body)
 
