@@ -2,7 +2,7 @@
 
     python -m tests.deploy.image_build
 
-builds them, unless they are those of the Dockerfile and of the files that it copies.
+builds them, unless they match the Dockerfile and the files that it copies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from docker.utils.build import exclude_paths
 from tests.deploy.charts import ROOT
 from tests.deploy.images import stages
 
-# What a build installs.
+# The lock files of the packages that a build installs.
 LOCKS = "requirements.txt", "requirements-build.txt"
 _KEPT = ROOT / ".venv-image"
 # Where the build puts environments; the image has a copy of one.
@@ -32,9 +32,9 @@ _QUICK_PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_COMPILE": "0"}
 
 
 def built_environments() -> Path:
-    """Return the folder of environments, which are built unless they are there and up to date.
+    """Return the folder of environments; build them unless they are up to date.
 
-    Packages are kept until a file that names them changes, and all until a copied file changes.
+    Packages stay until a file that names them changes; Windrow stays until a copied file changes.
     """
     packages = _digest(["Dockerfile", "pyproject.toml", *LOCKS])
     everything = _digest(["Dockerfile", *context()])
@@ -49,7 +49,7 @@ def built_environments() -> Path:
             for folder in _KEPT.iterdir():
                 if folder.is_dir() and folder != environments:
                     shutil.rmtree(folder)
-            # Windrow is installed anew, like everything that is not there yet.
+            # Windrow is installed again, and so is every package that is missing.
             for path in environments.glob("windrow/lib/python*/site-packages/windrow*"):
                 shutil.rmtree(path)
             _build(environments)

@@ -30,7 +30,7 @@ MINIMAL, PRODUCTION, EMBEDDED, SHARED_TABLES = (
     for name in ("minimal", "production", "embedded", "shared-tables")
 )
 KUBERNETES = ["1.27.0", "1.31.0", kubernetes_validate.latest_version()]
-# Kubernetes itself does not know them: see test_chart_monitoring and test_chart_network.
+# API groups that Kubernetes itself does not know: see test_chart_monitoring and test_chart_network.
 EXTENSIONS = {"monitoring.coreos.com", "gateway.networking.k8s.io"}
 SECRET_VARIABLES = {"WINDROW_DATABASE_URL", "WINDROW_REDIS_URL"}
 

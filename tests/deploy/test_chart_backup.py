@@ -124,11 +124,11 @@ def test_a_backup_writes_to_a_claim_that_outlives_the_release() -> None:
     assert volumes["backup"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert mounts["backup"] == load.container["workingDir"]
     assert load.spec["securityContext"]["fsGroup"] == 10001
-    # Volumes with tables are not there, whose files would change their group.
+    # No volume with tables: `fsGroup` would change the group of their files.
     assert volumes.keys() == {"tmp", "backup", "postgres-ca"}
 
 
-def test_a_backup_may_write_to_a_claim_of_ones_own() -> None:
+def test_a_backup_may_write_to_an_existing_claim() -> None:
     documents = manifests(MINIMAL, "backup.enabled=true", "backup.existingClaim=mine")
 
     assert of_kind("PersistentVolumeClaim", documents) == []
@@ -137,7 +137,7 @@ def test_a_backup_may_write_to_a_claim_of_ones_own() -> None:
     ).spec["volumes"]
 
 
-def test_two_backups_never_run_at_once_and_there_are_none_by_default() -> None:
+def test_two_backups_never_run_at_once_and_none_runs_by_default() -> None:
     (job,) = of_kind("CronJob", manifests(PRODUCTION))
 
     assert job["spec"]["concurrencyPolicy"] == "Forbid"

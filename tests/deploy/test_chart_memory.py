@@ -1,4 +1,4 @@
-"""Memory of a replica follows from the settings that bound what it does."""
+"""The memory of a replica follows from the settings that bound its work."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_memory_is_what_the_settings_of_the_coordinator_allow(
         (f"limits.maxPublishBytes={1024 * MIB}", 0, 512),
         (f"limits.maxBodyBytes={32 * MIB}", 0, 4 * 16),
         ("limits.maxConnections=1012", 0, 32),
-        # A MiB less is rounded up.
+        # 31.25 MiB more, rounded to whole MiB.
         (f"limits.maxHeadBytes={128 * 1024}", 0, 31),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_limit_that_is_not_given_counts_as_the_default_of_the_coordinator(name
 
 @pytest.mark.parametrize("name", ["requests", "limits"])
 def test_memory_that_is_given_replaces_both(name: str) -> None:
-    # Kubernetes refuses a request above its limit: the other may not come from elsewhere.
+    # Kubernetes refuses a request above its limit, so the chart must not add the other one.
     given = _resources(f"resources.{name}.memory=5Gi")
 
     (other,) = {"requests", "limits"} - {name}

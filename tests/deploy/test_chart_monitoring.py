@@ -22,11 +22,11 @@ from tests.support.servers import PLAIN, coordinator_process, free_port
 WATCHED, MINIMAL = (
     Path(__file__).parent / "values" / f"{name}.yaml" for name in ("watched", "minimal")
 )
-# Prometheus adds them to what it scrapes from a ServiceMonitor's pods.
+# Labels that Prometheus adds to metrics of a ServiceMonitor's pods.
 ADDED = {"namespace", "pod"}
 DURATION = "^([0-9]+(ms|s|m|h|d))+$"
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
-# As the operator of Prometheus documents its resources; unknown fields would be dropped silently.
+# Schemas from the documentation of the Prometheus operator, which drops unknown fields silently.
 RULES = {
     "type": "object",
     "required": ["groups"],
@@ -125,7 +125,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 def parts(node: Any) -> Iterator[Any]:
-    """Yield all expressions within one."""
+    """Yield an expression and all expressions within it."""
     yield node
     for name in ("lhs", "rhs", "expr", "param", "vector_selector"):
         inner = getattr(node, name, None)
@@ -166,7 +166,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     return found
 
 
-# In one test, as its queries would be rendered by each process that collects tests.
+# One test for all queries: as parameters, each process that collects tests would render them.
 def test_each_query_is_valid_and_about_metrics_that_are_served(
     served: dict[str, set[str]],
 ) -> None:
@@ -181,7 +181,7 @@ def test_each_query_is_valid_and_about_metrics_that_are_served(
             labels |= own
             matchers = selector.matchers.matchers
             assert {matcher.name for matcher in matchers} <= own, where
-            # Another installation in the cluster is not this one's concern.
+            # Other installations in the cluster are not counted.
             assert "namespace" in {matcher.name for matcher in matchers}, where
         by = [part.modifier.labels for part in parts(promql.parse(query)) if grouped(part)]
         assert {label for group in by for label in group} <= labels, where
@@ -191,7 +191,7 @@ def grouped(part: Any) -> bool:
     return isinstance(part, promql.AggregateExpr) and part.modifier is not None
 
 
-def test_each_alert_tells_only_what_its_query_keeps_and_the_guide_says_what_to_do() -> None:
+def test_each_alert_shows_only_labels_that_its_query_keeps_and_is_in_the_guide() -> None:
     names = [rule["alert"] for rule in rules()]
     assert len(names) == len(set(names)) > 0
     guide = (ROOT / "docs" / "operations.md").read_text()
@@ -205,7 +205,7 @@ def test_each_alert_tells_only_what_its_query_keeps_and_the_guide_says_what_to_d
         assert f"| `{rule['alert']}` |" in guide
 
 
-def test_a_panel_is_whole_and_no_two_overlap() -> None:
+def test_panels_are_complete_and_do_not_overlap() -> None:
     board = dashboard()
     taken: set[tuple[int, int]] = set()
     ids = [panel["id"] for panel in board["panels"]]
@@ -241,7 +241,7 @@ def test_every_metric_of_windrow_is_on_the_dashboard(served: dict[str, set[str]]
     assert own == {suffix.sub("", name) for name in shown if name.startswith("windrow_")}
 
 
-def test_the_resources_of_the_operator_have_no_field_that_it_does_not_know() -> None:
+def test_the_resources_of_the_operator_have_no_unknown_field() -> None:
     documents = manifests(WATCHED)
     (rule,), (monitor,) = of_kind("PrometheusRule", documents), of_kind("ServiceMonitor", documents)
 
@@ -282,7 +282,7 @@ def test_only_named_sources_reach_the_port_of_metrics() -> None:
     assert [rule["ports"] for rule in closed["spec"]["ingress"]] == [[{"port": "http"}]]
 
 
-def test_without_metrics_the_chart_has_nothing_of_them() -> None:
+def test_without_metrics_the_chart_renders_nothing_about_them() -> None:
     documents = manifests(MINIMAL)
     text = yaml.safe_dump_all(documents)
 

@@ -14,7 +14,7 @@ MINIMAL, PRODUCTION, EMBEDDED, SHARED_TABLES = (
     Path(__file__).parent / "values" / f"{name}.yaml"
     for name in ("minimal", "production", "embedded", "shared-tables")
 )
-# As the Gateway API documents its resource.
+# The schema of an HTTPRoute, from the documentation of the Gateway API.
 ROUTE = {
     "type": "object",
     "required": ["parentRefs", "rules"],
@@ -109,7 +109,9 @@ def test_only_named_sources_reach_the_port_and_the_release_test() -> None:
 
 
 @pytest.mark.parametrize("values", [MINIMAL, EMBEDDED, SHARED_TABLES], ids=lambda path: path.stem)
-def test_without_names_anyone_reaches_the_port_of_callers_and_no_other(values: Path) -> None:
+def test_without_named_sources_anyone_reaches_the_port_of_callers_and_no_other(
+    values: Path,
+) -> None:
     (policy,) = of_kind("NetworkPolicy", manifests(values))
 
     assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
@@ -133,7 +135,7 @@ def test_a_coordinator_reaches_what_its_settings_need_and_nothing_else() -> None
     assert _reached(MINIMAL, "replicas=1", "redis.secretName=").keys() == {53, 5432, 443, 80, 988}
 
 
-def test_names_are_looked_up_by_udp_and_all_else_is_tcp() -> None:
+def test_only_name_lookups_use_udp() -> None:
     (policy,) = of_kind("NetworkPolicy", manifests(MINIMAL))
 
     ports = [port for rule in policy["spec"]["egress"] for port in rule["ports"]]
@@ -183,7 +185,7 @@ def test_ports_of_urls_in_the_settings_are_open(settings: list[str], opened: set
     assert reached.keys() == {53, 443} | opened
 
 
-def test_what_the_values_name_replaces_the_defaults() -> None:
+def test_destinations_in_the_values_replace_the_defaults() -> None:
     reached = _reached(PRODUCTION)
 
     assert 5432 not in reached

@@ -1,4 +1,4 @@
-"""What helm tells after an installation: the first steps, and what is risky."""
+"""The notes that helm shows after an installation: first steps, and warnings of risks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _notes(chart: Path, *settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the chart: helm shows notes only when it installs, so the copy has them in a manifest."""
+    """A copy of the chart with its notes in a manifest: helm shows notes only when it installs."""
     chart = tmp_path_factory.mktemp("notes") / "windrow"
     shutil.copytree(CHART, chart)
     shutil.move(chart / "templates" / "NOTES.txt", chart / "NOTES.txt")
@@ -58,12 +58,12 @@ def test_the_notes_name_the_gateway(chart: Path) -> None:
         ("metrics.enabled=true", "metrics.from"),
     ],
 )
-def test_what_is_risky_is_warned_of(chart: Path, setting: str, warned: str) -> None:
+def test_the_notes_warn_of_risky_values(chart: Path, setting: str, warned: str) -> None:
     (line,) = [line for line in _notes(chart, setting).splitlines() if "WARNING" in line]
 
     assert warned in line
 
 
 @pytest.mark.parametrize("setting", ["image.tag=0.1.0", f"image.tag=latest@sha256:{DIGEST}"])
-def test_nothing_is_warned_of_without_a_risk(chart: Path, setting: str) -> None:
+def test_the_notes_do_not_warn_without_a_risk(chart: Path, setting: str) -> None:
     assert "WARNING" not in _notes(chart, setting)

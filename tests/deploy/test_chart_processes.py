@@ -36,7 +36,7 @@ class Pod:
     log: Path
 
     def ended(self, timeout_s: float = TIMEOUT_S) -> tuple[int, str]:
-        """Wait until it has ended; return its exit code and its output."""
+        """Wait until the process has ended; return its exit code and its output."""
         return self.process.wait(timeout_s), self.log.read_text()
 
 
@@ -45,7 +45,7 @@ class Cluster:
 
     Args:
         folder: The working directory of processes, which must leave nothing in it.
-        logs: The folder for what they print.
+        logs: The folder for their output.
         database_url: The value of the database secret.
     """
 
@@ -122,7 +122,7 @@ def test_a_release_migrates_its_database_and_then_serves(cluster: Cluster, tmp_p
 
 
 def _forkable(command: list[str]) -> list[str]:
-    """Return the module that a command runs, which need not be imported anew, and arguments."""
+    """Return the module that a command runs, and its arguments: a fork has it imported already."""
     program, *arguments = command
     if program == "python":
         option, *arguments = arguments
@@ -137,7 +137,7 @@ def _wait_until_all_answer(port: int, paths: list[str], replica: Pod) -> None:
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", verify=PLAIN) as http:
         while not all(_answers(http, path) for path in paths):
             assert replica.process.poll() is None, replica.log.read_text()
-            assert time.monotonic() < deadline, "it was not ready in time"
+            assert time.monotonic() < deadline, "the replica was not ready in time"
             time.sleep(0.1)
 
 

@@ -80,12 +80,14 @@ def test_people_sign_in_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) 
     assert sign_in.scopes == ("openid", "groups")
     schema = json.loads((CHART / "values.schema.json").read_text())
     issuer = schema["properties"]["issuers"]["additionalProperties"]["properties"]
-    # A secret is none of the values.
+    # The secret itself is not among the values.
     known = issuer["sign_in"]["properties"].keys() | {"client_secret"}
     assert known == SignIn.model_fields.keys()
 
 
-def test_what_is_watched_is_read_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_audit_and_history_are_read_as_given_in_the_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _set(monkeypatch, manifests(BY_NAME["watched"]))
 
     settings = Settings()
@@ -96,7 +98,9 @@ def test_what_is_watched_is_read_as_given_in_the_values(monkeypatch: pytest.Monk
     assert settings.limits.requests_per_minute == 6_000
 
 
-def test_without_values_what_is_watched_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_values_metrics_audit_and_history_have_their_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _set(monkeypatch, manifests(BY_NAME["minimal"]))
 
     assert (Settings().metrics, Settings().audit) == (MetricsSettings(), AuditSettings())

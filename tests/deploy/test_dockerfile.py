@@ -1,7 +1,7 @@
-"""The image: the Dockerfile copies everything it needs, and its command is a coordinator.
+"""The image: the Dockerfile copies everything it needs, and its command starts a coordinator.
 
-Docker is not needed. The commands of the build run in a folder instead, where files that are not
-copied and packages that only the extras for tests install are missing, as they are in the image.
+Docker is not needed: the commands of the build run in a folder instead. As in the image, that
+folder lacks files that are not copied, and packages that only the extras for tests install.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.deploy.images import entrypoint, environment, every, health_command, 
 from tests.support.servers import free_port
 from windrow import __version__
 
-# What the image offers, as `make requirements` asks for it.
+# The extras in the image, as `make requirements` locks them.
 EXTRAS = "service", "iceberg", "traces"
 _TIMEOUT_S = 60.0
 
@@ -50,7 +50,7 @@ def _tools() -> list[Requirement]:
     ]
 
 
-# What a build installs by hash, and what must be in it.
+# The locked files of a build, and the requirements that each must contain.
 LOCKED = dict(zip(LOCKS, (_shipped, _tools), strict=True))
 
 
@@ -59,7 +59,7 @@ class Image:
     """The result of a build: virtual environments in a folder instead of `/opt`."""
 
     environments: Path
-    # By default the one that is copied into the image.
+    # By default, the environment that is copied into the image.
     name: str = "windrow"
 
     @property
@@ -96,7 +96,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image() -> Image:
-    """Return what `make test` has built, built anew if it is not of today's files."""
+    """The environments that `make test` has built, built again if a file has changed since."""
     return Image(built_environments())
 
 
@@ -131,7 +131,7 @@ def test_both_stages_start_from_one_pinned_python() -> None:
 
 
 @pytest.mark.parametrize("name", LOCKED)
-def test_everything_that_a_build_installs_is_known_by_its_hash(name: str) -> None:
+def test_everything_that_a_build_installs_is_pinned_by_its_hash(name: str) -> None:
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and line[0] != "#"]
     locked: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ def test_everything_that_a_build_installs_is_known_by_its_hash(name: str) -> Non
         locked.setdefault(canonicalize_name(found[1]), []).append(found[2])
 
     wanted = LOCKED[name]()
-    # `make requirements` makes it true again.
+    # If this fails, run `make requirements`.
     assert [
         str(one)
         for one in wanted
@@ -201,8 +201,8 @@ def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
-def test_the_image_lists_exactly_what_is_installed_with_licences(image: Image) -> None:
-    # With the library of the tools, which the image does not have.
+def test_the_image_lists_exactly_the_installed_packages_with_licences(image: Image) -> None:
+    # Read with a library of the build tools, which the image does not have.
     code = (
         "import json, sys; from cyclonedx.model.bom import Bom\n"
         "listed = Bom.from_json(json.load(open(sys.argv[1]))).components\n"
@@ -239,7 +239,7 @@ def test_the_image_serves_reports_healthy_and_stops_on_request(
         while image.run(*health, **settings).returncode != 0:
             assert process.poll() is None, "the coordinator ended: see its log"
             assert time.monotonic() < deadline, "the coordinator did not start in time"
-            # Each check is a process of its own, and takes from the one that starts.
+            # Each check is a process of its own, which slows down the coordinator that starts.
             time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM)

@@ -44,7 +44,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(root, with_pip=False)
     paths = {"base": str(root), "platbase": str(root)}
     site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
-    # Python searches the folder named here but ignores the .pth files in it, and so our Windrow.
+    # Python searches the folder named here but ignores its .pth files, and so misses our Windrow.
     (site_packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     usage = (ROOT / "README.md").read_text().partition("## Use it")[2]
     (distribution, *_) = _INSTALLED.findall(usage)
@@ -77,12 +77,12 @@ def test_every_printed_command_installs_this_distribution_with_existing_extras()
 def test_the_printed_command_installs_a_wheel_whose_command_runs(scripts: Path) -> None:
     python = "import windrow, windrow_service, windrow_jobs; print(windrow.__file__)"
 
-    version = _said(scripts / "windrow", "--version")
-    home = _said(scripts / "python", "-c", python)
+    version = _output_of(scripts / "windrow", "--version")
+    home = _output_of(scripts / "python", "-c", python)
 
     assert version == f"windrow {__version__}\n"
     assert Path(home).is_relative_to(scripts.parent)
-    assert "Usage: windrow" in _said(scripts / "windrow", "--help")
+    assert "Usage: windrow" in _output_of(scripts / "windrow", "--help")
 
 
 def test_a_first_table_is_registered_refreshed_and_planned(scripts: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_first_table_is_registered_refreshed_and_planned(scripts: Path, tmp_pa
     ) as coordinator:
 
         def windrow(*arguments: str) -> str:
-            return _said(scripts / "windrow", *arguments, "--url", coordinator.url)
+            return _output_of(scripts / "windrow", *arguments, "--url", coordinator.url)
 
         windrow("table", "register", "sales.events", str(tmp_path / "events"))
         windrow("table", "refresh", "sales.events")
@@ -104,7 +104,7 @@ def test_a_first_table_is_registered_refreshed_and_planned(scripts: Path, tmp_pa
     assert "1 group" in planned
 
 
-def _said(*command: str | Path) -> str:
+def _output_of(*command: str | Path) -> str:
     environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     done = subprocess.run(
         command, env=environment, cwd="/", capture_output=True, text=True, timeout=120, check=False
