@@ -86,7 +86,7 @@ class Seen(str):
 
 @contextmanager
 def answering(*answers: Answer) -> Iterator[tuple[str, list[Seen]]]:
-    """Serve these answers in turn, and then only the last; yield the URL and the requests."""
+    """Serve these answers in turn, then repeat the last; yield the URL and the requests."""
     seen: list[Seen] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -145,7 +145,7 @@ def test_an_invalid_url_is_refused_without_a_retry(url: str) -> None:
     assert caught.value.attempts == 1
 
 
-def test_a_busy_coordinator_is_retried_when_it_says() -> None:
+def test_a_busy_coordinator_is_retried_after_the_delay_that_it_sends() -> None:
     busy = sends(503, problem(503, "busy"), Retry_After="0")
     with answering(busy, busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         config = client.config()
@@ -154,7 +154,7 @@ def test_a_busy_coordinator_is_retried_when_it_says() -> None:
     assert seen == ["GET /config"] * 3
 
 
-def test_a_coordinator_that_stays_busy_is_given_up_after_bounded_attempts() -> None:
+def test_a_coordinator_that_stays_busy_is_an_error_after_bounded_attempts() -> None:
     busy = sends(503, problem(503, "busy"), Retry_After="0")
     with (
         answering(busy) as (url, seen),
@@ -168,7 +168,7 @@ def test_a_coordinator_that_stays_busy_is_given_up_after_bounded_attempts() -> N
 
 
 @pytest.mark.parametrize("retry_after", ["3600", "inf", "1e300"])
-def test_a_retry_after_beyond_the_bound_is_not_waited_for(retry_after: str) -> None:
+def test_a_client_does_not_wait_for_a_retry_after_beyond_the_bound(retry_after: str) -> None:
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
     with (
         answering(busy) as (url, seen),
@@ -317,7 +317,7 @@ def test_a_change_is_retried_under_the_same_key(answer: Answer, call: str) -> No
         (closes, errors.CoordinatorUnreachableError),
     ],
 )
-def test_persistent_failures_are_given_up_after_bounded_attempts(
+def test_persistent_failures_are_errors_after_bounded_attempts(
     answer: Answer, expected: type[errors.WindrowError]
 ) -> None:
     with (
@@ -360,7 +360,7 @@ def test_a_token_in_a_file_is_read_anew_for_each_request(
     for folder in folders:
         folder.mkdir()
         (folder / "token").write_text(f"{folder.name}.of.file\n")
-    # As Kubernetes replaces the files of a volume: by another folder, at once.
+    # Kubernetes replaces all files of a volume at once, by a link to another folder.
     volume, file = tmp_path / "volume", tmp_path / "volume" / "token"
     volume.symlink_to(folders[0])
     monkeypatch.setenv("WINDROW_TOKEN_FILE", str(file))
@@ -377,7 +377,7 @@ def test_a_token_in_a_file_is_read_anew_for_each_request(
             client.config()
             file.write_text("third.of.file")
             client.config()
-        # What is given otherwise comes first.
+        # Both an argument and WINDROW_TOKEN take precedence over the file.
         for token in ("given", ""):
             with windrow.connect(url, token=token) as client:
                 client.config()
@@ -391,7 +391,7 @@ def test_a_token_in_a_file_is_read_anew_for_each_request(
     assert sent[7:] == ["Bearer given", None, f"Bearer {SECRET}"]
 
 
-def test_a_file_without_a_token_is_refused_by_name(
+def test_a_token_file_without_a_token_is_refused_with_its_setting_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
@@ -504,7 +504,7 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
             beside.table("events")
 
 
-def test_certificates_are_loaded_for_https_alone(
+def test_certificates_are_loaded_only_for_https(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing"))
@@ -542,13 +542,15 @@ def test_names_are_quoted_in_paths() -> None:
 def test_the_client_covers_the_calls_of_the_coordinator(tmp_path: Path) -> None:
     location = hive.write_events(tmp_path / "events")
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
-    told: list[str] = []
+    phases: list[str] = []
 
     with running(settings) as url, windrow.connect(url) as client:
         client.register_table("events", str(location), sort_columns=["id"])
         with pytest.raises(errors.TableNotRefreshedError):
             client.plan("events")
-        status = client.refresh("events", on_progress=lambda progress: told.append(progress.phase))
+        status = client.refresh(
+            "events", on_progress=lambda progress: phases.append(progress.phase)
+        )
         plan = client.plan("events", filter="ds > '2026-11-01'", columns=["id"], max_split_size=1)
         named = [table.name for table in client.tables()]
         kept = [snapshot.snapshot_id for snapshot in client.snapshots("events")]
@@ -561,6 +563,6 @@ def test_the_client_covers_the_calls_of_the_coordinator(tmp_path: Path) -> None:
         client.delete_table("events")
 
     assert status.changed is True
-    assert told[-1] == "done"
+    assert phases[-1] == "done"
     assert (len(plan), plan.summary.files_planned, plan.groups.num_rows) == (4, 4, 4)
     assert (named, kept) == (["events"], [1])

@@ -215,7 +215,7 @@ def test_files_that_come_and_go_during_refreshes_never_produce_a_mixed_snapshot(
         while not moving.done():
             answer = http.post("/tables/events/refresh")
             if not answer.is_success:
-                # Half-written files, and those gone since they were listed, are named.
+                # Files that are half-written, or gone since the listing, are named.
                 assert answer.status_code == 409, answer.text
                 assert "ds=2026-11-02/" in answer.json()["detail"]
             paths = set(planned_paths(http))

@@ -65,7 +65,7 @@ def test_many_long_footers_are_not_held_in_memory_together(
     assert peak_bytes(process) < MOST_BYTES
 
 
-def test_a_longer_footer_is_read_if_that_is_allowed(
+def test_a_longer_footer_is_read_if_the_limit_allows_it(
     tmp_path: Path, process: IsolatedExecutor
 ) -> None:
     columns = {f"a_long_name_of_a_column_{n}": [n] for n in range(1_000)}

@@ -1,4 +1,4 @@
-"""A key sent many times at once, to one or two replicas: one change, equal answers."""
+"""A key sent many times at once, to one or two replicas, causes one change and equal answers."""
 
 from __future__ import annotations
 

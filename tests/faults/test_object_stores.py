@@ -1,8 +1,8 @@
-"""A task that reads from an object store in trouble gives the right rows or a clear error.
+"""A task that reads from a failing object store returns the right rows or a clear error.
 
-Each table lies in a bucket of its own, since a process remembers what it knows of a bucket. A name
-that cannot be resolved is tried by itself; a store that cannot be reached for some seconds is one
-whose port nobody listens on.
+Each table lies in a bucket of its own, since a process remembers facts about buckets. Names that
+cannot be resolved are tested separately; a store that is unreachable for some seconds has no
+listener on its port.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def key_of(number: int) -> str:
 
 
 def content_of(number: int, *, more: int = 0, padding: int = 0, rows: int = ROWS) -> bytes:
-    """Return a file; those that differ in `more` have the same size."""
+    """Return the bytes of a file; files that differ only in `more` have the same size."""
     buffer = BytesIO()
     ids = range(number * rows, (number + 1) * rows)
     table = pa.table(
@@ -158,7 +158,7 @@ def test_one_request_is_sent_for_each_file(proxy: ObjectProxy, files: Files) -> 
 
 
 @pytest.mark.parametrize("fault", ["cut", "longer"])
-def test_answers_that_end_early_are_asked_for_again(
+def test_answers_that_end_early_are_requested_again(
     proxy: ObjectProxy, files: Files, fault: Any
 ) -> None:
     proxy.spoil("f0003", fault, times=2)
@@ -190,7 +190,7 @@ def test_an_answer_with_fewer_bytes_than_planned_is_never_decoded(
         files.read()
 
 
-def test_a_slow_first_byte_is_not_waited_for(
+def test_a_request_with_a_slow_first_byte_is_repeated(
     proxy: ObjectProxy, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stores, "_REQUEST_TIMEOUT", "500ms")
@@ -202,7 +202,7 @@ def test_a_slow_first_byte_is_not_waited_for(
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_answers_that_pass_are_asked_for_again(
+def test_requests_with_temporary_errors_are_repeated(
     proxy: ObjectProxy, files: Files, status: int
 ) -> None:
     proxy.spoil("f00", "status", status=status, code="Trouble", times=4, after=6)
@@ -213,7 +213,7 @@ def test_answers_that_pass_are_asked_for_again(
     assert counts["waited_ms"] > 0
 
 
-def test_a_store_that_takes_few_requests_a_second_is_asked_no_more_often_than_needed(
+def test_a_store_that_accepts_few_requests_a_second_is_not_flooded(
     proxy: ObjectProxy, s3: S3
 ) -> None:
     files = files_in(s3, "storms", [content_of(number) for number in range(90)])
@@ -222,13 +222,15 @@ def test_a_store_that_takes_few_requests_a_second_is_asked_no_more_often_than_ne
 
     assert files.read(counts) == list(range(90 * ROWS))
 
-    told = proxy.counts()
-    assert told.statuses[200] == 90
-    # A burst of 64 at first, and few after it.
-    assert 0 < told.statuses[503] == counts["retries"] < 90
+    answers = proxy.counts().statuses
+    assert answers[200] == 90
+    # The first 64 requests are sent at once; few are refused after them.
+    assert 0 < answers[503] == counts["retries"] < 90
 
 
-def test_a_storm_of_objections_that_ends_fails_no_task(proxy: ObjectProxy, files: Files) -> None:
+def test_a_passing_storm_of_slow_down_answers_fails_no_task(
+    proxy: ObjectProxy, files: Files
+) -> None:
     proxy.spoil("f00", "status", status=503, code="SlowDown")
     calm = threading.Timer(1.0, proxy.behave)
     calm.start()
@@ -277,10 +279,10 @@ print(most_kib() - before)
 """
 
 
-def test_a_file_that_has_grown_is_named_and_not_held_whole(
+def test_a_file_that_has_grown_is_named_and_not_held_in_memory_whole(
     proxy: ObjectProxy, files: Files
 ) -> None:
-    # Without its ETag, as of a table with a log.
+    # The read below knows no ETag, as for a table with a log.
     files.put(3, bytes(256 * MIB))
 
     done = subprocess.run(
@@ -324,7 +326,7 @@ def test_a_deleted_file_is_named(proxy: ObjectProxy, files: Files) -> None:
         (403, "RequestTimeTooSkewed", "the clock of this machine"),
     ],
 )
-def test_what_does_not_pass_fails_at_once_also_in_mid_read(
+def test_permanent_errors_fail_at_once_even_in_mid_read(
     proxy: ObjectProxy, files: Files, status: int, code: str, words: str
 ) -> None:
     proxy.spoil("f00", "status", status=status, code=code, after=FILES // 2)
@@ -344,7 +346,7 @@ def test_what_does_not_pass_fails_at_once_also_in_mid_read(
         ("rights", "let the credentials that are used here list and read it"),
     ],
 )
-def test_a_store_that_checks_credentials_is_asked_once_with_wrong_ones(
+def test_a_request_whose_credentials_are_refused_is_not_repeated(
     proxy: ObjectProxy, files: Files, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
 ) -> None:
     import boto3
@@ -390,7 +392,9 @@ def test_a_missing_bucket_fails_at_once(proxy: ObjectProxy, files: Files) -> Non
     assert max(proxy.counts().for_objects().values()) == 1
 
 
-def test_a_store_that_is_away_for_seconds_is_waited_for(proxy: ObjectProxy, files: Files) -> None:
+def test_a_task_waits_for_a_store_that_is_unreachable_for_seconds(
+    proxy: ObjectProxy, files: Files
+) -> None:
     batches = files.batches(prefetch_files=1, max_batch_rows=ROWS)
     first = next(batches)
     proxy.stop_listening()
@@ -414,7 +418,7 @@ def test_a_store_that_is_away_for_seconds_is_waited_for(proxy: ObjectProxy, file
         ("127.0.0.1:9000", "AWS_ENDPOINT_URL is not the URL of a server"),
     ],
 )
-def test_a_store_that_was_never_there_is_soon_an_error(
+def test_a_store_that_never_answered_is_soon_an_error(
     files: Files, endpoint: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
@@ -428,7 +432,7 @@ def test_a_store_that_was_never_there_is_soon_an_error(
     ("limits", "most_files"),
     [({"prefetch_files": 4}, 4), ({"prefetch_bytes": 5 * 2**20}, 5)],
 )
-def test_a_slow_consumer_bounds_what_is_asked_for(
+def test_a_slow_consumer_bounds_the_files_requested_ahead(
     proxy: ObjectProxy, s3: S3, limits: dict[str, int], most_files: int
 ) -> None:
     contents = [content_of(number, padding=2**20 // ROWS) for number in range(24)]
@@ -442,9 +446,9 @@ def test_a_slow_consumer_bounds_what_is_asked_for(
     for number, batch in enumerate(batches):
         rows += batch["id"].to_pylist()
         if number < 3:
-            # Time for more than may be asked for.
+            # Long enough to request more files than the limits allow.
             time.sleep(0.3)
-            # Of which one is decoded, and another was handed over for that.
+            # The other two files are the one being decoded and the next one to be.
             assert len(proxy.counts().for_objects()) <= len(rows) // ROWS + most_files + 2
 
     assert sorted(rows) == list(range(24 * ROWS))
@@ -464,7 +468,7 @@ def large(s3: S3) -> Files:
 
 @pytest.fixture(scope="module")
 def wide(s3: S3) -> Files:
-    """Files whose plan says where the column lies: two ranges in each, far apart."""
+    """Files whose plan records where the column lies: two ranges in each, far apart."""
     outlines, chunks, contents = set(), [], []
     for number in range(2):
         buffer = BytesIO()
@@ -485,13 +489,13 @@ def wide(s3: S3) -> Files:
     return replace(files, splits=splits, outlines=tuple(outlines))
 
 
-@pytest.fixture(params=["read part by part", "of which only a column is asked for"])
+@pytest.fixture(params=["read part by part", "read as an excerpt of one column"])
 def in_parts(request: pytest.FixtureRequest, large: Files, wide: Files) -> Files:
     return large if request.param == "read part by part" else wide
 
 
 @pytest.mark.parametrize("fault", ["cut", "longer", "shorter"])
-def test_parts_that_end_early_are_asked_for_again(
+def test_parts_that_end_early_are_requested_again(
     proxy: ObjectProxy, in_parts: Files, fault: Any
 ) -> None:
     proxy.spoil("f0001", fault, times=2, after=1)
@@ -516,7 +520,7 @@ def test_parts_that_end_early_are_asked_for_again(
         ({"fault": "status", "status": 403, "code": "ExpiredToken"}, "have expired"),
     ],
 )
-def test_what_happens_between_parts_of_a_file_is_an_error(
+def test_a_fault_between_parts_of_a_file_is_an_error(
     proxy: ObjectProxy, in_parts: Files, fault: dict[str, Any], words: str
 ) -> None:
     proxy.spoil("f0001", after=1, **fault)
@@ -525,7 +529,7 @@ def test_what_happens_between_parts_of_a_file_is_an_error(
         in_parts.read(**PARTS)
 
 
-def test_an_inventory_is_complete_whatever_passes(proxy: ObjectProxy, s3: S3) -> None:
+def test_an_inventory_is_complete_despite_temporary_errors(proxy: ObjectProxy, s3: S3) -> None:
     files = files_in(s3, "inventories", [content_of(number) for number in range(30)])
     proxy.spoil("inventories/?", "status", status=503, code="SlowDown", times=2)
     proxy.spoil("f0007", "cut", times=1)

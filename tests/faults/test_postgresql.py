@@ -31,7 +31,7 @@ from windrow_service import bootstrap
 from windrow_service.settings import Settings
 
 _TIMEOUT_S = 60.0
-# All that callers may get, whether or not the database is available.
+# The only outcomes that callers may see, whether or not the database is available.
 ANSWERS = {"200", "201", "202", "store-unavailable", "outcome-unknown"}
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
@@ -236,12 +236,12 @@ class Cut:
     coordinator: CoordinatorProcess
 
     def cut_the_commit_of(self, written: bytes, verdict: Verdict) -> threading.Event:
-        """Cut the connection once that commits after sending `written`; return an event for it."""
+        """Cut the first connection that commits after sending `written`; return an event for it."""
         done = threading.Event()
         last = threading.local()
 
         def judge(data: bytes) -> Verdict:
-            # The proxy has one thread per connection, so this is the state of a connection.
+            # The proxy has one thread per connection, so each connection has its own state.
             last.seen = getattr(last, "seen", False) or written in data
             if last.seen and b"COMMIT" in data and not done.is_set():
                 done.set()
@@ -306,7 +306,7 @@ def test_after_a_connection_cut_during_a_commit_the_key_reveals_the_outcome(
     assert done.is_set()
     assert again.is_success, again.text
     assert replayed == (verdict == "cut after")
-    # The change was made once, by whichever of the two requests.
+    # The change was made once, by one of the two requests.
     tables = {"register": 2, "delete": 0}.get(change, 1)
     snapshots = {"publish": 2, "delete": 0}.get(change, 1)
     plans = 1 if change in ("plan", "submit") else 0
@@ -334,7 +334,7 @@ def test_a_background_plan_survives_a_connection_cut_while_being_recorded(
     assert "Traceback" not in cut.coordinator.log.read_text()
 
 
-# --- a start without it ------------------------------------------------------
+# --- starts that fail --------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["windrow_service", "windrow.cli serve --port 0"])

@@ -32,7 +32,7 @@ class Setup:
     location: Path
 
     def plan(self) -> dict[str, list[str]]:
-        """Make a plan that must hold every file once; return the hosts of each."""
+        """Make a plan that must hold every file once; return the hosts of each file."""
         answer = self.http.post("/plans", json={"table": "events"})
         assert answer.status_code == 200, answer.text
         planned = [
@@ -53,7 +53,7 @@ class Setup:
         return body
 
     def tell(self) -> bool:
-        """Send a heartbeat and report every file as a worker does; tell whether both succeeded."""
+        """Send a heartbeat and report every file as a worker does; return whether both succeeded."""
         beaten = self.http.put("/workers/w1", json=BEAT)
         if not beaten.is_success:
             problem_of(beaten, 503, "cache-unavailable")
@@ -99,7 +99,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Retry until it holds: on a busy machine, Redis may seem unavailable for a moment."""
+    """Retry until the condition holds: Redis may seem down for a moment on a busy machine."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline

@@ -143,7 +143,7 @@ def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snaps
         time.sleep(0.5)
         one.process.kill()
 
-        # Its status stays until another replica has taken it over.
+        # The status of the killed refresh remains until another replica takes over.
         assert len(two.planned_paths()) == 6
         abandoned = two.wait_for(lambda s: ended(s) or s["refresh_id"] != killed["refresh_id"])
         if abandoned["refresh_id"] == killed["refresh_id"]:
@@ -251,7 +251,7 @@ def test_a_refresh_survives_a_restart_of_the_database(tmp_path: Path, location: 
         time.sleep(6)
         server.start()
 
-        # Whether the runner or those who wait reconnect first, all get a correct outcome.
+        # Whether the runner or the waiting callers reconnect first, all get a correct outcome.
         done = [call.result() for call in waiting]
         assert {status["status"] for status in done} == {"done"}
         assert one.snapshot_ids() == [2, 1]

@@ -156,7 +156,7 @@ def test_plans_of_a_killed_replica_are_made_by_another(
     plans = [submit(one, number) for number in range(3)]
     pair[0].kill()
     left = [plan for plan in plans if status_of(other, plan) == "submitted"]
-    # Nobody had the time to make the last one.
+    # There was no time to make the last plan.
     assert plans[-1] in left
 
     until(lambda: all(status_of(other, plan) != "submitted" for plan in plans))
@@ -194,8 +194,8 @@ def test_deleting_a_plan_at_one_replica_stops_it_at_another(
 
     def stopped() -> list[str]:
         lines = pair[0].log.read_text().splitlines()
-        said = [line for line in lines if "a plan was deleted, or made elsewhere" in line]
-        return [plan for plan in being_made if any(plan in line for line in said)]
+        stops = [line for line in lines if "a plan was deleted, or made elsewhere" in line]
+        return [plan for plan in being_made if any(plan in line for line in stops)]
 
     # One may have been completed just before it was deleted.
     until(lambda: len(stopped()) >= len(being_made) - 1)
@@ -301,7 +301,7 @@ def test_a_stream_cut_anywhere_is_never_mistaken_for_a_complete_plan(
                     plan = client.plan("few", max_split_size=1_000_000)
                 except (IncompletePlanError, CoordinatorUnreachableError):
                     continue
-            # Answers differ by a few bytes, as times in them do.
+            # Answers differ by a few bytes, since they contain times.
             assert offset > answered - 40
             assert plan.groups.equals(whole.groups)
 

@@ -111,6 +111,6 @@ def test_a_seeded_fault_makes_a_test_fail(
 
     done = outcome(service, tests)
 
-    # 1 means that tests failed; any other code that they could not run.
+    # Code 1 means that tests failed; any other code means that they could not run.
     assert done.returncode == 1, done.stdout
     assert "AssertionError" in done.stdout

@@ -46,7 +46,7 @@ def test_replacing_both_replicas_under_load_fails_no_call_of_a_client(shared: so
     assert found.events == {"replaced": 2}
 
 
-def test_an_account_names_changes_that_are_missing_and_those_that_nobody_made(
+def test_an_account_names_missing_changes_and_changes_that_nobody_made(
     shared: soak.Cluster,
 ) -> None:
     with shared.called("a", dict.fromkeys(soak.KINDS, _PACE)) as done:
@@ -79,7 +79,7 @@ def test_an_account_names_changes_that_are_missing_and_those_that_nobody_made(
     assert records(0) <= set(doubled)
 
 
-def test_only_figures_that_keep_growing_are_no_longer_flat() -> None:
+def test_only_figures_that_keep_growing_are_not_flat() -> None:
     samples = [
         soak.Sample(
             at_s=float(second),

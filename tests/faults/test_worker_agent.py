@@ -87,7 +87,7 @@ def port_of(client: windrow.Client) -> int:
 def until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to hold in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.1)
 
 
@@ -128,7 +128,7 @@ def test_plans_follow_the_cache_while_its_agent_comes_and_goes(tmp_path: Path, t
         cache.drop(key)
         until(lambda: cached_files(client) == count - 1)
 
-        # Killed, it stays silent and is forgotten when its TTL has passed.
+        # A killed agent is silent, and its worker is forgotten when the TTL has passed.
         first.kill()
         until(lambda: not is_alive(client))
         assert cached_files(client) == 0

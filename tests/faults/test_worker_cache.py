@@ -25,7 +25,7 @@ _TIMEOUT_S = 60.0
 
 
 class Task(NamedTuple):
-    """A process that reads the table, and what it says and logs."""
+    """A process that reads the table, and the files of its output and its log."""
 
     process: Forked
     said: Path

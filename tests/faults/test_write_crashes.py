@@ -110,7 +110,7 @@ def rows_of(partitions: Mapping[str, Sequence[int]]) -> list[int]:
 
 
 def recover(client: Client, table: str) -> None:
-    """Begin and abandon another write: the next run recovers those before it."""
+    """Begin and abandon another write, since each write first recovers dead ones."""
     with begin(client, table):
         pass
 
@@ -294,7 +294,7 @@ def test_a_killed_recovery_is_continued(
     assert_whole(client, events, location, KINDS["append"][3])
 
 
-def test_a_commit_first_finishes_one_whose_driver_died(
+def test_a_commit_first_finishes_another_whose_driver_died(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     with begin(client, events) as write:
