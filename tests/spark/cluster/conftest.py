@@ -46,6 +46,6 @@ def caching_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cachin
 
 @pytest.fixture
 def place(caching_cluster: CachingCluster) -> CachingCluster:
-    """The cluster, all hosts of which are alive."""
+    """The cluster, once all its hosts are alive."""
     caching_cluster.wait_for_hosts()
     return caching_cluster

@@ -1,4 +1,4 @@
-"""On a cluster, scans of both ways run where the plan says, and lost tasks change no row."""
+"""On a cluster, scans by either reader run where the plan says, and lost tasks change no row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_tasks_run_on_the_hosts_that_the_plan_prefers(
     place: CachingCluster, location: Path, reader: str
 ) -> None:
     table = registered(place, location, f"placed.{reader}")
-    # Neither in rotation nor in equal shares. A third of the files has a second host.
+    # Hosts hold files neither in rotation nor in equal shares. Every third file has a second host.
     holders = {n: [HOSTS[(n * n) % 3], *[HOSTS[2]] * (n % 3 == 0)] for n in range(FILES)}
     files = [
         {
@@ -98,11 +98,11 @@ def test_every_row_arrives_once_whatever_happens_to_tasks(
     assert ("PlannedFiles" in found["plan"]) == (reader == "native")
     assert sorted(row[3] for row in found["rows"]) == [n for n in range(FILES) for _ in range(10)]
     attempts = {index: attempt for index, attempt, *_ in found["rows"]}
-    # One failed, the executor of another was killed, and the third was slow.
+    # One task failed, the executor of another was killed, and a third task was slow.
     assert attempts[0] > 0
     assert attempts[1] > 0
     assert (tmp_path / "twin").exists()
-    # What was read again does not count again.
+    # Files that were read again are not counted twice.
     sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
     figures = Figures(files=FILES, bytes=sum(sizes), rows=10 * FILES, cache_hits=0)
     assert found["read"] == asdict(figures)

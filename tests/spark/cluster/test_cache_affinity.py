@@ -35,7 +35,7 @@ KEY = ("path", "size_bytes", "mtime_ns")
 def eventually(holds: Callable[[], Any]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not holds():
-        assert time.monotonic() < deadline, "it does not come true"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.1)
 
 
