@@ -1,4 +1,4 @@
-"""What all tests on Spark share: one session, and what one of the older Spark has done."""
+"""Fixtures that tests on Spark share: one session, and reports from other releases of Spark."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1536m")
-        # A small heap is searched for garbage after every few queries, most of it what stays.
+        # A small heap would be collected after every few queries, and most of it is long-lived.
         .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m")
-        # What Spark would show of thousands of queries fills its memory, and then its process ends.
+        # Kept for its UI, the details of thousands of queries would exhaust the memory of Spark.
         .config("spark.sql.ui.retainedExecutions", "10")
         .config("spark.sql.ui.explainMode", "simple")
         .config("spark.ui.retainedJobs", "10")
@@ -54,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Not UTC, to expose readers that confuse instants with local times.
         .config("spark.sql.session.timeZone", "America/New_York")
     )
-    # Results are compared with those of Spark as users run it.
+    # Results are compared with those of Spark as users run it, so queries are compiled.
     for name, value in quick_spark.COMPILED.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -66,7 +66,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Queries are not compiled: for modules about what is read or written, not what is asked of it."""
+    """Interpret queries, for modules that test what is read or written rather than the queries."""
     for name, value in quick_spark.INTERPRETED.items():
         spark.conf.set(name, value)
     yield

@@ -51,10 +51,10 @@ def test_repartition_to_a_number_before_partition_by_is_an_explosion(
 
     (origin,) = found.writes
     assert (origin.tasks, origin.partitions, origin.files, origin.would_be) == (10, 8, 80, 8)
-    (said,) = found.advice
-    assert said.kind == "explosion"
-    assert said.problem.startswith("10 tasks x 8 partitions made 80 files of ")
-    assert said.remedy.startswith("`client.write` would have made 8 files")
+    (entry,) = found.advice
+    assert entry.kind == "explosion"
+    assert entry.problem.startswith("10 tasks x 8 partitions made 80 files of ")
+    assert entry.remedy.startswith("`client.write` would have made 8 files")
 
 
 def test_appends_of_one_small_file_each_are_small_appends(
@@ -69,8 +69,8 @@ def test_appends_of_one_small_file_each_are_small_appends(
 
     assert [one.tasks for one in found.writes] == [1] * 6
     assert {one.trouble for one in found.writes} == {"small_appends"}
-    (said,) = found.advice
-    assert (said.kind, said.writes, said.files, said.would_be) == ("small_appends", 6, 12, 2)
+    (entry,) = found.advice
+    assert (entry.kind, entry.writes, entry.files, entry.would_be) == ("small_appends", 6, 12, 2)
 
 
 def test_a_hot_key_behind_repartition_by_columns_is_one_file_per_key(
@@ -87,9 +87,9 @@ def test_a_hot_key_behind_repartition_by_columns_is_one_file_per_key(
     (origin,) = found.writes
     assert origin.partitions == origin.files == 8
     assert origin.largest_file_bytes > 3 * 128 * KIB
-    (said,) = found.advice
-    assert (said.kind, said.files) == ("one_file_per_key", 8)
-    assert said.would_be == origin.would_be > 10
+    (entry,) = found.advice
+    assert (entry.kind, entry.files) == ("one_file_per_key", 8)
+    assert entry.would_be == origin.would_be > 10
 
 
 def test_a_shuffle_of_too_many_partitions_is_many_tasks(
@@ -100,7 +100,7 @@ def test_a_shuffle_of_too_many_partitions_is_many_tasks(
 
     found = advice(client, location, 128 * KIB)
 
-    (said,) = found.advice
-    assert (said.kind, said.files, said.would_be) == ("many_tasks", 20, 1)
-    assert said.problem.startswith("20 tasks made 20 files of ")
-    assert "`df.coalesce(1)`" in said.remedy
+    (entry,) = found.advice
+    assert (entry.kind, entry.files, entry.would_be) == ("many_tasks", 20, 1)
+    assert entry.problem.startswith("20 tasks made 20 files of ")
+    assert "`df.coalesce(1)`" in entry.remedy

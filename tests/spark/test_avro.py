@@ -29,9 +29,9 @@ from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-avro"
-# Spark knows it by its short name only if its registration is added; its class is there.
+# Spark has the class, but knows its short name only if a package that registers it is added.
 SPARKS = "org.apache.spark.sql.avro.AvroFileFormat"
-# None of these is a record, or whole; the others must be read.
+# These files hold no records, or are truncated; all others must be read.
 REFUSED = {
     "avro-1237-bad-union-discriminant",
     "avro-1237-good",
@@ -163,7 +163,7 @@ def test_any_schema_has_the_types_that_spark_gives_it_or_is_refused(
     assert named(found) == named(expected)
 
 
-# What a column is in one file, and may be in another of the same table.
+# The type of a column in one file, and types that it may have in others of the same table.
 KINDS: dict[str, list[tuple[Any, st.SearchStrategy[Any]]]] = {
     "n": [("int", st.integers(-5, 5)), ("long", st.integers(-(2**40), 2**40))],
     "f": [
@@ -194,7 +194,7 @@ def files(draw: st.DrawFn) -> list[bytes]:
         names = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True))
         fields, values = [], {}
         for name in names:
-            # Seldom another type than in other files, as that is often refused.
+            # Types seldom differ between files, as tables with such files are often refused.
             at = draw(st.sampled_from([0, 0, 0, 0, len(KINDS[name]) - 1])) if number else 0
             type_, of = KINDS[name][at]
             spelt = draw(st.sampled_from([name, name, name.upper()]))
@@ -211,10 +211,10 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def answered() -> Iterator[list[bool]]:
-    """Of each table drawn, whether it was read."""
+    """For each table drawn, whether it was read."""
     answered: list[bool] = []
     yield answered
-    # Two refusals are alike, whatever would have been read.
+    # Refusals compare equal and prove nothing, so most tables must be read.
     assert sum(answered) > len(answered) / 2
 
 

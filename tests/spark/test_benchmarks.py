@@ -34,8 +34,8 @@ class Quick(Protocol):
 def quick(programs: Programs, tmp_path: Path) -> Quick:
     def run(name: str, *options: str) -> dict[str, Any]:
         script, *arguments = _command(name, tmp_path)
-        code, said = programs.run(Path(script), *arguments, *options)
-        assert code == 0, said
+        code, output = programs.run(Path(script), *arguments, *options)
+        assert code == 0, output
         return _content(name, tmp_path)
 
     return run
@@ -71,7 +71,7 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
     assert ("cold read", "spark-default") in seen
 
 
-def test_read_cost_shares_out_all_of_the_cpu_time(quick: Quick) -> None:
+def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
     rows = quick("read_cost", "--runs", "1")["results"]
 
     for case in {row["case"] for row in rows}:
@@ -116,7 +116,7 @@ def test_service_measures_replicas_publishing_and_a_peer(quick: Quick) -> None:
     assert {row["peer"] for row in content["results"]} == {"PyIceberg, in process", "without load"}
 
 
-def test_watching_measures_what_each_thing_that_watches_plans_adds(quick: Quick) -> None:
+def test_watching_measures_the_cost_of_each_way_to_observe_plans(quick: Quick) -> None:
     content = quick("watching", "--plans", "10")
 
     first, *others = content["figures"]
@@ -141,7 +141,7 @@ def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
 def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(
     tmp_path: Path,
 ) -> None:
-    # In its own process, as a user runs them all.
+    # In its own process, as users run each benchmark.
     command = [sys.executable, *_command("plan_quality", tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -211,7 +211,7 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
         assert {len(turns) for turns in measured.values()} == {1}
 
 
-def test_the_grid_compares_every_cell_and_counts_the_aims_that_are_met(quick: Quick) -> None:
+def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     content = quick("read_grid", "--cells", "mix")
 
     cases = {row["case"] for row in content["results"]}
@@ -221,7 +221,7 @@ def test_the_grid_compares_every_cell_and_counts_the_aims_that_are_met(quick: Qu
     assert peers == {"spark", "spark tuned", "duckdb", "polars", *alone}
 
 
-def test_the_calibration_fits_costs_of_both_ways(quick: Quick) -> None:
+def test_read_calibration_measures_costs_of_both_readers(quick: Quick) -> None:
     content = quick("read_calibration")
 
     assert len(content["results"]) == 3 * 2 * 2
@@ -247,7 +247,7 @@ def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick
     assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])
 
 
-def test_log_tables_are_read_beside_their_own_packages_and_followed(quick: Quick) -> None:
+def test_log_tables_compares_reads_with_the_formats_own_packages(quick: Quick) -> None:
     content = quick("log_tables")
 
     read = [row for row in content["results"] if row["metric"] == "warm read"]
@@ -261,7 +261,7 @@ def test_log_tables_are_read_beside_their_own_packages_and_followed(quick: Quick
     ]
 
 
-# The following want contexts of their own, so that those before can share one.
+# The following benchmarks need Spark contexts of their own; those before share one.
 
 
 def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(

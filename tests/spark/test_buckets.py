@@ -18,7 +18,7 @@ from windrow.spark.errors import BucketColumnsError, BucketsDifferError, NotBuck
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 SPEC = {"columns": ["id", "kind"], "count": 8}
-# Ids that only one side has, that both have several times, and null; few, so that buckets are empty.
+# Ids of one side only, ids that both have several times, and null; few, so some buckets are empty.
 LEFT = "SELECT int(id % 5) AS id, if(id % 7 = 0, null, string(id % 2)) AS kind, id AS l"
 RIGHT = "SELECT int(id % 4 + 2) AS id, if(id % 3 = 0, null, string(id % 2)) AS kind, -id AS r"
 
@@ -87,7 +87,7 @@ def test_rows_are_counted_by_bucket_columns_without_an_exchange(
     )
 
 
-def test_tables_that_are_bucketed_otherwise_are_not_joined_by_bucket(
+def test_tables_that_are_bucketed_differently_are_not_joined_by_bucket(
     spark: SparkSession, client: windrow.Client, tables: Path
 ) -> None:
     client.register_table("other", str(tables / "bucket_left"), bucket_spec=SPEC | {"count": 9})
@@ -103,10 +103,10 @@ def test_tables_that_are_bucketed_otherwise_are_not_joined_by_bucket(
         client.read_buckets(spark, "left", columns=["id"])
 
 
-def test_a_row_in_the_bucket_of_another_hash_fails_the_query(
+def test_a_row_in_the_wrong_bucket_fails_the_query(
     spark: SparkSession, client: windrow.Client, tables: Path
 ) -> None:
-    # As Hive names its files, whose hash is another.
+    # The names that Hive gives its files, whose buckets come from another hash.
     folder = tables / "hive"
     folder.mkdir()
     for number, file in enumerate(sorted((tables / "bucket_left").glob("part-*.parquet"))):

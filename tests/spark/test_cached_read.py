@@ -40,13 +40,13 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the cache of each test is: Spark starts other workers for another environment."""
+    """The cache folder of all tests; with another environment, Spark would start new workers."""
     return tmp_path_factory.mktemp("caches") / "cache"
 
 
 @pytest.fixture
 def cache(spark: SparkSession, cache_dir: Path) -> Iterator[FileCache]:
-    """A new cache that the tasks of the session know of."""
+    """A new cache that the tasks of the session use."""
     shutil.rmtree(cache_dir, ignore_errors=True)
     made = cache_in(cache_dir)
     environment = spark.sparkContext.environment
@@ -124,7 +124,7 @@ def test_a_table_with_a_rule_is_read_from_its_worker(
 def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60.0
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to hold in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.1)
 
 

@@ -192,7 +192,7 @@ def files_of(client: windrow.Client, name: str, condition: str) -> set[int]:
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
-def test_files_that_state_no_calendar_are_read_as_the_session_says(
+def test_files_that_state_no_calendar_are_read_by_the_settings_of_the_session(
     spark: SparkSession, client: windrow.Client, uncertain: Path, mode: str
 ) -> None:
     name = opened(client, uncertain)

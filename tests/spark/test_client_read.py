@@ -44,7 +44,7 @@ def published(location: Path, **more: object) -> pa.Table:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (11, 11), (60, 60), (1_000, 60)])
-def test_a_limited_read_returns_as_many_rows_as_there_are_up_to_the_limit(
+def test_a_limited_read_returns_all_rows_up_to_the_limit(
     spark: SparkSession, client: windrow.Client, tmp_path: Path, limit: int, expected: int
 ) -> None:
     client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))
@@ -55,7 +55,7 @@ def test_a_limited_read_returns_as_many_rows_as_there_are_up_to_the_limit(
     assert len({row["id"] for row in rows}) == len(rows) == expected
 
 
-def test_options_set_in_sql_hold_for_the_reads_of_that_session_and_a_read_may_override_them(
+def test_options_set_in_sql_apply_to_reads_of_that_session_and_a_read_may_override_them(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     client.register_table(
@@ -81,12 +81,12 @@ def test_options_set_in_sql_hold_for_the_reads_of_that_session_and_a_read_may_ov
     assert session_options(spark).keys() == {"parallelism"}
     assert (alone.rdd.getNumPartitions(), together.rdd.getNumPartitions()) == (6, 1)
     assert alone.count() == together.count() == 60
-    # Options are asked for again at each query.
+    # Options are read again for each query.
     session.sql("RESET spark.windrow.max_split_size")
     assert alone.where("id >= 0").rdd.getNumPartitions() < 6
 
 
-def test_a_session_setting_that_is_no_option_or_has_no_valid_value_is_named(
+def test_a_session_setting_that_is_not_an_option_or_has_an_invalid_value_is_named(
     spark: SparkSession,
 ) -> None:
     session = spark.newSession()

@@ -17,13 +17,13 @@ def test_a_table_on_spark_connect_has_the_rows_that_spark_reads(
 
         assert rows["ours"] == rows["expected"]
         assert len(rows["ours"]) == 60
-        # One for each slot: the session's parallelism is known.
+        # One task for each slot: the session's parallelism is known.
         assert rows["tasks"] == 2
         assert types["ours"] == types["expected"]
         assert types["schemas"][0] == types["schemas"][1]
 
 
-def test_options_of_the_format_hold_on_spark_connect(
+def test_options_of_the_format_work_on_spark_connect(
     on_spark_connect: list[dict[str, Any]],
 ) -> None:
     for found in on_spark_connect:
@@ -51,7 +51,7 @@ def test_views_and_named_snapshots_stay_as_they_were_on_spark_connect(
         assert found["snapshots"] == {"view": 60, "named": 60, "new": 65}
 
 
-def test_what_cannot_be_read_on_spark_connect_is_refused_by_name(
+def test_unsupported_reads_on_spark_connect_are_refused_with_the_reason(
     on_spark_connect: list[dict[str, Any]],
 ) -> None:
     for found in on_spark_connect:

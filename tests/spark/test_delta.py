@@ -1,4 +1,4 @@
-"""Delta tables read through Windrow, beside what deltalake reads of them."""
+"""Delta tables read through Windrow, compared with what deltalake reads."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
                 )
         assert writer.returncode == 0
     assert _refreshed(client, name) == DeltaTable(live).version()
-    # Those that the writer was too quick for, and none of which was current.
+    # Versions that the writer passed too quickly; no refresh saw them as current.
     for version in range(3, COMMITS, COMMITS // _VERSIONS):
         if len(frames) < _VERSIONS and version not in frames:
             client.refresh(name, version=str(version))
@@ -119,9 +119,9 @@ def test_published_tables_have_the_rows_that_deltalake_reads(
     spark: SparkSession, client: windrow.Client
 ) -> None:
     # The log of the first has lost its files; deltalake does not read the second, and reads the
-    # year 9999 of the third as 1816.
-    alone = {"cleaned-up", "type-widening", "edge-timestamps"}
-    tables = [path for path in PUBLISHED.iterdir() if path.is_dir() and path.name not in alone]
+    # year 9999 in the third as 1816.
+    special = {"cleaned-up", "type-widening", "edge-timestamps"}
+    tables = [path for path in PUBLISHED.iterdir() if path.is_dir() and path.name not in special]
     for location in sorted(tables):
         name = _registered(client, location)
         client.refresh(name)
@@ -132,7 +132,7 @@ def test_published_tables_have_the_rows_that_deltalake_reads(
     assert sorted(dates) == [datetime(9999, 12, day, tzinfo=timezone.utc) for day in (30, 31)]
 
 
-def test_widened_columns_are_what_sparks_own_reader_makes_of_the_files(
+def test_widened_columns_are_read_as_by_sparks_own_reader(
     spark: SparkSession, client: windrow.Client
 ) -> None:
     location = PUBLISHED / "type-widening"
@@ -140,10 +140,10 @@ def test_widened_columns_are_what_sparks_own_reader_makes_of_the_files(
     client.refresh(name)
     ours = client.read(spark, name)
     files = [str(path) for path in location.glob("*.parquet")]
-    # Spark takes the integers of these for longer ones, and refuses the files.
+    # Spark expects longer integers in the files of these columns, and refuses them.
     alone = ["byte_decimal", "short_decimal"]
 
-    # Delta's own package reads no such tables.
+    # deltalake does not read such tables.
     theirs = spark.read.schema(ours.schema).parquet(*files).drop(*alone).toArrow()
 
     assert len(files) == 2
@@ -222,7 +222,7 @@ def test_deletion_vectors_in_files_and_in_the_log_are_applied(
     assert info is not None
     assert info.log is not None
     assert (info.log.delete_files, info.log.deleted_rows) == (4, 136)
-    # More of a file is deleted, and that of another is undone.
+    # More rows of one file are deleted, and the deletes of another are undone.
     again = inline_vector([0, 1, 2])
     log.commit(
         remove(files[0]["add"]["path"], deletionVector=vectors[0]),
@@ -234,7 +234,7 @@ def test_deletion_vectors_in_files_and_in_the_log_are_applied(
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_columns_that_are_renamed_dropped_and_added_anew_are_those_of_the_log(
+def test_columns_that_are_renamed_dropped_and_added_again_are_those_of_the_log(
     mode: str, spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     log = DeltaLog(folder / f"mapped-by-{mode}")
@@ -245,7 +245,7 @@ def test_columns_that_are_renamed_dropped_and_added_anew_are_those_of_the_log(
         protocol(2), metadata([*first, _mapped("p", "integer", 6)], ["p"], mapping), _file(log, 0)
     )
     inner = {"type": "struct", "fields": [_mapped("z", "long", 4), _mapped("x", "string", 7)]}
-    # `a` was dropped, and another column has its name; `id` and `s.x` have others.
+    # `a` was dropped, and a new column has its name; `id`, `s.x` and `p` were renamed.
     second = [_mapped("key", "long", 1), _mapped("a", "string", 8), _mapped("s", inner, 3)]
     log.commit(metadata([*second, _mapped("q", "integer", 6)], ["q"], mapping))
     log.commit(_file(log, 1))
@@ -273,7 +273,7 @@ def _mapped(name: str, type_: Any, number: int) -> dict[str, Any]:
 
 
 def _file(log: DeltaLog, generation: int) -> Any:
-    """Write a file of three rows, whose columns are called as the log says."""
+    """Write a file of three rows, with the physical column names of the log."""
     keys = pa.array(range(generation * 10, generation * 10 + 3), pa.int64())
     inner = [("col-4", 4, keys)]
     columns = [("col-1", 1, keys)]
@@ -296,7 +296,7 @@ def _with_id(name: str, number: int, values: pa.Array) -> pa.Field:
     return pa.field(name, values.type, metadata={"PARQUET:field_id": str(number)})
 
 
-def test_after_what_delta_does_to_its_files_a_refresh_finds_the_rows(
+def test_a_refresh_finds_the_rows_after_maintenance_by_delta_itself(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "kept"
@@ -319,7 +319,7 @@ def test_after_what_delta_does_to_its_files_a_refresh_finds_the_rows(
         client.read_plan(spark, old).collect()
 
 
-def test_what_delta_does_itself_is_refused_with_its_name(
+def test_operations_left_to_delta_are_refused_with_the_alternative(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "refusing"

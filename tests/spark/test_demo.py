@@ -25,7 +25,7 @@ COMMANDS = {
 }
 _TIMEOUT_S = 900.0
 
-# One after another, as they then share a JVM; each with its own folder, output and exit code.
+# Run one after another, commands share a JVM; each has its own folder, output and exit code.
 PROGRAM = """
 import json, os, sys
 from tests.support.quick_spark import remember_classes
@@ -70,7 +70,7 @@ class Done:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
-    """All commands, the last of which got a Ctrl-C while it was reading."""
+    """All commands; the last was stopped by Ctrl-C while it was reading."""
     folder = tmp_path_factory.mktemp("demo")
     for name in COMMANDS:
         (folder / name).mkdir()
@@ -99,24 +99,24 @@ def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done])
     results = [line for line in reads.stderr.splitlines() if line.endswith(" s")]
     assert len(results) == 4 * 3
     assert ["Windrow" in line for line in results] == [True, False, False] * 4
-    # A first table is there long before the last.
+    # The first table of results is shown long before the last.
     assert reads.stderr.count("Windrow is") == 1
     assert reads.stderr.index("Windrow is") < reads.stderr.index("All columns of all rows")
-    said = json.loads(reads.stdout)
-    assert said["agreed"] is True
-    fingerprints = list(said["fingerprints"].values())
+    output = json.loads(reads.stdout)
+    assert output["agreed"] is True
+    fingerprints = list(output["fingerprints"].values())
     assert len(fingerprints) == 3
     assert fingerprints[0]["row_count"] == 1_785
     assert all(found == fingerprints[0] for found in fingerprints)
-    assert said["plan"]["files_planned"] == len(list((reads.folder / "data").rglob("*.parquet")))
-    sides = {(result["side"], result["query"]) for result in said["results"]}
+    assert output["plan"]["files_planned"] == len(list((reads.folder / "data").rglob("*.parquet")))
+    sides = {(result["side"], result["query"]) for result in output["results"]}
     assert len(sides) == 6
-    assert all(result["seconds"][0] > 0 for result in said["results"])
-    tasks = {(found["side"], found["query"]): found["task_count"] for found in said["results"]}
+    assert all(result["seconds"][0] > 0 for result in output["results"])
+    tasks = {(found["side"], found["query"]): found["task_count"] for found in output["results"]}
     # One task per group, and one for the final aggregation.
-    assert tasks["windrow", "aggregate"] == said["plan"]["group_count"] + 1
+    assert tasks["windrow", "aggregate"] == output["plan"]["group_count"] + 1
     assert tasks["spark-default", "aggregate"] > tasks["windrow", "aggregate"]
-    assert min(said["spark_listing_s"], said["windrow_refresh_s"], said["windrow_plan_s"]) > 0
+    assert min(output["spark_listing_s"], output["windrow_refresh_s"], output["windrow_plan_s"]) > 0
 
 
 def test_ctrl_c_ends_the_demo_with_one_line_and_stops_its_coordinator(
@@ -136,11 +136,11 @@ def test_writes_explode_without_a_plan_but_not_with_one(done: dict[str, Done]) -
 
     assert writes.code == 0, writes.stderr
     assert "WARN" not in writes.stderr
-    said = json.loads(writes.stdout)
-    assert said["agreed"] is True
-    exploded, planned = said["tables"]
+    output = json.loads(writes.stdout)
+    assert output["agreed"] is True
+    exploded, planned = output["tables"]
     assert exploded["files"] == exploded["small_files"] == 9 * 10
-    assert planned["files"] == said["report"]["planned_files"] < 9 * 10 / 4
+    assert planned["files"] == output["report"]["planned_files"] < 9 * 10 / 4
     assert planned["largest_file_bytes"] < 1.5 * 2**15
     assert exploded["hash_sum"] == planned["hash_sum"]
     assert (writes.folder / "picture.svg").read_text().startswith("<svg")

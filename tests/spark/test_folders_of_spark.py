@@ -22,16 +22,22 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Files in each folder; a trailing "!" marks a file of 0 bytes.
 SAME = {
-    "an empty file before": ["a!", "b"],
-    "an empty file behind": ["a", "b!"],
+    "an empty file first": ["a!", "b"],
+    "an empty file last": ["a", "b!"],
     "an empty file in a folder of its own": ["ds=1/a", "ds=x/b!"],
     "an empty file above": ["ds=1/a", "b!"],
-    "names that Spark hides, and does not": ["a", "_x=1", ".y=1", "c._COPYING_", "_metadata.1"],
+    "names that Spark hides, and names like them": [
+        "a",
+        "_x=1",
+        ".y=1",
+        "c._COPYING_",
+        "_metadata.1",
+    ],
     "folders that Spark hides": ["ds=1/a", "ds=1/_temporary/b", "ds=1/.z/c", ".s/ds=1/d"],
     "an underscore before a key": ["_ds=1/a", "_ds=2/b"],
 }
 REFUSED = {
-    "what Spark takes for summaries": ["ds=1/a", "ds=1/_metadata_old/b"],
+    "a folder that Spark takes for a summary": ["ds=1/a", "ds=1/_metadata_old/b"],
     "an empty file of another key": ["ds=1/a", "other=x/b!"],
     "a folder in a folder": ["ds=2/sub/a"],
     "files beside folders": ["a", "sub/b"],
@@ -75,7 +81,7 @@ def client(tmp_path: Path) -> Iterator[windrow.Client]:
 
 
 def stream(spark: SparkSession, tmp_path: Path, batches: range) -> Path:
-    """Let a streaming query write a batch for each number; return its folder."""
+    """Have a streaming query write a batch for each number; return its folder."""
     sink = tmp_path / "si nk"
     for number in batches:
         write(tmp_path / "source", f"{number}.parquet", {"x": [number * 10, number * 10 + 1]})

@@ -109,7 +109,7 @@ def test_each_group_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
     assert grouped.count() == expected.count()
 
 
-def test_each_descriptor_is_a_partition_on_its_hosts_and_their_number_costs_no_calls(
+def test_each_descriptor_is_a_partition_on_its_hosts_and_more_of_them_cost_no_more_calls(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts = [("b", "a"), (), ("é",)]
@@ -118,7 +118,7 @@ def test_each_descriptor_is_a_partition_on_its_hosts_and_their_number_costs_no_c
     send = JavaClient.send_command
 
     def counted(self: JavaClient, command: str, *arguments: Any, **options: Any) -> Any:
-        # Others let go of objects, whenever Python finds that nobody uses them.
+        # The other commands release objects, whenever Python collects them.
         if command.startswith(CALL_COMMAND_NAME):
             calls.append(command)
         return send(self, command, *arguments, **options)

@@ -46,7 +46,7 @@ def corrupt(path: Path) -> None:
 
 
 def lose_rows(path: Path) -> None:
-    """Replace the file by one with fewer rows but the same size and mtime."""
+    """Replace the file with one of fewer rows but the same size and mtime."""
     status = path.stat()
     content = path.read_bytes()
     pq.write_table(ROWS.slice(0, 10), path)
@@ -118,7 +118,7 @@ def test_a_file_that_is_not_sorted_as_declared_is_named(
     assert "upside-down.parquet' is not sorted by a as the table declares" in str(raised.value)
 
 
-def test_errors_of_others_than_the_reader_pass_unchanged(spark: SparkSession) -> None:
+def test_errors_that_are_not_from_the_reader_pass_unchanged(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="not ours"), plain_errors():
         spark.sql("SELECT raise_error('not ours')").collect()
 

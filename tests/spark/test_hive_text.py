@@ -108,7 +108,7 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 
 @pytest.fixture(scope="module")
 def drawn_tables(folder: Path) -> list[dict[str, Any]]:
-    """Tables of text, whose files are written."""
+    """Random tables of text, with their files written."""
     random = Random() if is_nightly() else Random(7)
     tables = [drawn(random, number) for number in range(COUNT)]
     for table in tables:
@@ -123,7 +123,7 @@ def drawn_tables(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
-    """What Spark's Hive tables of the same files hold, and what came of importing others."""
+    """The rows of Spark's Hive tables on the same files, and the results of importing others."""
     (folder / "tables.json").write_text(json.dumps(drawn_tables))
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     quick_spark.set_up(environment, Path(sys.executable).parents[1])
@@ -177,7 +177,7 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
         "hashed_": "2 buckets are left out",
     }.items():
         assert reason in found["first"].pop(f"sales.{table}"), table
-    # The others were created without a remark.
+    # The others were created without a reason to report.
     assert set(found["first"].values()) == {""}
     assert len(found["unlike"]) == len(found["first"]) + 1
     assert {table: rows for table, rows in found["unlike"].items() if rows} == {}
@@ -189,15 +189,15 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
 def test_a_remote_metastore_is_followed_by_the_job(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
-    fine, said = on_hive[1]["remote"]
-    # A table that failed makes the job fail, and the others are imported all the same.
-    assert not fine
-    assert "1 unchanged, 1 failed" in said or "1 failed, 1 unchanged" in said
-    assert "part-0.parquet" in said
+    succeeded, output = on_hive[1]["remote"]
+    # A failed table makes the job fail, but the others are imported.
+    assert not succeeded
+    assert "1 unchanged, 1 failed" in output or "1 failed, 1 unchanged" in output
+    assert "part-0.parquet" in output
 
 
 @pytest.mark.parametrize(
-    ("options", "columns", "said"),
+    ("options", "columns", "reason"),
     [
         ({"serde": "JsonSerDe"}, {"a": "int"}, "register format json"),
         ({"serde": "com.example.Serde"}, {"a": "int"}, "give LazySimpleSerDe or OpenCSVSerde"),
@@ -208,14 +208,14 @@ def test_a_remote_metastore_is_followed_by_the_job(
         ({"serde": "LazySimpleSerDe"}, {"a": "char(3)"}, "cuts or pads"),
     ],
 )
-def test_what_spark_would_read_otherwise_than_hive_is_refused_by_name(
+def test_tables_that_spark_would_read_differently_from_hive_are_refused_with_the_reason(
     client: windrow.Client,
     folder: Path,
     options: dict[str, Any],
     columns: dict[str, str],
-    said: str,
+    reason: str,
 ) -> None:
-    with pytest.raises((InvalidArgumentError, ProblemError), match=said):
+    with pytest.raises((InvalidArgumentError, ProblemError), match=reason):
         client.register_table(
             "refused", str(folder / "state"), "text", columns=columns, format_options=options
         )

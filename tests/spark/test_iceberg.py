@@ -1,4 +1,4 @@
-"""Iceberg tables on Spark: the rows that PyIceberg gives of the same snapshot."""
+"""Iceberg tables on Spark have the rows that PyIceberg reads from the same snapshot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windrow.errors import RefreshFailedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-# PyIceberg copies all metadata with each commit.
+# PyIceberg copies all metadata at each commit, so many commits are slow.
 COMMITS = 200 if is_nightly() else 30
 READ_VERSIONS = 20
 SCHEMA = pa.schema(
@@ -56,7 +56,7 @@ def _register(client: windrow.Client, name: str, location: str | Path) -> None:
 
 
 def _cells(rows: pa.Table) -> list[str]:
-    """Return rows so that equal ones are equal, in any order, and columns in any order."""
+    """Return rows as texts that do not depend on the order of rows and columns."""
     names = sorted(rows.column_names)
     return sorted(repr([row[name] for name in names]) for row in rows.to_pylist())
 
@@ -94,10 +94,10 @@ def test_published_tables_have_the_rows_that_pyiceberg_reads(
     )
 
 
-def test_rows_that_vectors_of_a_published_table_delete_are_gone(
+def test_rows_deleted_by_vectors_of_a_published_table_are_gone(
     client: windrow.Client, spark: SparkSession, folder: Path
 ) -> None:
-    # PyIceberg passes over the vectors of this one.
+    # PyIceberg ignores the deletion vectors of this table.
     name = "iceberg_v3_deletion_vectors"
     _register(client, name, published_table(name, folder))
 
@@ -105,7 +105,7 @@ def test_rows_that_vectors_of_a_published_table_delete_are_gone(
 
 
 def _rows(number: int, table: Table) -> pa.Table:
-    """Return two rows with whatever columns the table has by now."""
+    """Return two rows with the current columns of the table."""
     ids = [2 * number, 2 * number + 1]
     made: dict[str, Sequence[Any]] = {
         "id": ids,
@@ -162,7 +162,7 @@ def _commit(number: int, table: Table) -> None:
 
 
 def _live(catalog: Catalog, reading: threading.Event, failures: list[BaseException]) -> None:
-    """Commit, and see to it that a read begins now and then."""
+    """Commit, waiting now and then until a read begins."""
     try:
         table = catalog.load_table("ns.live")
         for number in range(COMMITS):
@@ -178,7 +178,7 @@ def test_a_live_table_is_read_as_of_one_snapshot_while_and_after_it_changes(
     client: windrow.Client, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, location = new_table(folder, SCHEMA, "live")
-    # Only the catalog knows which metadata files are whole, and committed.
+    # Only the catalog knows which metadata files are whole and committed.
     monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__URI", f"sqlite:///{folder}/catalog.db")
     options = {"catalog": "tests", "identifier": "ns.live"}
     client.register_table("live", location, "iceberg", format_options=options)
@@ -200,7 +200,7 @@ def test_a_live_table_is_read_as_of_one_snapshot_while_and_after_it_changes(
     assert len({version for version, _ in during}) > 2
     table.refresh()
     for version, rows in during:
-        # Of other columns the names may have changed before a row was written.
+        # Other columns may have been renamed after the last row was written.
         expected = _expected(table, version).select(["id", "region", "at"])
         _same_rows(rows.select(expected.column_names), expected)
 
@@ -210,7 +210,7 @@ def test_a_live_table_is_read_as_of_one_snapshot_while_and_after_it_changes(
         client.refresh("live", version=version)
         rows = client.read(spark, "live", version=version).toArrow()
         if version == "audit":
-            # A branch has the columns that the table has now, of which this is another one.
+            # A branch has the current columns of the table, and the current `note` is a new one.
             assert rows["note"].null_count == len(rows)
             _same_rows(rows.drop_columns("note"), _expected(table, version).drop_columns("note"))
         else:
@@ -225,7 +225,7 @@ def _expected(table: Table, version: str) -> pa.Table:
     return chosen.to_arrow()
 
 
-def test_rows_that_files_of_positions_delete_are_gone(
+def test_rows_deleted_by_files_of_positions_are_gone(
     client: windrow.Client, spark: SparkSession, folder: Path
 ) -> None:
     table, location = new_table(folder, pa.schema([("id", pa.int64())]), "positions")
@@ -234,7 +234,7 @@ def test_rows_that_files_of_positions_delete_are_gone(
     first, second, _ = sorted(task.file.file_path for task in table.scan().plan_files())
     delete_positions(table, {first: [0, 2], second: [1]})
     delete_positions(table, {second: [3, 1]})
-    # What is written after a file of positions is not touched by it.
+    # A file of positions does not delete rows that are written after it.
     table.append(pa.table({"id": range(12, 16)}))
     _register(client, "positions", location)
     info = client.table("positions").current_snapshot
@@ -246,7 +246,7 @@ def test_rows_that_files_of_positions_delete_are_gone(
     assert client.read(spark, "positions", filter="id >= 0").count() == 16 - 4
 
 
-def test_rows_that_deletion_vectors_delete_are_gone(
+def test_rows_deleted_by_deletion_vectors_are_gone(
     client: windrow.Client, spark: SparkSession, folder: Path
 ) -> None:
     table, location = new_table(folder, pa.schema([("id", pa.int64())]), "vectors")
@@ -261,7 +261,7 @@ def test_rows_that_deletion_vectors_delete_are_gone(
     assert client.read(spark, "vectors").count() == 12 - 4
 
 
-def test_rows_that_are_deleted_by_equality_are_refused_until_they_are_applied(
+def test_a_table_with_rows_deleted_by_equality_is_refused(
     client: windrow.Client, folder: Path
 ) -> None:
     table, location = new_table(folder, pa.schema([("id", pa.int64())]), "equality")
@@ -272,7 +272,7 @@ def test_rows_that_are_deleted_by_equality_are_refused_until_they_are_applied(
         _register(client, "equality", location)
 
 
-def test_what_an_iceberg_table_leaves_to_its_own_engine_is_refused(
+def test_a_write_to_an_iceberg_table_is_refused(
     client: windrow.Client, spark: SparkSession, folder: Path
 ) -> None:
     table, location = new_table(folder, pa.schema([("id", pa.int64())]), "written")

@@ -227,15 +227,15 @@ def test_the_inventory_of_a_table_on_s3_equals_that_of_the_coordinator(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     client = coordinator.client
-    two_thousand = tmp_path / "table"
+    folder = tmp_path / "table"
     for n in range(60):
-        write(two_thousand, f"ds={n % 3}/h={n % 2}/{n:02}.parquet", {"id": [n]})
+        write(folder, f"ds={n % 3}/h={n % 2}/{n:02}.parquet", {"id": [n]})
     with s3_server() as s3:
         environment = spark.sparkContext.environment
         before = dict(environment)
         environment.update(s3.environment)
         try:
-            client.register_table("t", s3.upload(two_thousand, "jobs", "t"))
+            client.register_table("t", s3.upload(folder, "jobs", "t"))
             client.refresh("t")
             expected = coordinator.inventory("t")
             publish_inventory(spark, client, "t")
@@ -255,8 +255,8 @@ def test_nothing_is_published_if_the_table_changes_during_the_job(
     client.register_table("t", str(tmp_path / "table"))
     client.refresh("t")
 
-    def refresh_before_publishing(said: str) -> None:
-        if said.startswith("publishing"):
+    def refresh_before_publishing(message: str) -> None:
+        if message.startswith("publishing"):
             write(tmp_path / "table", "b.parquet", {"id": [2]})
             client.refresh("t")
 
@@ -276,7 +276,7 @@ def test_files_that_cannot_be_read_are_named_and_nothing_is_published(
     for n in range(9):
         write(folder, f"{n}.parquet", {"x": [n, n]})
     client.register_table("t", str(folder), columns={"x": "bigint"})
-    ends_its_process(folder / "3.parquet")
+    damage_footer(folder / "3.parquet")
     (folder / "5.parquet").write_bytes(b"not Parquet at all")
 
     with pytest.raises(UnfitFilesError) as caught:
@@ -288,7 +288,7 @@ def test_files_that_cannot_be_read_are_named_and_nothing_is_published(
     assert client.table("t").current_snapshot is None
 
 
-def ends_its_process(file: Path) -> None:
+def damage_footer(file: Path) -> None:
     """Damage a footer so that Arrow crashes the process that reads it."""
     data = bytearray(file.read_bytes())
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -347,7 +347,7 @@ def test_a_local_file_system_has_no_hosts(spark: SparkSession, tmp_path: Path) -
 
 
 def test_hosts_hold_at_least_half_of_a_file_and_come_with_their_racks(spark: SparkSession) -> None:
-    # Real block locations as of HDFS, given as (bytes, {host: rack}).
+    # Block locations as HDFS reports them, given as (bytes, {host: rack}).
     blocks = block_locations(
         spark,
         (100, {"n1": "/r1", "n2": "/default-rack"}),
@@ -387,7 +387,7 @@ import pickle, sys
 class Forbidden:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {"windrow", "windrow_jobs", "pydantic", "pandas", "httpx", "obstore"}:
-            raise ImportError(f"{name} is not there on an executor")
+            raise ImportError(f"{name} is not installed on an executor")
 
 sys.meta_path.insert(0, Forbidden())
 listing, reading = pickle.loads(sys.stdin.buffer.read())
@@ -444,10 +444,10 @@ def test_the_job_can_be_submitted_to_spark(coordinator: Coordinator, tmp_path: P
     assert done.returncode == 0, done.stderr
     # spark-submit merges the job's stderr into its stdout.
     assert "t: reading 1 footers\n" in done.stdout
-    said = dict(
+    facts = dict(
         line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1
     )
-    assert (said["published"], said["files"]) == ("snapshot 1 of t", "1")
+    assert (facts["published"], facts["files"]) == ("snapshot 1 of t", "1")
 
 
 def test_refusals_of_the_coordinator_are_one_line(coordinator: Coordinator) -> None:

@@ -1,4 +1,4 @@
-"""Tables of Spark's catalog, imported and read: rows as `spark.table` has them."""
+"""Tables of Spark's catalog, imported and read, have the rows of `spark.table`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_partitions_are_those_of_the_catalog_wherever_they_lie(
     assert list(dropped.glob("*.parquet"))
     assert differences(spark, client, "shop.sales") == []
 
-    # What has no other values is only found where all is asked for.
+    # A partition that moved keeps its values, so only a full look at the catalog finds it.
     spark.sql(f"ALTER TABLE shop.sales PARTITION {OUT} SET LOCATION '{folder}/empty'")
     (same,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
     assert same.outcome == "unchanged"
@@ -137,7 +137,7 @@ def test_formats_options_and_buckets_come_with_a_table(
     assert client.table("shop.f_csv").definition.format_options == {"header": "true", "sep": ";"}
 
 
-def test_what_others_registered_and_users_set_stays_and_what_vanished_is_told(
+def test_other_registrations_and_user_settings_are_kept_and_vanished_tables_reported(
     spark: SparkSession, client: windrow.Client, shop: str, folder: Path
 ) -> None:
     for name in ("kept", "gone"):
@@ -160,7 +160,7 @@ def test_what_others_registered_and_users_set_stays_and_what_vanished_is_told(
     assert imported(client, spark, "shop.o_*") == {"shop.o_kept": "unchanged"}
 
 
-def test_new_files_are_found_by_a_refresh_of_all_and_failures_are_told(
+def test_new_files_are_found_by_a_refresh_of_all_and_failures_are_reported(
     spark: SparkSession, client: windrow.Client, shop: str, folder: Path
 ) -> None:
     for name in ("grows", "breaks"):
@@ -178,25 +178,27 @@ def test_new_files_are_found_by_a_refresh_of_all_and_failures_are_told(
     assert differences(spark, client, "shop.r_grows") == []
 
 
-def test_names_of_tables_say_which_database(spark: SparkSession, client: windrow.Client) -> None:
+def test_names_of_tables_must_include_the_database(
+    spark: SparkSession, client: windrow.Client
+) -> None:
     with pytest.raises(InvalidArgumentError, match=r"write 'sales.events' or 'sales.\*'"):
         client.import_tables(spark, "sales")
     with pytest.raises(InvalidArgumentError, match="say which tables"):
         client.import_tables(spark)
 
 
-def test_a_partition_outside_what_the_coordinator_may_read_is_told(
+def test_a_partition_outside_the_allowed_locations_is_reported(
     spark: SparkSession, client: windrow.Client, shop: str, tmp_path: Path
 ) -> None:
     spark.sql("CREATE TABLE shop.far (a INT, p INT) USING parquet PARTITIONED BY (p)")
     spark.sql(f"ALTER TABLE shop.far ADD PARTITION (p=1) LOCATION '{tmp_path}/p'")
     assert "is not under an allowed prefix" in imported(client, spark, "shop.far")["shop.far"]
-    # It has no list yet, and folders must not be taken for its partitions.
+    # The table has no list of partitions yet, and its folders must not be taken for them.
     with pytest.raises(RefreshFailedError, match="import it again"):
         client.refresh("shop.far")
 
 
-def test_a_table_that_the_catalog_fails_at_is_told_and_others_are_imported(
+def test_a_table_that_the_catalog_fails_to_describe_is_named_and_others_are_imported(
     spark: SparkSession, client: windrow.Client, shop: str
 ) -> None:
     for name in ("fine", "lost"):

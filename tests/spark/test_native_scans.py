@@ -59,7 +59,7 @@ def write(path: Path, **columns: Any) -> None:
 
 @pytest.fixture(scope="module")
 def mixed(folder: Path, spark: SparkSession) -> Path:
-    """Partitions of many types, and files of which only some are as Spark's reader needs them."""
+    """Partitions of many types, and files of which only some suit Spark's reader."""
     location = folder / "mixed"
     odd = location / "ds=2026-11-01" / "at=2026-11-01 10%3A30%3A00" / "who=a%2Fb %C3%A9"
     null = location / "ds=__HIVE_DEFAULT_PARTITION__" / "at=2026-11-02 00%3A00%3A00" / "who=x"
@@ -86,7 +86,7 @@ def mixed(folder: Path, spark: SparkSession) -> Path:
     return location
 
 
-def test_both_ways_and_a_mix_of_them_give_the_same_rows(
+def test_both_readers_and_a_mix_of_them_give_the_same_rows(
     spark: SparkSession, client: windrow.Client, mixed: Path
 ) -> None:
     table = registered(client, mixed, "native.mixed")
@@ -145,7 +145,7 @@ def test_a_scan_keeps_to_the_settings_of_the_users_session(
     rows = client.read(spark, table, reader="native")
     before = spark.conf.get("spark.sql.files.openCostInBytes")
 
-    # With Spark's default cost of opening files there would be more.
+    # With Spark's default cost of opening files there would be more partitions.
     assert rows.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism + 1
     assert spark.conf.get("spark.sql.files.openCostInBytes") == before
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
@@ -156,7 +156,7 @@ def test_a_scan_keeps_to_the_settings_of_the_users_session(
     assert "Batched: true" in executed(rows.select("id"))
 
 
-def test_sessions_that_know_nothing_of_hybrids_read_the_same_rows(
+def test_sessions_without_native_scans_read_the_same_rows(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = hive.write_events(folder / "other")
@@ -171,7 +171,7 @@ def test_sessions_that_know_nothing_of_hybrids_read_the_same_rows(
     spark.catalog.dropGlobalTempView("other_events")
 
 
-def test_rows_that_a_given_filter_leaves_out_are_left_out_on_every_way(
+def test_a_given_filter_leaves_out_the_same_rows_with_every_reader(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = hive.write_events(folder / "filtered")
@@ -182,7 +182,7 @@ def test_rows_that_a_given_filter_leaves_out_are_left_out_on_every_way(
         assert ("PlannedFiles" in executed(rows["native"])) == native, filter
 
 
-def test_a_file_that_changed_before_its_scan_fails_it_by_name(
+def test_a_file_that_changed_before_its_scan_fails_the_scan_and_is_named(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = hive.write_events(folder / "changing")
@@ -196,7 +196,7 @@ def test_a_file_that_changed_before_its_scan_fails_it_by_name(
         rows.select("id").collect()
 
 
-def test_a_file_that_changes_after_its_scan_was_planned_fails_it_by_name(
+def test_a_file_that_changes_after_its_scan_was_planned_fails_the_scan_and_is_named(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = hive.write_events(folder / "replaced", days=["2026-11-01"])
@@ -222,7 +222,7 @@ def test_a_file_that_changes_after_its_scan_was_planned_fails_it_by_name(
         rows.collect()
 
 
-def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_their_tasks(
+def test_every_supported_spark_divides_scans_and_its_tasks_count_and_check_files(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
@@ -240,7 +240,7 @@ def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_th
         assert found["read"] == asdict(figures)
 
 
-def test_scans_say_what_their_tasks_have_read(
+def test_scans_report_what_their_tasks_have_read(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = hive.write_events(folder / "counted", days=["2026-11-01"], rows_per_file=5_000)
@@ -252,14 +252,14 @@ def test_scans_say_what_their_tasks_have_read(
         assert len(one.collect()) == 1
         scan = recent_scans(table)[0]
         assert scan.read == Figures(files=2, bytes=sum(sizes), rows=10_000, cache_hits=0), reader
-        # A query that reads them again with the same plan adds to it.
+        # Reading the files again with the same plan adds to the figures.
         one.collect()
         assert scan.read.rows == 20_000, reader
         assert rows.count() == 10_000
         assert (recent_scans(table)[0].read.rows, scan.read.rows) == (10_000, 20_000), reader
 
 
-def test_which_files_go_which_way_is_told_with_the_reason(
+def test_explain_read_gives_the_reader_of_files_and_the_reason(
     spark: SparkSession, client: windrow.Client, mixed: Path
 ) -> None:
     table = registered(client, mixed, "native.explained")

@@ -1,4 +1,4 @@
-"""Tables of ORC give what Spark's own reader gives, whoever wrote them and whichever way is taken."""
+"""Tables of ORC have the rows of Spark's own reader, whoever wrote them and whoever reads them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "apache-orc"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
 RANDOM = np.random.default_rng(5)
 
-# All others are read as by Spark.
+# All other files are read as by Spark.
 REFUSED = {
     "TestOrcFile.testTimestamp": "it holds no struct of columns",
     "TestOrcFile.testUnionAndTimestamp": "'union' .* is of type .*union",
     "TestOrcFile.testWithoutCompressionBlockSize": "it holds no struct of columns",
     "version1999": "it is of version 19.99 of ORC",
     "zero": "holds no files",
-    # Their footers are sound.
+    # The footers of the following files are sound.
     "missing_blob_stream_in_string_dict": "cannot be read as ORC: DICTIONARY_DATA stream not found",
     "missing_length_stream_in_string_dict": "cannot be read as ORC: LENGTH stream not found",
     "negative_dict_entry_lengths": "cannot be read as ORC: Negative dictionary entry length",
@@ -62,12 +62,12 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 
 
 def compared(spark: SparkSession, folder: Path) -> Verdict:
-    """Read the one file in a folder in groups, as far as they may, and with Spark."""
+    """Read the only file in a folder in groups, as far as possible, and with Spark."""
     try:
         theirs: pa.Table | str = spark.read.orc(str(folder)).toArrow()
     except PySparkException as error:
         theirs = re.sub(r"\s+", " ", str(error))[:200]
-    except Exception as error:  # py4j's own, of Spark's internal errors
+    except Exception as error:  # py4j's own, for internal errors of Spark
         theirs = re.sub(r"\s+", " ", str(error))[:200]
     try:
         inventory = take_inventory(str(folder), table_format="orc")
@@ -100,9 +100,9 @@ def test_a_published_file_is_read_as_by_spark_or_refused_by_name(
 
     verdict = compared(spark, tmp_path)
 
-    if (said := REFUSED.get(file.stem)) is not None:
+    if (reason := REFUSED.get(file.stem)) is not None:
         assert verdict.kind == "refused by both", verdict
-        assert re.search(said, verdict.detail, re.DOTALL), verdict
+        assert re.search(reason, verdict.detail, re.DOTALL), verdict
     else:
         assert verdict.kind == "equal", verdict
 
@@ -160,7 +160,7 @@ def test_types_of_footers_are_those_that_spark_infers(spark: SparkSession, tmp_p
     assert spark_schema(wire_columns(found)).simpleString() == theirs.simpleString()
 
 
-def test_columns_without_names_go_by_position_as_in_spark(
+def test_columns_without_names_are_found_by_position_as_in_spark(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "nameless"
@@ -170,12 +170,12 @@ def test_columns_without_names_go_by_position_as_in_spark(
     columns = {"id": "bigint", "name": "string", "x": "double", "late": "int"}
     table = registered(client, location, columns=columns)
     schema = "id bigint, name string, x double, late int, p int"
-    # One task each: those that open files of both kinds at once disturb each other in Spark's reader.
+    # One task each: tasks that open both kinds of file at once disturb Spark's reader.
     own = spark.read.schema(schema).orc(str(location)).coalesce(1)
     rows = client.read(spark, table, parallelism=1)
 
     assert sorted_rows(rows) == sorted_rows(own)
-    # Which column is which depends on all of them, whichever are asked for.
+    # Positions are those among all columns, whichever are requested.
     some = client.read(spark, table, columns=["x", "id"], parallelism=1)
     assert sorted_rows(some) == sorted_rows(own.select("x", "id"))
     assert sorted_rows(rows.where("id >= 2").select("name")) == sorted_rows(
@@ -202,7 +202,7 @@ def test_position_can_be_forced_as_in_spark(
 
 @pytest.fixture(scope="module")
 def mixed(client: windrow.Client, folder: Path) -> str:
-    """A table of one file that goes either way, and one that holds old dates."""
+    """A table of a file that either reader can read, and a file with old dates."""
     location = folder / "mixed"
     day = pa.array([0, 1, None], pa.int32()).cast(pa.date32())
     old = pa.array([-200_000, 1, None], pa.int32()).cast(pa.date32())
@@ -225,7 +225,7 @@ def test_a_file_goes_to_spark_for_the_columns_that_need_it(
     assert client.read(spark, mixed, columns=["k"], reader="grouped").count() == 6
 
 
-def test_rows_are_never_left_unfiltered_nor_unsorted(
+def test_rows_are_never_left_unfiltered_or_unsorted(
     spark: SparkSession, client: windrow.Client, mixed: str, folder: Path
 ) -> None:
     filtered = client.read(spark, mixed, columns=["day"], filter="k > 3")
@@ -264,7 +264,7 @@ def test_a_file_that_changed_or_is_damaged_is_named(
         client.refresh(table)
 
 
-def test_a_large_file_is_read_at_its_stripes(
+def test_a_large_file_is_split_at_its_stripes(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "large"

@@ -1,4 +1,4 @@
-"""Random tables of ORC, of several writers, with columns that come, go and change: as Spark reads."""
+"""Random tables of ORC, with several writers and changing columns, are read as by Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = st.text(max_size=12) | st.sampled_from(["", "a", "A", " ", "é", "\U0001f
 FLOATS = st.floats(width=32) | st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf])
 SMALL = st.integers(-(2**7), 2**7 - 1)
 DAYS = st.dates(date(1, 1, 1), date(9999, 12, 31)) | st.dates(date(1990, 1, 1), date(2030, 1, 1))
-# Of earlier ones with fractions of a second, Spark cannot read what Arrow writes.
+# Spark cannot read earlier times with fractions of a second as Arrow writes them.
 TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1))  # noqa: DTZ001 - local times
 
 
@@ -49,7 +49,7 @@ STRUCTS: list[Kind] = [
         st.fixed_dictionaries({"b": TEXT, "A": SMALL, "c": st.none() | DAYS}),
     ),
 ]
-# Each column, and the types that it may have from file to file.
+# Each column, and the types that it may have in different files.
 COLUMNS: dict[str, list[Kind]] = {
     "whole": [
         (pa.int8(), SMALL),
@@ -137,7 +137,7 @@ def rows_of(rows: DataFrame) -> dict[str, str]:
     return {name.lower(): cells(table[name]) for name in table.column_names}
 
 
-# Each example takes a dozen of Spark's jobs, and making a failing one smaller hundreds.
+# Each example takes a dozen Spark jobs, and shrinking a failing one takes hundreds.
 @examples(
     5,
     deadline=None,
@@ -145,7 +145,7 @@ def rows_of(rows: DataFrame) -> dict[str, str]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(files=tables(), condition=st.sampled_from(CONDITIONS), by_spark=st.sampled_from(CODECS))
-def test_every_way_gives_the_cells_of_sparks_own_reader(
+def test_every_reader_gives_the_cells_of_sparks_own_reader(
     spark: SparkSession,
     client: windrow.Client,
     files: list[tuple[pa.Table, str, int]],
@@ -156,7 +156,7 @@ def test_every_way_gives_the_cells_of_sparks_own_reader(
         location = Path(folder)
         for number, (content, codec, stripe) in enumerate(files):
             write(location, f"{number}.orc", content, compression=codec, stripe_size=stripe)
-        # Spark's own writer wrote the first again, with rows of its own.
+        # Spark's own writer writes the first file again, with other row numbers.
         first = files[0][0]
         again = first.set_column(
             first.num_columns - 1, "row", pa.array([-1 - n for n in range(len(first))], pa.int64())

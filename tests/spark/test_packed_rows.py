@@ -1,4 +1,4 @@
-"""Rows that queries read in place out of packed batches are Spark's own."""
+"""Rows that queries read in place from packed batches equal those of Spark's own reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.quick_spark import COMPILED, INTERPRETED
 
 pytestmark = pytest.mark.spark
 
-# More than a batch, so that rows lie in several, and in the middle of buffers.
+# More than one batch, so that rows lie in several batches and in the middle of buffers.
 ROWS = 70_001
 
 
@@ -32,7 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]
 
 @pytest.fixture(scope="module")
 def packed(client: windrow.Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the files of the table `sales.packed` are."""
+    """The folder of the table `sales.packed`."""
     location = tmp_path_factory.mktemp("packed") / "files"
     table = pa.table(columns(ROWS))
     for part in range(2):
@@ -44,7 +44,7 @@ def packed(client: windrow.Client, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def columns(rows: int) -> dict[str, pa.Array]:
-    """Columns of every type that is packed, each with nulls, and one without."""
+    """Return columns of every type that is packed: one without nulls, the others with nulls."""
     number = np.arange(rows)
     wide = [Decimal(10**37 - n) * (-1) ** n for n in range(251)]
     lists = {
@@ -102,7 +102,7 @@ def test_every_type_has_the_values_that_spark_reads(
             spark.conf.unset(name)
 
 
-def test_old_times_and_the_least_and_greatest_values_arrive_whole(
+def test_old_dates_and_extreme_values_arrive_unchanged(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     location = tmp_path / "extremes"

@@ -69,7 +69,7 @@ SAME: list[list[str]] = [
     ["+", "-", "--5", "5-", "1e"],
 ]
 
-# The differences in the docstring of `partition_values`: the type in Spark, and here.
+# The differences that `partition_values` documents: the value, its type in Spark, and here.
 DIFFERENT: list[tuple[str, str, str]] = [
     ("2024-01-01 10%3A00%3A00", "timestamp", "string"),
     (NULL, "void", "string"),

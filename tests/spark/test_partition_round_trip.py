@@ -143,7 +143,7 @@ _number = iter(range(10**9))
 @settings(
     max_examples=2,
     deadline=None,
-    # Not shrunk: each example is a whole write, and a failing one is small enough to read.
+    # Not shrunk: each example is a whole write, and small enough to read if it fails.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
 
-# All others are read as by Spark.
+# All other files are read as by Spark, or only by Windrow.
 REFUSED = {
     "ARROW-GH-47662": "cannot be read as Parquet: Unexpected end of stream",
     "ARROW-RS-GH-6229-LEVELS": "cannot be read as Parquet: Number of decoded rep / def levels",
@@ -54,9 +54,9 @@ def test_a_published_file_is_read_as_by_spark_or_refused_by_name(
 
     verdict = compared(spark, tmp_path)
 
-    if (said := REFUSED.get(file.stem)) is not None:
+    if (reason := REFUSED.get(file.stem)) is not None:
         assert verdict.kind.startswith("refused"), verdict
-        assert re.search(said, verdict.detail, re.DOTALL), verdict
+        assert re.search(reason, verdict.detail, re.DOTALL), verdict
     else:
         is_ours = file.stem in READ_BY_US_ALONE
         assert verdict.kind == ("read by us alone" if is_ours else "equal"), verdict

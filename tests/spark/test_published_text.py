@@ -1,4 +1,4 @@
-"""Published files of text and Avro: read as Spark reads them, whatever is wrong with them."""
+"""Published files of text and Avro are read as by Spark, whatever is wrong with them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ CASES: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("avro", {}, ("chars-formats.avro",)),
     ("avro", {}, ("date_tbl.avro",)),
 )
-# Formats that know their columns.
+# Formats whose columns need neither be declared nor inferred.
 KNOWING = ("avro", "text")
-# Spark's name for what it ships but finds by that name only.
+# Spark ships this reader, but finds it only by this name.
 AVRO = "org.apache.spark.sql.avro.AvroFileFormat"
-# Where inference would ask for what the case is about, or refuses names that differ by case.
+# For files where inference would defeat the purpose, or refuses names that differ only in case.
 COLUMNS = {
     "malformed.json": {"bool_col": "boolean", "int_col": "int", "float_col": "float"},
     "overflow.txt": {"a": "tinyint", "b": "smallint", "c": "int", "d": "bigint", "e": "float"},

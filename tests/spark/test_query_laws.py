@@ -1,4 +1,4 @@
-"""Any query on any table gives Spark's rows, whichever way its files are read."""
+"""Any query on any table gives Spark's rows, whichever reader reads its files."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ QUERIES = (
 def tables(draw: st.DrawFn) -> list[tuple[str, pa.Table]]:
     """Draw the files of a table: the folder of each, and its columns.
 
-    Files that hold narrower types, or dictionaries, are read in groups on every way, so that scans
-    are mixed whatever reading costs.
+    Files with narrower types, or dictionaries, are read in groups by every reader, so that scans
+    are mixed whatever the costs of reading.
     """
     files = []
     for number in range(draw(st.integers(1, 5))):
@@ -113,7 +113,7 @@ _numbers = itertools.count()
         st.tuples(st.sampled_from(QUERIES), st.sampled_from(CONDITIONS)), min_size=2, max_size=2
     ),
 )
-def test_every_query_gives_sparks_rows_on_every_way(
+def test_every_query_gives_sparks_rows_with_every_reader(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,

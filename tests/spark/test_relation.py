@@ -42,7 +42,7 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 
 @pytest.fixture
 def location(client: windrow.Client, tmp_path: Path) -> Iterator[Path]:
-    """Where the files of the table `sales.events` are: 60 rows of 3 days, 10 in each file."""
+    """The folder of the table `sales.events`: 60 rows on 3 days, 10 in each file."""
     location = hive.write_events(tmp_path / "events")
     client.register_table("sales.events", str(location))
     client.refresh("sales.events")
@@ -51,7 +51,7 @@ def location(client: windrow.Client, tmp_path: Path) -> Iterator[Path]:
 
 
 def planned(rows: DataFrame) -> str:
-    """Return Spark's plan of a query, without the changes that it makes while it runs."""
+    """Return Spark's plan of a query, before the changes that Spark makes at run time."""
     return str(rows._jdf.queryExecution().sparkPlan().toString())
 
 
@@ -70,7 +70,7 @@ def test_a_query_opens_the_files_and_decodes_the_columns_that_it_needs(
         spark.sql("SELECT count(*) FROM events").collect()
 
 
-def test_what_was_asked_for_beforehand_holds_for_every_query(
+def test_filters_columns_and_limits_of_a_read_apply_to_every_query(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     rows = client.read(
@@ -86,7 +86,7 @@ def test_what_was_asked_for_beforehand_holds_for_every_query(
     }
     assert rows.where("id < 25").count() == 0
     assert few.count() == len(few.collect()) == 7
-    # The rows are chosen before, as in SQL.
+    # The limit applies before the condition, as in SQL.
     assert few.where("id < 0").count() == 0
 
 
@@ -103,7 +103,7 @@ def test_all_queries_see_one_snapshot(
     assert [tuple(row) for row in spark.sql(both).collect()] == [(60, 70)]
 
 
-def test_the_latest_scans_say_what_was_planned(
+def test_the_latest_scans_report_what_was_planned(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     rows = client.read(spark, "sales.events", filter="id < 50")
@@ -117,7 +117,7 @@ def test_the_latest_scans_say_what_was_planned(
     assert client.explain(scan.plan.plan_id).plan_id == scan.plan.plan_id
 
 
-def test_jobs_say_what_they_read_unless_their_user_says_it(
+def test_jobs_describe_what_they_read_unless_their_user_does(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     context = spark.sparkContext
@@ -144,7 +144,7 @@ def test_jobs_say_what_they_read_unless_their_user_says_it(
     plans = {scan.plan.plan_id for scan in recent_scans("sales.events")[:2]}
     assert all(plan in text for plan in plans)
     assert text.startswith("windrow sales.events snapshot 1, plan ")
-    # Spark knows that both sides need the same ids.
+    # Spark applies `id < 30` to both sides of the join.
     assert text.count(": 3 files in ") == 2
     assert descriptions(spark.range(3).collect) == {""}
     context.setLocalProperty("spark.job.description", "mine")
@@ -162,7 +162,7 @@ def test_a_view_may_have_any_name(
     assert spark.sql("SELECT count(*) AS n FROM `odd ``name```").collect()[0].n == 20
 
 
-def test_spark_knows_how_large_a_table_is_and_that_two_scans_are_one(
+def test_spark_knows_how_large_a_table_is_and_that_two_scans_of_it_are_equal(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     first, second = (client.read(spark, "sales.events") for _ in range(2))
@@ -189,7 +189,7 @@ def test_one_plan_is_read_whole_whatever_a_query_needs(
     assert all(row.id > 3 for row in rows.collect())
 
 
-def test_spark_opens_tables_by_the_format_of_ours(
+def test_spark_opens_tables_by_the_format_windrow(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     windrow.register(spark, client)
@@ -232,7 +232,9 @@ def test_a_query_that_cannot_be_planned_fails_with_the_reason(
         rows.count()
 
 
-def test_queries_after_the_client_is_closed_say_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_queries_after_the_client_is_closed_fail_with_that_reason(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         client.register_table("t", str(hive.write_events(tmp_path / "events")))
         client.refresh("t")
@@ -285,22 +287,22 @@ def test_many_queries_leave_no_threads_sockets_or_classes_behind(
 
     def ask(times: int) -> None:
         for number in range(times):
-            # Planned, not run: that is all that a table of ours adds to Spark's own work.
+            # Only planned, since a relation adds nothing else to Spark's own work.
             again = client.read(spark, "sales.events") if number % 10 == 0 else rows
             planned(again.where(f"id < {number}").select("name"))
 
-    # The JVM makes classes of methods that are called often.
+    # First warm up, as the JVM generates classes for methods that are called often.
     ask(40)
     before = held()
     ask(160)
 
-    grown = {what: count - before[what] for what, count in held().items()}
-    # A class for each query would show 160 times; an executor's first heartbeat alone loads 70.
+    grown = {kind: count - before[kind] for kind, count in held().items()}
+    # One class per query would add 160; an executor's first heartbeat alone loads 70.
     assert grown.pop("classes") <= 100
-    assert {what: by for what, by in grown.items() if by > 20} == {}
+    assert {kind: by for kind, by in grown.items() if by > 20} == {}
 
 
-def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_says_so(
+def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_with_a_warning(
     spark: SparkSession, client: windrow.Client, location: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java, "_factories", {})
@@ -314,7 +316,7 @@ def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_
 
 
 def read_bytes() -> int:
-    """Return how much the Python workers below this process have read of files so far."""
+    """Return the bytes that Python workers below this process have read so far."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -338,7 +340,7 @@ def read_bytes() -> int:
     return total
 
 
-def test_one_column_of_fifty_costs_no_more_in_sql_than_asked_for_by_name(
+def test_one_column_of_fifty_costs_no_more_in_sql_than_requested_by_name(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     location = tmp_path / "wide"
@@ -346,7 +348,7 @@ def test_one_column_of_fifty_costs_no_more_in_sql_than_asked_for_by_name(
     table = pa.table(
         {f"c{n}": pa.array(np.random.default_rng(n).random(25_000)) for n in range(50)}
     )
-    # Smaller files are read whole.
+    # Smaller files would be read whole.
     for number in range(2):
         pq.write_table(table, location / f"part-{number}.parquet", compression="none")
     size = sum(path.stat().st_size for path in location.iterdir())

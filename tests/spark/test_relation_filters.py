@@ -20,7 +20,7 @@ from windrow.spark.relation.recent import Scan
 
 pytestmark = pytest.mark.spark
 
-# One file for each value of `id div 3`: what a file has of a column is little, or nothing.
+# One file for each value of `id div 3`, so that each has few values of a column, or none.
 ROWS = """SELECT id, id DIV 3 AS file,
 CASE id % 5 WHEN 0 THEN NULL ELSE id > 20 END AS b,
 IF(id % 4 = 0, NULL, CAST(id - 20 AS tinyint)) AS i8,
@@ -115,7 +115,7 @@ PLANNED_AT_ONCE = 25
 def views(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[windrow.Client]:
-    """The same folder as `ours` and as `theirs`."""
+    """A client, and one folder as the views `ours` and `theirs`."""
     folder = tmp_path_factory.mktemp("relation")
     location: Path = folder / "rows"
     rows = spark.sql(ROWS).repartition(14, "file").drop("file")
@@ -159,13 +159,13 @@ def test_no_row_that_spark_keeps_is_lost_to_a_translated_filter(
 
     monkeypatch.setattr(scans, "planned", recorded)
     for first in range(0, len(CONDITIONS), PLANNED_AT_ONCE):
-        # Each part of the union plans a scan of its own, and its mark says whose.
+        # Each part of the union plans a scan of its own, and a mark tells which part it is.
         parts = (
             f"SELECT id FROM ours WHERE id >= {-number} AND ({condition})"
             for number, condition in enumerate(CONDITIONS[first:][:PLANNED_AT_ONCE], first)
         )
         spark.sql(" UNION ALL ".join(parts))._jdf.queryExecution().sparkPlan()
-    # Where Spark itself finds that no row can match, it asks for none.
+    # If Spark itself finds that no row can match, it plans no scan.
     for number, trees in translated.items():
         for tree in trees:
             answers = matching(tree, rows).to_pylist()

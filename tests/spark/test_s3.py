@@ -61,7 +61,7 @@ def test_all_rows_are_read_unchanged(
     assert client.read(spark, "sales.events", columns=["ds"]).count() == 1200
 
 
-def test_a_store_that_asks_to_slow_down_fails_no_task_and_the_scan_tells_what_it_took(
+def test_a_store_that_asks_to_slow_down_fails_no_task_and_the_scan_reports_retries(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
     folder = hive.write_events(tmp_path / "events", files_per_day=40)
@@ -133,7 +133,7 @@ def test_columns_of_wide_files_are_read_by_their_ranges(
     assert sorted(map(tuple, rows)) == sorted(
         ([row, None], 30 * row) for row in range(2990, 3000) for _ in range(2)
     )
-    # Of each of three splits, of a row group each: n1, and n30 up to l.
+    # Two files of three splits, each a row group, of which two ranges are read: n1, and n30 to l.
     assert len(s3.asked) == 2 * 3 * 2
     assert all(range_ and etag for range_, etag in s3.asked)
     assert frame.count() == 20

@@ -1,4 +1,4 @@
-"""Transactional tables that Hive's own classes wrote: Hive, too, says what is in them."""
+"""Transactional tables that Hive's own classes wrote have the rows that Hive reads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _name(chance: random.Random) -> str:
 
 def write_originals(folder: Path, chance: random.Random) -> None:
     """Write files from before the table became transactional, or none."""
-    # Hive 2 wants one file of each bucket: it does not see `000000_0_copy_1`.
+    # Hive 2 expects one file per bucket: it does not see `000000_0_copy_1`.
     for name in ("000000_0", "000001_0")[: chance.choice((0, 2))]:
         folder.mkdir(exist_ok=True)
         count = chance.randint(1, 6)
@@ -85,9 +85,9 @@ def write_originals(folder: Path, chance: random.Random) -> None:
 
 
 def as_found(row: dict[str, Any]) -> str:
-    """Return a row of Hive's as Spark shows it."""
+    """Return a row that Hive read as Spark shows it."""
     number = row["d"] if row["d"] is None else Decimal(row["d"]).quantize(Decimal("0.01"))
-    # As `collect` gives it: what a clock in this machine's zone shows.
+    # As `collect` returns it: in local time of this machine.
     time = row["ts"] and datetime.fromisoformat(row["ts"])
     return repr((row["a"], row["b"], time, number))
 
@@ -129,7 +129,7 @@ def test_rows_are_those_that_hive_reads(
         assert sorted(map(repr, map(tuple, found))) == sorted(as_found(row) for _, row in told), ids
 
 
-def test_what_a_compaction_of_hive_2_merged_is_not_taken_for_an_overwrite(
+def test_a_base_that_hive_2_compacted_is_not_taken_for_an_overwrite(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     table = table_of_hive(spark, folder / "merged")

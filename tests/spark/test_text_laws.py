@@ -25,7 +25,7 @@ from tests.support.laws import examples
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-# By suffix; what does not begin as its suffix says cannot be read by anybody.
+# By suffix; no reader accepts content that does not begin as its suffix says.
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.compress,
@@ -69,7 +69,7 @@ FORMATS_OF_TIMES = st.sampled_from(
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be written: its format, options, columns, and the files in each folder."""
+    """A table to write: its format, options, columns, and the files in each folder."""
 
     format: str
     options: dict[str, str]
@@ -86,7 +86,7 @@ class Table:
 @st.composite
 def columns(draw: st.DrawFn, types: Sequence[str]) -> dict[str, str]:
     found = draw(st.lists(st.sampled_from(types), min_size=1, max_size=5))
-    # Not in the order of the alphabet, as fields of CSV go by their places.
+    # Not in alphabetical order, as fields of CSV are found by position.
     named = dict(zip("dbeac", found, strict=False))
     if draw(st.integers(0, 3)) == 0:
         named["_corrupt_record"] = "string"
@@ -215,7 +215,7 @@ QUERIES: dict[str, Callable[[DataFrame, str, str, str], DataFrame]] = {
 
 
 def answers(frame: DataFrame, table: Table, asked: Sequence[str]) -> DataFrame:
-    """Return what queries give, as texts, beside all rows: one job for all of them."""
+    """Return the results of queries and all rows, as texts, in one job."""
     # Spark refuses to read the column of malformed rows alone.
     data = [name for name in table.columns if name != "_corrupt_record"]
     by = "ds" if "ds" in frame.columns else data[0]
@@ -233,7 +233,7 @@ def answers(frame: DataFrame, table: Table, asked: Sequence[str]) -> DataFrame:
 def outcome(
     read: Callable[[], DataFrame], table: Table, asked: Sequence[str]
 ) -> list[tuple[int, str]] | str:
-    """Return the answers in no order, or that there are none."""
+    """Return the sorted answers, or `refused`."""
     try:
         return sorted((row.query, row.cells) for row in answers(read(), table, asked).collect())
     except Exception:
@@ -255,7 +255,7 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 def check(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> Iterator[Callable[[Table, Sequence[str]], None]]:
-    """A function that checks that a table has Spark's cells, or that neither gives any."""
+    """A function that checks that a table has Spark's cells, or that both readers refuse it."""
     numbers = itertools.count()
     refused = []
 
@@ -281,7 +281,7 @@ def check(
         refused.append(found == "refused")
 
     yield check
-    # Two refusals are alike, whatever would have been read.
+    # Refusals compare equal and prove nothing, so most tables must be read.
     assert sum(refused) < len(refused) / 2
 
 

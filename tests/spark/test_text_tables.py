@@ -116,7 +116,7 @@ def test_how_csv_is_read_is_explained(
     ],
     ids=["filter", "groups", "plan", "columns"],
 )
-def test_ways_that_spark_cannot_read_csv_are_refused_by_name(
+def test_reads_of_csv_that_spark_cannot_do_are_refused_with_the_reason(
     spark: SparkSession,
     client: windrow.Client,
     sales: Path,
@@ -211,7 +211,7 @@ def test_a_file_that_spark_cannot_read_is_named(
         client.read(spark, table).collect()
 
 
-def test_files_of_other_formats_are_text_as_they_are_to_spark(
+def test_files_of_other_formats_are_read_as_text_as_by_spark(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "strangers"
@@ -226,7 +226,7 @@ def test_files_of_other_formats_are_text_as_they_are_to_spark(
     assert rows(found) == rows(spark.read.schema("a string").csv(str(location)))
 
 
-def test_every_release_of_spark_reads_them_but_avro_only_since_4(
+def test_every_release_of_spark_reads_these_formats_but_avro_only_since_4_0(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,

@@ -1,4 +1,4 @@
-"""Transactional tables of Hive read by Spark: current rows alone, whatever a query asks for."""
+"""Transactional tables of Hive read by Spark: only current rows, whatever a query needs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def history(client: windrow.Client, folder: Path) -> AcidTable:
     return table
 
 
-def test_queries_see_the_rows_that_are_there(
+def test_queries_see_the_current_rows(
     spark: SparkSession, client: windrow.Client, history: AcidTable
 ) -> None:
     alive = {
@@ -112,7 +112,7 @@ def test_evolved_columns_and_times_are_read_as_the_table_has_them(
     client.refresh("evolved")
 
     rows = client.read(spark, "evolved")
-    # What Spark's own reader makes of the time.
+    # The time as Spark's own reader reads it.
     plain = folder / "plain"
     plain.mkdir()
     (plain / "f").write_bytes(orc_bytes(pa.table({"at": pa.array([moment], pa.timestamp("us"))})))
@@ -125,7 +125,7 @@ def test_evolved_columns_and_times_are_read_as_the_table_has_them(
     }
 
 
-def test_a_column_that_no_reader_gives_exactly_is_refused_where_it_is_asked_for(
+def test_a_column_that_no_reader_reads_exactly_is_refused_only_if_requested(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     table = AcidTable(folder / "inexact")
@@ -158,7 +158,7 @@ def test_a_delete_file_that_changed_since_the_plan_fails_the_read_by_name(
         client.read_plan(spark, plan).collect()
 
 
-def test_insert_only_tables_are_read_in_their_own_format(
+def test_insert_only_tables_are_read_in_each_format(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     location = folder / "inserts"

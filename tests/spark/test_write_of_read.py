@@ -56,7 +56,7 @@ def test_rows_read_from_a_table_can_be_written_back_in_every_mode(
 def test_queries_of_a_table_are_planned_by_themselves_on_every_spark(
     on_this_spark: dict[str, Any], on_older_sparks: list[dict[str, Any]]
 ) -> None:
-    # Even ids below 60 are there twice.
+    # Even ids below 60 occur twice.
     for answer in (on_this_spark, *on_older_sparks):
         assert answer["queries"] == {
             "pruned": 56,

@@ -22,7 +22,7 @@ from windrow_service.planner.writes.murmur3 import hash_columns, hash_int, parti
 from windrow_service.planner.writes.schemes import salted
 
 _SALTS = 2
-# The cost is that of all tasks, whose number grows with the scale.
+# The time is that of all tasks, whose number grows with the scale.
 SCALES = range(1, 21) if is_nightly() else (1, 2, 3, 5, 8, 13, 20)
 _DAY = datetime.date(2018, 1, 1)
 
@@ -97,8 +97,8 @@ def test_every_type_hashes_as_on_spark(spark: SparkSession, type_: str) -> None:
     )
 
     # Hashed twice, so that not every value meets the initial seed.
-    said = frame.select("number", F.hash("part", "number", "part").alias("hash")).collect()
+    spark_hashes = frame.select("number", F.hash("part", "number", "part").alias("hash")).collect()
 
     column = pa.array(values, arrow_type(type_))
     hashes = hash_columns([column, pa.array(numbers, pa.int32()), column], len(values))
-    assert dict(said) == dict(enumerate(hashes.view(np.int32).tolist()))
+    assert dict(spark_hashes) == dict(enumerate(hashes.view(np.int32).tolist()))

@@ -105,7 +105,7 @@ def test_a_later_write_takes_its_keys_from_existing_files_without_counting(
     first = client.write(events, "events", target_rows=300)
 
     more = events.withColumn("id", F.col("id") + 4_000)
-    # The files have the rows of all writes, and the history those of the last.
+    # Files count the rows of all writes, and the history only those of the last.
     second = client.write(more, "events", target_rows=300, counts="files")
     more = events.withColumn("id", F.col("id") + 8_000)
     third = client.write(more, "events", target_rows=300, counts="history")

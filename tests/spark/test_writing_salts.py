@@ -1,4 +1,4 @@
-"""Only stable columns can be salts; the reasons why others cannot."""
+"""Only stable columns can be salts; others are refused with the reason."""
 
 from __future__ import annotations
 
