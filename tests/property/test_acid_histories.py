@@ -1,4 +1,4 @@
-"""The law of transactional tables: at each list of write ids, the rows are those of the history."""
+"""Law of transactional tables: for each list of write ids, the rows are those of the history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.acid_tables import AcidTable, Reader, random_history
 from tests.support.laws import is_nightly
 from windrow.files.acid.choosing import AcidFolderError
 
-# Each partition has a history of its own; together they are more than 1,000.
+# Each partition has a history of its own, which makes more than 1,000 histories.
 PARTITIONS = [f"ds={number}/" for number in range(5)]
 TABLES, AT_A_TIME = (6_000 if is_nightly() else 240), 24
 
@@ -37,7 +37,7 @@ def test_the_rows_read_are_those_that_the_histories_left(first: int) -> None:
                 except AcidFolderError:
                     if reader is readers[-1]:
                         raise
-                    # An earlier reader may need what a compaction has merged with later writes.
+                    # An earlier reader may need a write that a compaction has merged with later ones.
                     refused += 1
                     continue
                 got = sorted(row["id"] for row in rows_of(table.location, inventory, reader.text))

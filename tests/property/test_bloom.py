@@ -29,8 +29,8 @@ def decimals(places: int) -> st.SearchStrategy[Decimal]:
     return st.decimals(-999, 999, places=places)
 
 
-# The column's type in a file and in the table, values that both can hold, and the value as
-# readers of the table see it.
+# The column's type in a file and in the table, values that both can hold, and a function from a
+# value in the file to the value that readers of the table see.
 COLUMNS: dict[str, tuple[pa.DataType, pa.DataType, st.SearchStrategy[Any], Any]] = {
     "bool": (pa.bool_(), pa.bool_(), st.booleans(), None),
     "int8 as int64": (pa.int8(), pa.int64(), st.integers(-128, 127), None),

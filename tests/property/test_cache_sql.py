@@ -50,11 +50,11 @@ def test_a_statement_survives_a_round_trip(
 
 @given(st.text(max_size=30) | st.lists(st.sampled_from(FRAGMENTS), max_size=8).map(" ".join))
 def test_any_text_is_parsed_or_refused_in_one_line(text: str) -> None:
-    said = "a statement"
+    message = "a statement"
     try:
         parse_cache_sql(text)
     except CacheSqlError as error:
-        said = str(error)
+        message = str(error)
 
-    assert said
-    assert "\n" not in said
+    assert message
+    assert "\n" not in message

@@ -89,7 +89,7 @@ def boundaries(size: int, offsets: Sequence[int], suffix: str) -> set[int]:
     return set(range(1, size)) if kind == "bytes" else set()
 
 
-def longest_run(begin: int, end: int, places: set[int], limit: int) -> bool:
+def can_keep_limit(begin: int, end: int, places: set[int], limit: int) -> bool:
     """Tell whether cutting greedily from `begin` to `end` keeps all pieces within `limit`."""
     at = begin
     while end - at > limit:
@@ -140,7 +140,7 @@ def test_only_pieces_that_cannot_be_cut_exceed_their_limit(
             allowed = min(initial, limit) if spent < count else limit
             spent += 1
             assert end - begin <= allowed or not any(begin < place < end for place in places)
-        if spent <= count and longest_run(0, size, places, min(initial, limit)):
+        if spent <= count and can_keep_limit(0, size, places, min(initial, limit)):
             assert all(end - begin <= min(initial, limit) for begin, end in pieces)
 
 

@@ -26,14 +26,14 @@ from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
 
 DATA = pa.schema([("id", pa.int64())])
-# Of the second kind, every file is streamed.
+# With the second limits, every file is streamed.
 LIMITS = (ReadLimits(), ReadLimits(max_decoded_at_once_bytes=0, max_buffered_file_bytes=0))
 
 Deletes = dict[str, list[dict[str, Any]]]
 
 
 def write(folder: Path, name: str, ids: range, group_rows: int) -> dict[str, Any]:
-    """Write a file, and return what an inventory says of it."""
+    """Write a file, and return its entry in an inventory."""
     path = folder / name
     pq.write_table(pa.table({"id": pa.array(ids)}), path, row_group_size=group_rows)
     groups = pq.read_metadata(path)
@@ -58,7 +58,7 @@ def read(
     limits: ReadLimits = LIMITS[0],
     max_split: int = 2**30,
 ) -> tuple[list[int], int, Counter[str]]:
-    """Plan files and read them; return their ids, how many rows came, and what was counted."""
+    """Plan files and read them; return the ids, the number of rows, and what tasks counted."""
     schema = inventory_schema(DATA, pa.schema([]))
     unknown = {"mtime_ns": 5, "hosts": [], "stats_see_nan": False, "partition": {}, "stats": {}}
     rows = [
@@ -148,7 +148,7 @@ def test_a_file_of_positions_is_opened_once_for_all_files_of_a_group(tmp_path: P
     assert counts["delete_files"] == 2  # one for each of the plan's two groups
 
 
-def test_files_of_logs_are_known_by_their_size_alone(tmp_path: Path) -> None:
+def test_files_of_a_table_with_a_log_are_checked_only_by_size(tmp_path: Path) -> None:
     file = write(tmp_path, "f", range(10), 10)
 
     assert read(tmp_path, [file], {})[1] == 10
@@ -156,7 +156,7 @@ def test_files_of_logs_are_known_by_their_size_alone(tmp_path: Path) -> None:
         read(tmp_path, [{**file, "size_bytes": file["size_bytes"] - 1}], {})
 
 
-def test_rows_that_are_not_counted_are_read_all_the_same(tmp_path: Path) -> None:
+def test_files_without_a_row_count_are_read(tmp_path: Path) -> None:
     files = [{**write(tmp_path, "f", range(10), 10), "row_count": None}]
 
     assert read(tmp_path, files, {})[0] == list(range(10))
@@ -166,7 +166,7 @@ def test_rows_that_are_not_counted_are_read_all_the_same(tmp_path: Path) -> None
         read(tmp_path, files, {"f": [inline_vector([3])]})
 
 
-def test_deletes_that_cannot_be_right_are_refused_by_name(tmp_path: Path) -> None:
+def test_invalid_deletes_are_refused_with_the_reason(tmp_path: Path) -> None:
     files = [write(tmp_path, "f", range(10), 10)]
     (tmp_path / "vectors").write_bytes(b"short")
     other = pa.table({"path": ["f"], "at": [1]})
@@ -203,7 +203,7 @@ def test_deletes_that_cannot_be_right_are_refused_by_name(tmp_path: Path) -> Non
             read(tmp_path, files, {"f": [delete]})
 
 
-def test_rows_that_are_named_again_and_again_count_once(tmp_path: Path) -> None:
+def test_rows_that_are_named_many_times_count_once(tmp_path: Path) -> None:
     files = [write(tmp_path, f"f{at}", range(at * 10, at * 10 + 10), 10) for at in range(2)]
     named = [(f"{tmp_path}/f{at % 3}", at % 2) for at in range(600_000)]
     positions = position_file(tmp_path / "p", "p", named)

@@ -1,4 +1,4 @@
-"""The laws of sets of deleted rows: they hold what was added, in memory or beyond it."""
+"""Laws of sets of deleted rows: they hold the rows added, in memory or in scratch files."""
 
 from __future__ import annotations
 

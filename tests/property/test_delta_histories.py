@@ -33,7 +33,7 @@ from tests.support.laws import examples
 from windrow_service.delta.reading import Read, Source, in_path_order, read_since, read_version
 
 _PARTITIONS = ["a", "b c", "ü/%", None]
-# What happens to a table, and how many files it concerns.
+# What happens to a table, and how many files it affects.
 _STEPS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -60,7 +60,7 @@ _STEPS = st.lists(
 
 @dataclass
 class _Table:
-    """A table whose files are kept beside its log: path, and what the log last said of the file."""
+    """A table and its live files: each path, and the last entry of the log for it."""
 
     log: DeltaLog
     live: dict[str, Action] = field(default_factory=dict)
@@ -78,11 +78,11 @@ class _Table:
         self.history.append(
             {
                 unquote(path): (
-                    json.loads(said["add"]["stats"])["numRecords"],
-                    said["add"]["partitionValues"]["p"],
-                    said["add"].get("deletionVector", {}).get("cardinality", 0),
+                    json.loads(entry["add"]["stats"])["numRecords"],
+                    entry["add"]["partitionValues"]["p"],
+                    entry["add"].get("deletionVector", {}).get("cardinality", 0),
                 )
-                for path, said in self.live.items()
+                for path, entry in self.live.items()
             }
         )
 
@@ -90,9 +90,9 @@ class _Table:
         number, value = next(self.numbers), random.choice(_PARTITIONS)
         folder = "p=__HIVE_DEFAULT_PARTITION__" if value is None else f"p={quote(value, safe='')}"
         path = quote(f"{folder}/part {number}%.parquet", safe="/=")
-        said = add(path, rows=100 + number, partitionValues={"p": value}, size=number)
-        self.live[path] = said
-        return said
+        entry = add(path, rows=100 + number, partitionValues={"p": value}, size=number)
+        self.live[path] = entry
+        return entry
 
     def some(self, count: int, random: Any) -> list[str]:
         return random.sample(sorted(self.live), min(count, len(self.live)))
@@ -109,16 +109,16 @@ class _Table:
             actions += [self.new(random) for _ in range(count)]
         if kind in ("vector", "no vector", "same"):
             for path in self.some(count, random):
-                said = self.live[path]["add"]
+                entry = self.live[path]["add"]
                 if kind == "same":
                     # As when statistics are computed anew.
-                    actions.append({"add": {**said, "dataChange": False}})
+                    actions.append({"add": {**entry, "dataChange": False}})
                     continue
-                more = {name: value for name, value in said.items() if name != "deletionVector"}
+                more = {name: value for name, value in entry.items() if name != "deletionVector"}
                 if kind == "vector":
                     more["deletionVector"] = inline_vector(random.sample(range(100), 1 + count))
                 # A commit may not remove a file that it adds.
-                if more.get("deletionVector") != said.get("deletionVector"):
+                if more.get("deletionVector") != entry.get("deletionVector"):
                     actions.append(self.gone(path))
                     self.live[path] = {"add": more}
                     actions.append(self.live[path])

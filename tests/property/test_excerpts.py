@@ -1,4 +1,4 @@
-"""An excerpt of a Parquet file holds what the file holds in the columns asked for."""
+"""An excerpt of a Parquet file has the rows of the file in the requested columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from windrow.files.excerpts.places import places_in
 from windrow.files.footers import footer_in
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
-# Hadoop's LZ4, which Arrow does not name; lengths of chunks of old writers; no column's metadata.
+# Reasons: Hadoop's LZ4 has no name in Arrow, old writers miscounted chunks, no column metadata.
 NOT_EXCERPTED = {
     "hadoop_lz4_compressed.parquet",
     "non_hadoop_lz4_compressed.parquet",
@@ -33,9 +33,9 @@ NOT_EXCERPTED = {
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[bytes, list[str]]:
-    """Return a Parquet file of up to 60 rows, and some of its columns."""
+    """Draw a Parquet file of up to 60 rows, and some of its columns."""
     columns = draw(COLUMNS.filter(bool))
-    # Filled up, some types cannot be nested, taken or compared in Arrow: rows are the same three.
+    # The same three rows are repeated, as Arrow cannot nest, take or compare some types.
     rows = draw(st.integers(0, 20))
     names = [f"c{n}" for n in range(len(columns))]
     three = pa.Table.from_arrays(columns, names)
@@ -61,7 +61,7 @@ def in_file_order(file: bytes, names: list[str]) -> list[str]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal, not-a-number among them."""
+    """Tell whether two values are equal; NaN is equal to itself."""
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
@@ -73,7 +73,7 @@ def same(one: Any, other: Any) -> bool:
 
 @examples(60)
 @given(files(), st.data())
-def test_an_excerpt_holds_the_rows_of_the_row_groups_and_columns_asked_for(
+def test_an_excerpt_holds_the_rows_of_the_requested_row_groups_and_columns(
     drawn: tuple[bytes, list[str]], data: st.DataObject
 ) -> None:
     file, names = drawn
@@ -103,7 +103,7 @@ def test_an_excerpt_holds_the_rows_of_the_row_groups_and_columns_asked_for(
 
 @examples(150)
 @given(files(), st.data())
-def test_wrong_numbers_give_an_error_or_other_rows_and_end_no_process(
+def test_wrong_numbers_give_an_error_or_other_rows_and_crash_no_process(
     drawn: tuple[bytes, list[str]], data: st.DataObject
 ) -> None:
     file, names = drawn
@@ -143,15 +143,15 @@ def test_a_damaged_footer_has_an_outline_or_none(
 
     outline = Outlines().of(cut, metadata, found.codecs)
 
-    # Not read: that Arrow reads the schema is known before it has an outline.
+    # Not read, since a footer has an outline only if Arrow has read its schema.
     if outline is not None:
         some, _ = Outline.of_text(outline).only(names)
         some.footer([])
 
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.parquet")), ids=lambda path: path.stem)
-def test_excerpts_of_published_files_hold_what_the_files_hold(path: Path) -> None:
-    # Arrow ends the process on the encrypted ones: footers are parsed in processes of their own.
+def test_excerpts_of_published_files_hold_the_rows_of_the_files(path: Path) -> None:
+    # Arrow crashes on encrypted files, so Windrow parses footers in processes of their own.
     if "encrypt" in path.name:
         return
     file = path.read_bytes()

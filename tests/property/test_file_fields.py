@@ -30,7 +30,7 @@ NAMES = ["a", "b", "c", "A"]
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the model: `within` makes it a struct, and `is_list` a list of what it is."""
+    """A field of the model: a struct if it has `within`, and a list of such values if `is_list`."""
 
     id: int
     name: str
@@ -102,7 +102,7 @@ class Table:
         if step == "drop" and len(fields) > 1:
             return (*fields[:at], *fields[at + 1 :])
         if step == "replace":
-            # Nothing but its id tells it from the one before.
+            # Only its id, and its name in files, distinguish it from the field before.
             number, self.next_id = self.next_id, self.next_id + 1
             other = replace(one, id=number, physical=f"p{number}")
             return (*fields[:at], other, *fields[at + 1 :])
@@ -178,7 +178,7 @@ def read(folder: Path, files: list[str], schema: pa.Schema) -> list[dict[str, An
 
 @settings(max_examples=150)
 @given(st.data(), st.sampled_from(["id", "name"]))
-def test_files_of_all_times_give_the_columns_of_today(data: st.DataObject, mode: str) -> None:
+def test_files_of_all_times_give_the_current_columns(data: st.DataObject, mode: str) -> None:
     table = Table()
     table.fields = (table.new(data, []),)
     with tempfile.TemporaryDirectory() as name:
@@ -224,7 +224,7 @@ def test_files_without_ids_are_read_by_the_names_of_the_log_or_refused(tmp_path:
         read(tmp_path, ["f"], mapped("new", id="1"))
 
 
-def test_two_columns_with_the_id_or_name_wanted_are_refused(tmp_path: Path) -> None:
+def test_two_columns_with_the_wanted_id_or_name_are_refused(tmp_path: Path) -> None:
     twice = pa.schema([pa.field(name, pa.int64(), metadata={FIELD_ID: "1"}) for name in "ab"])
     pq.write_table(pa.table({"a": [1], "b": [2]}, schema=twice), tmp_path / "f")
 
@@ -278,7 +278,7 @@ def within(id_: int, kind: str) -> pa.Schema:
         ("map", [(1, {"a": 5})], [(1, {"a": None})]),
     ],
 )
-def test_a_field_that_took_the_place_of_another_of_its_name_and_type_has_no_values_of_it(
+def test_a_field_that_replaced_another_of_its_name_and_type_has_none_of_its_values(
     tmp_path: Path, kind: str, held: Any, wanted: Any
 ) -> None:
     pq.write_table(pa.Table.from_pylist([{"s": held}], within(2, kind)), tmp_path / "f")

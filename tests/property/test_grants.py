@@ -75,7 +75,7 @@ def test_a_grant_is_read_as_it_is_written(grant: str) -> None:
         "read:%",
     ],
 )
-def test_what_is_no_grant_is_refused(text: str) -> None:
+def test_text_that_is_not_a_grant_is_refused(text: str) -> None:
     with pytest.raises(InvalidTokenError):
         grant_of(text)
 

@@ -31,7 +31,7 @@ _STEPS = st.lists(
             ["append", "append", "delete", "overwrite", "positions", "column", "specs", "rollback"]
         ),
         st.integers(0, 3),
-        # From which of the reads before the next one starts.
+        # Which of the earlier reads the next one starts from.
         st.integers(0, 99),
     ),
     min_size=1,
@@ -55,7 +55,7 @@ def _step(table: Table, kind: str, number: int, at: int) -> None:
         table.overwrite(_rows(table, first), overwrite_filter=f"id < {10 * number}")
     elif kind == "positions":
         files = sorted(task.file.file_path for task in table.scan().plan_files())
-        # The helper knows no partitions.
+        # The helper does not support partitions.
         if files and table.spec().is_unpartitioned() and len(table.specs()) == 1:
             delete_positions(table, {path: [number % 3] for path in files[: number + 1]})
     elif kind == "column":
@@ -111,7 +111,7 @@ def _planned(table: Table, version: int | None) -> Mapping[str, tuple[int, list[
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
 @examples(12, deadline=None)
 @given(_STEPS)
-def test_every_snapshot_of_every_history_has_its_files_from_wherever_it_is_reached(
+def test_every_snapshot_of_every_history_has_its_files_whichever_read_it_starts_from(
     steps: list[tuple[str, int, int]],
 ) -> None:
     with _table() as (table, location):

@@ -71,6 +71,6 @@ def test_json_of_columns_equals_json_of_single_values(column: pa.Array) -> None:
         assert same(json.loads(text), json.loads(one))
 
 
-def test_values_without_significant_digits_are_exact() -> None:
+def test_decimals_and_special_floats_have_exact_texts() -> None:
     assert json_texts(pa.array([Decimal("1.50"), None])).to_pylist() == ['"1.50"', "null"]
     assert json_texts(pa.array([float("nan"), float("inf")])).to_pylist() == ['"NaN"', '"Infinity"']

@@ -1,4 +1,4 @@
-"""What a task packs is what Arrow holds, wherever in its buffers a batch lies."""
+"""A packed batch holds the values of its Arrow batch, wherever that lies in its buffers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
 
 @st.composite
 def batches(draw: st.DrawFn) -> pa.RecordBatch:
-    """Batches of a few columns, most of them from the middle of longer ones."""
+    """Draw a batch of a few columns, usually from the middle of a longer one."""
     length = draw(st.integers(1, 40))
     types = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=4))
     columns = [
@@ -111,7 +111,7 @@ def test_a_packed_batch_holds_the_values_of_the_batch(batch: pa.RecordBatch) -> 
     assert found == batch.columns
 
 
-def test_what_is_nested_or_has_no_layout_of_its_own_is_not_packed() -> None:
+def test_types_that_are_nested_or_have_no_layout_are_not_packed() -> None:
     for type_ in (
         pa.list_(pa.int32()),
         pa.struct([("a", pa.int32())]),

@@ -110,7 +110,7 @@ def test_groups_of_small_splits_are_filled_until_the_next_split_does_not_fit(
 
 @SETTINGS
 @given(small_packings(), st.integers(1, 40))
-def test_filling_ignores_what_comes_later(packing: Packing, more: int) -> None:
+def test_filling_does_not_depend_on_later_splits(packing: Packing, more: int) -> None:
     """Groups of small splits stay the same when splits are added after them."""
     count = len(packing.length)
     one_key = np.array([0, count])

@@ -22,7 +22,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 TYPES = pa.schema([("a", pa.string()), ("b", pa.string())])
 
 names = st.sampled_from(["x", "x!", "xy", "a=1", "a=1 "])
-# Neighbours of the location, what begins like it, and what lies in it.
+# Folders beside the location, folders whose names begin like it, and folders in it.
 folders = st.builds(
     lambda root, parts: "/".join([root, *parts]),
     st.sampled_from(["/t", "/t/p", "/tt", "/u"]),
@@ -63,7 +63,7 @@ def test_partitions_share_neither_values_nor_files_and_come_back_as_they_were(
     kept = PartitionList.decoded(listed.encoded())
     shown = kept.page(LOCATION, 0, len(rows) + 1)
     assert sorted((tuple(values), folder) for values, folder in shown) == sorted(rows)
-    # However they were sent, they are one list.
+    # The order in which partitions are sent does not change the list.
     assert read_partitions(sent(rows[::-1]), LOCATION, TYPES, list).encoded() == listed.encoded()
 
 

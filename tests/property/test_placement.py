@@ -103,7 +103,7 @@ def test_with_enough_room_every_file_is_cached_and_shares_are_nearly_equal(
         if why == SECONDARY:
             assert workers > 1
     if workers > 1:
-        # Only a file whose candidates both have their share already may exceed it, and those are rare.
+        # Only files whose two candidates both have their share may exceed it, and they are rare.
         share = 1.25 * int(sizes.sum()) / workers + int(sizes.max())
         beyond = sum(max(0, each - share) for each in load.values())
         assert beyond <= 0.2 * sizes.sum() + sizes.max()
@@ -128,7 +128,7 @@ def test_if_a_worker_dies_only_its_files_move_and_they_return_with_it(
     assert moved == sum(host == "w0" for host in before)
     assert 0 < moved <= 2 / workers * len(keys)
     assert choice.count(HELD) == len(keys) - moved
-    # w0 comes back with the files on its disk, which other workers hold too by now.
+    # w0 comes back with the files on its disk, which other workers hold too now.
     again, _ = placed(
         keys,
         sizes,
@@ -185,7 +185,7 @@ def test_without_workers_nothing_is_placed() -> None:
     assert placed(file_keys(files), np.array([1, 2, 3]), []) == ([None] * 3, [FALLBACK] * 3)
 
 
-def test_a_file_too_large_for_its_worker_does_not_keep_others_out() -> None:
+def test_a_file_too_large_for_its_worker_does_not_keep_other_files_out() -> None:
     keys = keys_of(100)
     sizes = np.full(len(keys), 10)
     sizes[::7] = 5_000

@@ -1,4 +1,4 @@
-"""Rules without a name: equal filters get equal names, and different filters different ones."""
+"""Names of unnamed rules: equal filters get equal names, different filters different ones."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ LEAVES: st.SearchStrategy[Filter] = st.one_of(
         st.sampled_from(["EqualTo", "StringStartsWith"]),
         TEXTS.filter(lambda text: text is not None),
     ),
-    # What only Spark can answer; nobody else knows how.
+    # Filters that only Spark can evaluate.
     st.sampled_from([{"kind": "StringContains"}, {"kind": "CollatedEqualTo"}]),
 )
 FILTERS: st.SearchStrategy[Filter] = st.recursive(
@@ -66,7 +66,7 @@ FILTERS: st.SearchStrategy[Filter] = st.recursive(
 
 
 def true_in_spark(filter: Filter, row: Row, unknown: bool | None) -> bool | None:
-    """Answer by SQL's three-valued logic; `unknown` is what Spark finds for other filters."""
+    """Answer by SQL's three-valued logic; `unknown` is Spark's answer to other filters."""
     kind = filter["kind"]
     if kind == "Not":
         child = true_in_spark(filter["child"], row, unknown)

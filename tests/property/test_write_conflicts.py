@@ -56,7 +56,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class There:
+class ModelFile:
     """A file of the table in the model."""
 
     ids: tuple[int, ...]
@@ -87,7 +87,7 @@ def test_no_interleaving_removes_files_that_a_write_cannot_have_known(
 ) -> None:
     location: Path = tmp_path_factory.mktemp("table") / "t"
     table, ids = f"t_{uuid.uuid4().hex}", count()
-    model: dict[str, list[There]] = {}
+    model: dict[str, list[ModelFile]] = {}
     open_writes: dict[int, Begun] = {}
     with windrow.connect(url) as client, ExitStack() as undone:
         partition_columns = {"ds": "int"} if partitioned else {}
@@ -119,7 +119,7 @@ def test_no_interleaving_removes_files_that_a_write_cannot_have_known(
             for folder in replaced:
                 model[folder] = []
             for folder, some in begun.files.items():
-                model.setdefault(folder, []).append(There(tuple(some), now))
+                model.setdefault(folder, []).append(ModelFile(tuple(some), now))
 
         expected = sorted(id_ for files in model.values() for file in files for id_ in file.ids)
         if client.table(table).current_snapshot is not None:

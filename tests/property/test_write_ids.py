@@ -1,4 +1,4 @@
-"""The laws of valid write ids: what is said of a range is what is said of each id in it."""
+"""Laws of valid write ids: the answer for a range agrees with the answers for its ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDS = st.sets(st.integers(1, 12))
 
 @examples(300)
 @given(st.integers(0, 12), IDS, IDS, st.integers(1, 12), st.integers(0, 4))
-def test_a_range_is_seen_as_its_ids_are(
+def test_a_range_is_as_valid_as_its_ids(
     highest: int, opened: set[int], others: set[int], least: int, more: int
 ) -> None:
     aborted = others - opened

@@ -1,4 +1,4 @@
-"""In whatever order writes come and wherever drivers die, a table holds the committed rows."""
+"""Whatever the order of writes, and wherever drivers die, a table holds the committed rows."""
 
 from __future__ import annotations
 
