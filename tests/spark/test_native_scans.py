@@ -112,7 +112,7 @@ def test_both_readers_and_a_mix_of_them_give_the_same_rows(
     plan = executed(spark.sql("SELECT * FROM mixed_native"))
     assert "PlannedFiles(3 paths)" in plan
     assert "PlannedGroups(" in plan
-    # A file's types matter only if they are asked for.
+    # The types of a file matter only for the requested columns.
     assert "PlannedGroups(" in executed(spark.sql("SELECT id FROM mixed_native"))
     assert "PlannedFiles(6 paths)" in executed(spark.sql("SELECT money FROM mixed_native"))
 

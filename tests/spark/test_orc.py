@@ -1,4 +1,4 @@
-"""Tables of ORC have the rows of Spark's own reader, whoever wrote them and whoever reads them."""
+"""ORC tables have the rows of Spark's own reader, whoever wrote them and whatever reads them."""
 
 from __future__ import annotations
 

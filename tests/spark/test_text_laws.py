@@ -216,7 +216,7 @@ QUERIES: dict[str, Callable[[DataFrame, str, str, str], DataFrame]] = {
 
 def answers(frame: DataFrame, table: Table, asked: Sequence[str]) -> DataFrame:
     """Return the results of queries and all rows, as texts, in one job."""
-    # Spark refuses to read the column of malformed rows alone.
+    # Spark refuses to read only the column of malformed rows.
     data = [name for name in table.columns if name != "_corrupt_record"]
     by = "ds" if "ds" in frame.columns else data[0]
     queries = [frame, *(QUERIES[name](frame, data[0], data[-1], by) for name in asked)]
