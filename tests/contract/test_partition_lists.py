@@ -339,7 +339,7 @@ def test_a_table_that_waits_for_its_list_is_not_read_by_folders(
     columns = [{"name": "ds", "type": "string"}]
     definition = {"location": str(location), "listed_partitions": True}
     refused = http.put(f"/tables/{name}", json=definition)
-    assert "name these" in problem_of(refused, 422, "invalid-table")["detail"]
+    assert "name them" in problem_of(refused, 422, "invalid-table")["detail"]
     http.put(f"/tables/{name}", json=definition | {"partition_columns": columns}).raise_for_status()
     with pytest.raises(RefreshFailedError, match="no list yet: import it again"):
         client.refresh(name)

@@ -236,7 +236,7 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_asked(
     assert not ann.site.corp.forms
 
     assert ann.http.get(back).status_code == 200
-    refused(ann.http.get(back), 400, "is over")
+    refused(ann.http.get(back), 400, "already finished")
     # With a copy of the cookie that the browser has dropped: the issuer accepts no code twice.
     copied = {"Cookie": f"{BEGUN}={kept}"}
     refused(ann.http.get(back, headers=copied), 403, "did not confirm")

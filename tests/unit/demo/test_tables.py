@@ -102,7 +102,7 @@ def test_a_table_with_another_stamp_or_a_missing_file_is_written_again(tmp_path:
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
 
-    with pytest.raises(ForeignFolderError, match="left alone"):
+    with pytest.raises(ForeignFolderError, match="was not changed"):
         write_once(tmp_path, {"v": 1}, _writer([]), file_count=1)
 
     assert (tmp_path / "mine.txt").read_text() == "precious"

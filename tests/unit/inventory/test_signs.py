@@ -59,7 +59,7 @@ def test_a_table_of_another_format_is_refused_with_the_remedy(tmp_path: Path, na
     paths, words = FORMATS[name]
     put(tmp_path, *paths)
 
-    with pytest.raises(LocationError, match=f"is (of |the )?{words}") as caught:
+    with pytest.raises(LocationError, match=f"is (part of |the )?{words}") as caught:
         take_inline(str(tmp_path))
 
     assert "register" in caught.value.reason

@@ -212,7 +212,7 @@ def bad_delete_files(table: AcidTable) -> dict[str, tuple[bytes, type[Exception]
         "plain rows": (orc_bytes(pa.table({"id": [1]})), AcidFileError, "does not name rows"),
         "one column": (orc_bytes(nulls), AcidFileError, "does not name rows"),
         "inserts": (written([(0, row, 2)]), AcidFileError, "rows that are not deletes"),
-        "another bucket": (written([(2, other, 2)]), AcidFileError, "rows of other buckets"),
+        "another bucket": (written([(2, other, 2)]), AcidFileError, "rows of buckets other"),
     }
 
 

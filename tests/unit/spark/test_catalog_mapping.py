@@ -175,7 +175,7 @@ def test_tables_that_keep_a_log_are_registered_by_location_alone(
         ({"serde": "com.example.Serde"}, "SerDe com.example.Serde is not read"),
         ({"serde": None}, "storage handler is not read"),
         ({"serde": LAZY}, "input format org.apache.hadoop.hive.ql.io.parquet.Mapred"),
-        ({"properties": {"transactional": "true"}}, "with updates, of parquet"),
+        ({"properties": {"transactional": "true"}}, "its format is parquet instead of orc"),
         ({"schema": schema(id="long", ds="date", i="interval")}, "'i' is interval"),
         ({"schema": schema(id="char(3)", ds="date")}, "char(3), whose values Spark pads"),
         (

@@ -48,7 +48,7 @@ def test_a_task_reads_from_the_store_that_the_environment_currently_names(
 
 
 def test_a_store_of_another_kind_is_refused_by_its_name() -> None:
-    with pytest.raises(UnreadableFileError, match=r"ftp: is not supported"):
+    with pytest.raises(UnreadableFileError, match=r"ftp:// is not supported"):
         read_whole("", "ftp://bucket/a", FileStatus(1, 1))
 
 
