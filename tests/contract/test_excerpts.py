@@ -19,8 +19,8 @@ from tests.support.excerpts import excerpt, read
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, running
 from tests.unit.inventory.files import as_previous, take_inline
+from windrow.files.excerpts.chunk_ranges import columns_of
 from windrow.files.excerpts.outlines import Outline
-from windrow.files.excerpts.places import columns_of
 from windrow.files.footers import footer_bytes_in
 from windrow.spark.executor.errors import StaleFileError
 from windrow.spark.executor.reading import read_group

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.property.test_readable_types import COLUMNS
 from tests.support.excerpts import content, excerpt, planned, read, recorded
 from tests.support.laws import examples
+from windrow.files.excerpts.chunk_ranges import chunk_ranges_in
 from windrow.files.excerpts.excerpt import excerpts_of
 from windrow.files.excerpts.outlines import Outline, Outlines
-from windrow.files.excerpts.places import places_in
 from windrow.files.footers import footer_in
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
@@ -133,7 +133,7 @@ def test_a_damaged_footer_has_an_outline_or_none(
 ) -> None:
     file, names = drawn
     metadata = pq.read_metadata(io.BytesIO(file))
-    found = places_in(metadata, len(file))
+    found = chunk_ranges_in(metadata, len(file))
     assume(found is not None)
     assert found is not None
     footer = bytearray(footer_in(file))

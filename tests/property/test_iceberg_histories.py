@@ -20,7 +20,7 @@ from pyiceberg.types import StringType
 from tests.support.iceberg import Here, new_table
 from tests.support.iceberg_deletes import delete_positions
 from tests.support.laws import examples
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import Found, Known, read_table
 from windrow_service.iceberg.state import State
 
@@ -87,7 +87,7 @@ def _table() -> Iterator[tuple[Table, str]]:
 def _read(table: Table, location: str, version: int | None, known: Known | None) -> Found:
     options = {"metadata": table.metadata_location}
     wanted = str(version) if version is not None else None
-    return read_table(Places(location, ()), options, wanted, known, Here())
+    return read_table(TableFolders(location, ()), options, wanted, known, Here())
 
 
 def _seen(found: Found) -> Mapping[str, tuple[int, list[str]]]:

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow.files.excerpts.chunk_ranges import chunk_ranges_in, in_plan, kept_columns_of
 from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
 from windrow.files.excerpts.outlines import Outline, Outlines
-from windrow.files.excerpts.places import in_plan, kept_columns_of, places_in
 
 
 def recorded(file: bytes) -> tuple[str, list[int]] | None:
     """Return the outline and numbers of a file, as in inventories; None if it has none."""
     metadata = pq.read_metadata(io.BytesIO(file))
-    found = places_in(metadata, len(file))
+    found = chunk_ranges_in(metadata, len(file))
     if found is None:
         return None
     codecs, numbers = found

@@ -16,7 +16,7 @@ from windrow.files.arrays import flat as in_one
 from windrow.files.arrays import make_struct
 from windrow.files.bounds import fit_bounds
 from windrow.files.chunks import FooterGroup
-from windrow.files.excerpts.places import CHUNKS, OUTLINE
+from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames
 from windrow.files.types import has_order, spark_type
 

@@ -25,13 +25,13 @@ from windrow.files.bounds import (
     writer_sees_nan,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
-from windrow.files.excerpts.outlines import Outlines
-from windrow.files.excerpts.places import (
+from windrow.files.excerpts.chunk_ranges import (
     CHUNKS,
     OUTLINE,
     SMALL_FILE_BYTES,
-    places_in,
+    chunk_ranges_in,
 )
+from windrow.files.excerpts.outlines import Outlines
 from windrow.files.footers import (
     TAIL_BYTES,
     footer_bytes_in,
@@ -213,7 +213,7 @@ class _GroupBuilder:
         # Splits identify row groups by their offsets.
         in_order = all(one < next_ for one, next_ in pairwise(offsets))
         if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
-            found = places_in(metadata, size_bytes)
+            found = chunk_ranges_in(metadata, size_bytes)
         if found is not None:
             outline = self._outlines.of(footer_in(tail), metadata, found.codecs)
         self.outlines.append(outline)

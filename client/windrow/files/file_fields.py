@@ -47,7 +47,7 @@ def with_children(type_: pa.DataType, children: Sequence[pa.Field]) -> pa.DataTy
     return pa.list_(*children) if pt.is_list(type_) else type_
 
 
-def place_in(struct: pa.StructType, wanted: pa.Field) -> int:
+def position_in(struct: pa.StructType, wanted: pa.Field) -> int:
     """Find a field in a struct: by its id, by its names in files, or by its own name.
 
     The field's own name is matched exactly, or else without regard to case.

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
-from windrow.files.excerpts.places import CHUNKS, OUTLINE
+from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow_service.delta.actions import (
     Changes,
     Head,

@@ -8,18 +8,18 @@ from typing import Any
 
 from windrow.files.remote import is_remote, names_in, why_unreadable
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.iceberg.paths import Places, read_bounded
+from windrow_service.iceberg.paths import TableFolders, read_bounded
 
 _NAME = re.compile(r"v?([0-9]{1,18})(?:-[^/]+?)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _HINT = "version-hint.text"
 _MAX_HINT_BYTES = 1_000
 
 
-def metadata_path(places: Places, options: Mapping[str, str]) -> str:
+def metadata_path(folders: TableFolders, options: Mapping[str, str]) -> str:
     """Return the path of a table's newest metadata file.
 
     Args:
-        places: Where the table's files may be.
+        folders: Where the table's files may be.
         options: `metadata`, the file itself; or `catalog` and `identifier`, for a catalog in
             PyIceberg's configuration here; or neither, for a table without a catalog.
 
@@ -27,12 +27,12 @@ def metadata_path(places: Places, options: Mapping[str, str]) -> str:
         IcebergMetadataError: No such file is found.
     """
     if "metadata" in options:
-        return places.absolute(options["metadata"], "metadata, among the table's options,")
+        return folders.absolute(options["metadata"], "metadata, among the table's options,")
     if "catalog" in options:
         identifier = options.get("identifier", "")
         found = _path_in_catalog(options["catalog"], identifier)
-        return places.absolute(found, f"{options['catalog']}: {identifier}")
-    return _path_in_folder(f"{places.location.rstrip('/')}/metadata")
+        return folders.absolute(found, f"{options['catalog']}: {identifier}")
+    return _path_in_folder(f"{folders.location.rstrip('/')}/metadata")
 
 
 def _path_in_catalog(name: str, identifier: str) -> str:

@@ -21,7 +21,7 @@ _LOCAL, _S3 = re.compile("^file:/+"), re.compile("^s3[an]:")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class TableFolders:
     """A table's location, and the other folders that its files may be in.
 
     Attributes:

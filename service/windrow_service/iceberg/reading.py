@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
-from windrow.files.excerpts.places import CHUNKS, OUTLINE
+from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
@@ -29,7 +29,7 @@ from windrow_service.iceberg.manifests import (
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
 from windrow_service.iceberg.names import by_name
 from windrow_service.iceberg.partition_values import identity_columns
-from windrow_service.iceberg.paths import Places, read_bounded
+from windrow_service.iceberg.paths import TableFolders, read_bounded
 from windrow_service.iceberg.state import DELETES, FILES, State, shape_of
 from windrow_service.inventory.footers.isolation import LostProcessError
 from windrow_service.planner.columns import DELETE, inventory_schema
@@ -94,7 +94,7 @@ class Found:
 
 
 def read_table(
-    places: Places,
+    folders: TableFolders,
     options: Mapping[str, str],
     version: str | None,
     known: Known | None,
@@ -104,7 +104,7 @@ def read_table(
     """Read the files of a table at one snapshot.
 
     Args:
-        places: Where the table's files may be.
+        folders: Where the table's files may be.
         options: Options of its definition; see `metadata_path`, and `ref`, a branch or tag.
         version: Id of a snapshot, a branch or a tag; by default `ref` of the options.
         known: The result of an earlier refresh.
@@ -116,8 +116,8 @@ def read_table(
         IcebergVersionError: There is no such version.
         DuplicateColumnError: Names of columns differ only in case.
     """
-    reader = _Reader(places, executor, check)
-    table = reader.metadata(metadata_path(places, options), version or options.get("ref"))
+    reader = _Reader(folders, executor, check)
+    table = reader.metadata(metadata_path(folders, options), version or options.get("ref"))
     if table.manifest_list is None:
         schema = inventory_schema(table.columns, pa.schema([]))
         return Found(
@@ -136,25 +136,25 @@ def read_table(
 class _Reader:
     """Reads metadata files, and parses them in other processes."""
 
-    places: Places
+    folders: TableFolders
     executor: Executor
     check: Check
 
     def metadata(self, path: str, version: str | None) -> TableState:
         table = self._parsed(path, MAX_METADATA_BYTES, read_metadata, path, version)
-        home = self.places.absolute(f"{table.location.rstrip('/')}/metadata", path)
-        if home != f"{self.places.location.rstrip('/')}/metadata":
+        home = self.folders.absolute(f"{table.location.rstrip('/')}/metadata", path)
+        if home != f"{self.folders.location.rstrip('/')}/metadata":
             raise IcebergMetadataError(
                 path,
                 f"states that the table is at {table.location!r}, not at "
-                f"{self.places.location!r}: correct the table's location",
+                f"{self.folders.location!r}: correct the table's location",
             )
         _require_distinct(list(table.columns), path)
         return table
 
     def manifest_list(self, table: TableState) -> pa.Table:
         assert table.manifest_list is not None
-        path = self.places.absolute(table.manifest_list, table.path)
+        path = self.folders.absolute(table.manifest_list, table.path)
         manifests = self._parsed(path, _MAX_LIST_BYTES, read_manifest_list, path)
         for spec_id in pc.unique(manifests["spec_id"]).to_pylist():
             if spec_id not in table.specs:
@@ -168,7 +168,7 @@ class _Reader:
 
         def one(task: ManifestTask) -> pa.Table:
             self.check()
-            path = self.places.absolute(task.path, "the list of manifests")
+            path = self.folders.absolute(task.path, "the list of manifests")
             return self._parsed(path, _MAX_MANIFEST_BYTES, read, task)
 
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -210,7 +210,7 @@ class _Assembly:
             [field for field in table.columns if field.name not in partition_names]
         )
         partition_schema = pa.schema([table.columns.field(name) for name in partition_names])
-        shape = shape_of(self._reader.places.location, table.columns, partition_names)
+        shape = shape_of(self._reader.folders.location, table.columns, partition_names)
         known = self._known
         old = known.state if known is not None else None
         if old is not None and old.shape != shape:
@@ -274,16 +274,16 @@ class _Assembly:
             )
             for one in manifests.take(pa.array(rows)).to_pylist()
         ]
-        places, found = self._reader.places, []
+        folders, found = self._reader.folders, []
         at_home = pa.array([f"{self._table.location.rstrip('/')}/metadata/"])
-        self._alias = self._alias or places.alias_in(at_home)
+        self._alias = self._alias or folders.alias_in(at_home)
         for row, task, entries in zip(
             rows.tolist(), tasks, self._reader.manifests(tasks, parse), strict=True
         ):
             for name in ("path", "data_path"):
                 if name in entries.column_names:
-                    paths = places.relative(flat(entries[name]), task.path)
-                    self._alias = self._alias or places.alias_in(flat(entries[name].drop_null()))
+                    paths = folders.relative(flat(entries[name]), task.path)
+                    self._alias = self._alias or folders.alias_in(flat(entries[name].drop_null()))
                     entries = entries.set_column(
                         entries.schema.get_field_index(name), entries.schema.field(name), paths
                     )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.iceberg.errors import IcebergNotInstalledError
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
@@ -73,9 +73,13 @@ def take_iceberg(
         ):
             state = None
         known = Known(files=previous.files, state=state)
-    places = Places(location, allowed)
     found = read_table(
-        places, options, version, known, executor or _executor(), meter.check_cancelled
+        TableFolders(location, allowed),
+        options,
+        version,
+        known,
+        executor or _executor(),
+        meter.check_cancelled,
     )
     meter.enter(files_found=len(found.files))
     added, removed = _changed(found.files, previous.files if previous is not None else None)

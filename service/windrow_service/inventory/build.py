@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
 from windrow.files.entries import ScanFolder, in_folders
-from windrow.files.excerpts.places import SMALL_FILE_BYTES
+from windrow.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
 from windrow.files.formats import LISTED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_object, scan_of

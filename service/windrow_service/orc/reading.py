@@ -17,7 +17,7 @@ from pyarrow._orc import ORCReader
 
 from windrow.files.bounds import merge_row_groups
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
-from windrow.files.excerpts.places import CHUNKS, OUTLINE
+from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import FileSchema
 from windrow.files.status import FileStatus

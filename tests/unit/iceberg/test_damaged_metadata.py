@@ -18,7 +18,7 @@ from tests.support.iceberg import new_table, newest_metadata
 from tests.support.iceberg_files import read_avro, write_avro
 from tests.support.laws import examples
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import Found, read_table
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 
@@ -50,7 +50,7 @@ def restored(table: Path) -> Iterator[None]:
 
 def _read(table: Path, executor: IsolatedExecutor) -> Found:
     options = {"metadata": str(newest_metadata(table))}
-    return read_table(Places(str(table), ()), options, None, None, executor)
+    return read_table(TableFolders(str(table), ()), options, None, None, executor)
 
 
 def _manifest(table: Path) -> Path:

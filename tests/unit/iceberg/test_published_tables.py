@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.iceberg import Here, planned_by_pyiceberg, published_table
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import Found, read_table
 
 
 def _read(table: Path) -> Found:
-    return read_table(Places(str(table), ()), {}, None, None, Here())
+    return read_table(TableFolders(str(table), ()), {}, None, None, Here())
 
 
 @pytest.mark.parametrize(

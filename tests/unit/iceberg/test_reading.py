@@ -22,7 +22,7 @@ from pyiceberg.types import DoubleType, LongType
 from tests.support.iceberg import Here, new_table
 from tests.support.iceberg_deletes import delete_positions
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import Found, Known, read_table
 from windrow_service.iceberg.state import State
 from windrow_service.inventory.errors import DuplicateColumnError
@@ -51,7 +51,7 @@ def _rows(ids: Sequence[int], region: str = "north", schema: pa.Schema = SCHEMA)
 
 def _read(location: str, version: str | None = None, known: Known | None = None) -> Found:
     options = {"metadata": _newest(location)}
-    return read_table(Places(location, ()), options, version, known, Here())
+    return read_table(TableFolders(location, ()), options, version, known, Here())
 
 
 def _newest(location: str) -> str:
@@ -302,10 +302,10 @@ def test_a_file_outside_the_location_needs_an_allowed_folder(tmp_path: Path) -> 
     options = {"metadata": _newest(location)}
 
     with pytest.raises(IcebergMetadataError, match="may read"):
-        read_table(Places(location, ()), options, None, None, Here())
+        read_table(TableFolders(location, ()), options, None, None, Here())
 
-    places = Places(location, (str(tmp_path / "other"),))
-    paths = read_table(places, options, None, None, Here()).files["path"].to_pylist()
+    folders = TableFolders(location, (str(tmp_path / "other"),))
+    paths = read_table(folders, options, None, None, Here()).files["path"].to_pylist()
     assert path.removeprefix("file://") in paths
 
 

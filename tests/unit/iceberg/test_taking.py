@@ -13,7 +13,7 @@ from tests.support.iceberg import Here, new_table, published_table
 from windrow_service.iceberg import taking
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergNotInstalledError
 from windrow_service.iceberg.finding import metadata_path
-from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.taking import take_iceberg
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.errors import InventoryCancelledError
@@ -85,10 +85,10 @@ def test_a_coordinator_without_pyiceberg_says_how_to_install_it(
 
 def test_metadata_of_a_hadoop_table_is_the_newest_that_follows_its_hint(tmp_path: Path) -> None:
     table = published_table("iceberg_v2_positional_not_all_data_files_have_delete_files", tmp_path)
-    places, hint = Places(str(table), ()), table / "metadata" / "version-hint.text"
+    folders, hint = TableFolders(str(table), ()), table / "metadata" / "version-hint.text"
 
     def found() -> str:
-        return Path(metadata_path(places, {})).name
+        return Path(metadata_path(folders, {})).name
 
     hint.write_text("5\n")
     assert found() == "v7.metadata.json"
@@ -107,4 +107,4 @@ def test_two_newest_metadata_files_are_refused_without_a_catalog(tmp_path: Path)
     (newest.parent / "00001-other.metadata.json").write_bytes(newest.read_bytes())
 
     with pytest.raises(IcebergMetadataError, match="only a catalog knows"):
-        metadata_path(Places(location, ()), {})
+        metadata_path(TableFolders(location, ()), {})

@@ -12,9 +12,9 @@ from windrow.files.acid.names import (
     Folder,
     bucket_property,
     buckets_in,
+    file_folders,
     folder_of,
     original_buckets,
-    places_of,
     row_buckets,
 )
 from windrow.files.acid.write_ids import WriteIds, WriteIdsError
@@ -64,9 +64,9 @@ def test_files_are_placed_in_their_partition_and_folder() -> None:
         "ds=delta_1_1/000000_0": ("ds=delta_1_1/", None),
     }
 
-    places = places_of(pa.array(list(paths)))
+    located = file_folders(pa.array(list(paths)))
 
-    assert list(zip(places.root.to_pylist(), places.folder.to_pylist(), strict=True)) == list(
+    assert list(zip(located.root.to_pylist(), located.folder.to_pylist(), strict=True)) == list(
         paths.values()
     )
 

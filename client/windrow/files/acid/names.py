@@ -104,7 +104,7 @@ def folder_of(name: str) -> Folder | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class FileFolders:
     """Where n files of a transactional table lie.
 
     Attributes:
@@ -118,13 +118,13 @@ class Places:
     folder: pa.Array
 
 
-def places_of(paths: pa.Array) -> Places:
+def file_folders(paths: pa.Array) -> FileFolders:
     """Tell where files lie, by their paths relative to the table's location."""
     parts = pc.extract_regex(paths, _IN_FOLDER)
     root, name = pc.struct_field(parts, [0]), pc.struct_field(parts, [1])
     beside = pc.struct_field(pc.extract_regex(paths, _ORIGINAL_ROOT), [0])
     folder = pc.binary_join_element_wise(root, name, "")
-    return Places(root=flat(pc.coalesce(root, beside)), folder=flat(folder))
+    return FileFolders(root=flat(pc.coalesce(root, beside)), folder=flat(folder))
 
 
 def row_buckets(paths: pa.Array) -> pa.Array:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from windrow.files.excerpts.chunk_ranges import Ints, columns_of, read_bytes, require_possible
 from windrow.files.excerpts.outlines import Outline, RowGroup
-from windrow.files.excerpts.places import Ints, columns_of, read_bytes, require_possible
 
 # A request costs about as much as this many bytes, given how many requests a store takes in a
 # second: gaps between chunks that are no longer than this are read as well.
@@ -52,7 +52,7 @@ def excerpts_of(outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int
 
     Args:
         outline: Outline of the wanted columns.
-        numbers: Numbers of their leaves in each wanted row group; see `places`.
+        numbers: Numbers of their leaves in each wanted row group; see `chunk_ranges`.
         size_bytes: Length of the file.
         max_bytes: Maximum bytes of chunks in an excerpt, unless it is a single row group.
 

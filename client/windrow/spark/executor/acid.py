@@ -3,7 +3,7 @@
 Each row of such a file says which write added it, and has a name that no other row of its
 partition has. Delete files name the deleted rows; a group reads those of all its files once.
 Files from before a table became transactional, and files that Hive loaded unchanged, hold rows
-without names: such rows are named by the file's bucket and by their place in it.
+without names: such rows are named by the file's bucket and by their position in it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from windrow.files.acid.names import (
     bucket_property,
     buckets_in,
     buckets_of,
+    file_folders,
     folder_of,
     latest_code,
-    places_of,
 )
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.beneath import absolute_path, home_for, home_of
-from windrow.files.file_fields import place_in
+from windrow.files.file_fields import position_in
 from windrow.files.status import FileStatus
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.conversions import convert, widens
@@ -70,7 +70,7 @@ class DeleteFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Origin:
     """The facts that the path of a data file states.
 
     Attributes:
@@ -84,14 +84,16 @@ class _Place:
     statement: int
 
     @classmethod
-    def all_of(cls, paths: pa.Array) -> list[_Place]:
+    def all_of(cls, paths: pa.Array) -> list[_Origin]:
         """Read the paths of files, relative to the table's location."""
-        places = places_of(paths)
-        columns = [column.to_pylist() for column in (places.root, places.folder, buckets_of(paths))]
+        located = file_folders(paths)
+        columns = [
+            column.to_pylist() for column in (located.root, located.folder, buckets_of(paths))
+        ]
         return [cls._of(*of) for of in zip(*columns, strict=True)]
 
     @classmethod
-    def _of(cls, root: str, folder: str | None, bucket: int) -> _Place:
+    def _of(cls, root: str, folder: str | None, bucket: int) -> _Origin:
         parsed = folder_of(folder[len(root) :]) if folder is not None else None
         # Rows without names are from one write; rows with names state their write.
         if parsed is None or parsed.least != parsed.most or parsed.most == BEFORE_ALL:
@@ -125,7 +127,7 @@ class AcidDecoder:
         self._format = OrcFormat(spec)
         self._ids = WriteIds.parse(spec.valid_write_ids) if spec.valid_write_ids else None
         self._first_row_ids = splits.column("first_row_id").to_pylist()
-        self._places = _Place.all_of(splits.column("path"))
+        self._origins = _Origin.all_of(splits.column("path"))
         self._memory = Memory(_MAX_DELETED_IN_MEMORY)
         self._deleted = _Deletes(spec, delete_files, self._ids, self._memory, counts)
 
@@ -172,8 +174,8 @@ class AcidDecoder:
         first_row_id = self._first_row_ids[split.ordinal]
         if layout.has_names != (first_row_id is None):
             raise StaleFileError(split.path, "kind of rows", None, None)
-        place = self._places[split.ordinal]
-        deleted = self._deleted.of(place.deletes)
+        origin = self._origins[split.ordinal]
+        deleted = self._deleted.of(origin.deletes)
         needs_names = deleted is not None or (layout.has_names and self._ids is not None)
         count = 0
         names = layout.names(needs_names)
@@ -188,7 +190,7 @@ class AcidDecoder:
                 rows = (
                     _names(split.path, batch)
                     if layout.has_names
-                    else _made_names(place, (first_row_id or 0) + count, batch.num_rows)
+                    else _made_names(origin, (first_row_id or 0) + count, batch.num_rows)
                 )
                 kept &= ~deleted.hold(rows)
             count += batch.num_rows
@@ -224,21 +226,21 @@ class _Deletes:
         self._read: dict[tuple[str, int], DeletedRows | None] = {}
         self._files: defaultdict[tuple[str, int], list[DeleteFile]] = defaultdict(list)
         paths = pa.array([file.path for file in files], pa.string())
-        roots, buckets = places_of(paths).root.to_pylist(), buckets_of(paths).to_pylist()
+        roots, buckets = file_folders(paths).root.to_pylist(), buckets_of(paths).to_pylist()
         for file, root, bucket in zip(files, roots, buckets, strict=True):
             self._files[root, bucket].append(file)
 
-    def of(self, place: tuple[str, int]) -> DeletedRows | None:
+    def of(self, key: tuple[str, int]) -> DeletedRows | None:
         """Return the deleted rows of a partition and bucket; None if there are none."""
-        if place not in self._read:
-            files = self._files.pop(place, [])
+        if key not in self._read:
+            files = self._files.pop(key, [])
             deleted = DeletedRows(self._memory) if files else None
             for file in files:
-                for names in self._names_in(file, place[1]):
+                for names in self._names_in(file, key[1]):
                     assert deleted is not None
                     deleted.add(names)
-            self._read[place] = deleted
-        return self._read[place]
+            self._read[key] = deleted
+        return self._read[key]
 
     def _names_in(self, file: DeleteFile, bucket: int) -> Iterator[RowNames]:
         path = absolute_path(self._location, file.path)
@@ -269,7 +271,7 @@ def has_row_names(schema: pa.Schema) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """The places of the wanted columns in a file.
+    """Where the wanted columns are in a file.
 
     Attributes:
         own: The file's columns that name rows, and last the struct that holds the table's columns;
@@ -296,7 +298,7 @@ class _Layout:
         columns = schema.types[-1] if has_names else pa.struct(list(schema))
         found: list[str | None] = []
         for field in wanted:
-            at = place_in(columns, field)
+            at = position_in(columns, field)
             if at == -2:
                 names = [one.name for one in columns if one.name.lower() == field.name.lower()]
                 raise AmbiguousColumnError(path, field.name, tuple(names))
@@ -359,10 +361,10 @@ def _names(path: str, batch: pa.RecordBatch) -> RowNames:
     return RowNames(write, latest_code(bucket), row_id)
 
 
-def _made_names(place: _Place, first: int, count: int) -> RowNames:
-    code = bucket_property(place.deletes[1], place.statement)
+def _made_names(origin: _Origin, first: int, count: int) -> RowNames:
+    code = bucket_property(origin.deletes[1], origin.statement)
     return RowNames(
-        np.full(count, place.write, np.int64),
+        np.full(count, origin.write, np.int64),
         np.full(count, code, np.int64),
         np.arange(first, first + count, dtype=np.int64),
     )

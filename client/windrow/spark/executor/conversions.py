@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.file_fields import absent, is_mapped, place_in
+from windrow.files.file_fields import absent, is_mapped, position_in
 from windrow.files.schema import fields_in
 
 # Decimal digits that hold every value of an integer type.
@@ -122,7 +122,7 @@ def _nested_widens(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_struct(source) and pt.is_struct(target):
         for i in range(target.num_fields):
             wanted = target.field(i)
-            at = place_in(source, wanted)
+            at = position_in(source, wanted)
             if at == -2 or (at >= 0 and not widens(source.field(at).type, wanted.type)):
                 return False
         return True
@@ -149,7 +149,7 @@ def _convert_struct(values: pa.Array, target: pa.DataType) -> pa.Array:
     children = []
     for i in range(target.num_fields):
         field = target.field(i)
-        at = place_in(values.type, field)
+        at = position_in(values.type, field)
         children.append(
             convert(values.field(at), field.type) if at >= 0 else absent(field, len(values))
         )

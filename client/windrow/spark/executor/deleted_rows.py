@@ -1,7 +1,7 @@
 """The rows that delete files name, kept so that any batch of rows can be compared with them.
 
 A row of a transactional table is named by the write that added it, the number that codes its
-bucket, and its place there. The names of a run are kept sorted, as one integer each, so that a few
+bucket, and its position there. The names of a run are kept sorted, as one integer each, so that a few
 binary searches look up a batch of rows.
 """
 
@@ -25,7 +25,7 @@ class RowNames(NamedTuple):
     Attributes:
         write: The write that added each row; 0 if the row is older than all writes.
         bucket: Its bucket and statement, in Hive's code.
-        row: Its place among the rows of that write and bucket.
+        row: Its position among the rows of that write and bucket.
     """
 
     write: _Ints
@@ -89,14 +89,14 @@ class _Run(NamedTuple):
         found = np.ones(len(names.write), np.bool_)
         codes = np.zeros(len(found), np.int64)
         for own, asked in zip(self[:3], names, strict=True):
-            at = _places(own, asked)
+            at = _positions(own, asked)
             found &= own[at] == asked
             codes = codes * len(own) + at
-        found &= self.codes[_places(self.codes, codes)] == codes
+        found &= self.codes[_positions(self.codes, codes)] == codes
         return found
 
 
-def _places(values: _Ints, asked: _Ints) -> _Ints:
+def _positions(values: _Ints, asked: _Ints) -> _Ints:
     return np.minimum(np.searchsorted(values, asked), len(values) - 1)
 
 

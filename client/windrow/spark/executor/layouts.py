@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.file_fields import FIELD_ID, absent, place_in
+from windrow.files.file_fields import FIELD_ID, absent, position_in
 from windrow.spark.executor.conversions import convert, is_same
 from windrow.spark.executor.errors import (
     AmbiguousColumnError,
@@ -29,7 +29,7 @@ class Layout:
         wanted: The wanted columns, with the table's types.
         selected: The columns to decode, as the format's reader takes them; may be empty.
         decoded: The schema of the decoded columns.
-        positions: For each wanted column its place in `decoded`, or -1 if the file lacks it.
+        positions: For each wanted column its position in `decoded`, or -1 if the file lacks it.
         rules: For each column of `decoded`, the rules that correct the values of its leaves; empty
             if no values are ever corrected.
     """
@@ -84,15 +84,15 @@ def nothing(wanted: pa.Schema) -> Layout:
     return Layout(wanted=wanted, selected=(), decoded=wanted, positions=(), rules=())
 
 
-def places(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
-    """Return for each wanted column its place in a file; -1 if the file lacks it.
+def positions_of(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
+    """Return for each wanted column its position in a file; -1 if the file lacks it.
 
     Raises:
         AmbiguousColumnError: Several columns of the file could be the wanted one.
         UnreadableFileError: The wanted column has an id, but the file has no ids.
     """
     struct = pa.struct(list(held))
-    found = [place_in(struct, field) for field in wanted]
+    found = [position_in(struct, field) for field in wanted]
     for column, at in zip(wanted, found, strict=True):
         if at == -2 and FIELD_ID in (column.metadata or {}):
             reason = (

@@ -16,7 +16,7 @@ from windrow.files.schema import fields_in
 from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.errors import ColumnTypeError
 from windrow.spark.executor.formats import FORMAT_ERRORS, FileFormat, rows_only, unreadable
-from windrow.spark.executor.layouts import Layout, places
+from windrow.spark.executor.layouts import Layout, positions_of
 from windrow.spark.executor.spec import ReadSpec, Split
 
 _NTZ = pa.timestamp("us")
@@ -71,7 +71,7 @@ class OrcFormat(FileFormat):
             held = reader.schema()
         except FORMAT_ERRORS as error:
             raise unreadable(path, error, self.name) from error
-        found = places(path, held, self._wanted)
+        found = positions_of(path, held, self._wanted)
         for field, at in zip(self._wanted, found, strict=True):
             if at >= 0 and not _is_readable_as(held.field(at).type, field.type):
                 types = str(held.field(at).type), str(field.type)

@@ -20,7 +20,7 @@ from windrow.files.schema import fields_in, leaf_count
 from windrow.spark.executor.conversions import stored_type, widens
 from windrow.spark.executor.errors import ColumnTypeError
 from windrow.spark.executor.formats import FORMAT_ERRORS, FileFormat, rows_only, unreadable
-from windrow.spark.executor.layouts import Layout, places
+from windrow.spark.executor.layouts import Layout, positions_of
 from windrow.spark.executor.rebasing import FileCalendar, may_be_rebased, rule_of
 from windrow.spark.executor.spec import KIB, ReadSpec, Split
 
@@ -137,7 +137,7 @@ def find_layout(
     except FORMAT_ERRORS as error:
         raise unreadable(path, error, ParquetFormat.name) from error
     first_leaf = _first_leaves(schema)
-    found = places(path, schema, wanted)
+    found = positions_of(path, schema, wanted)
     for field, at in zip(wanted, found, strict=True):
         if at >= 0:
             leaves = (parquet_schema.column(i) for i in range(*first_leaf[at : at + 2]))

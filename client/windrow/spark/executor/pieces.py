@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from windrow.files.excerpts.chunk_ranges import Ints, columns_for, columns_of
 from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
 from windrow.files.excerpts.outlines import Outline
-from windrow.files.excerpts.places import Ints, columns_for, columns_of
 from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.spec import ReadSpec, Split
 

@@ -21,8 +21,8 @@ from windrow.files.acid.names import (
     Folder,
     are_named,
     buckets_of,
+    file_folders,
     folder_of,
-    places_of,
     row_buckets,
 )
 from windrow.files.acid.write_ids import WriteIds
@@ -120,25 +120,25 @@ def seen_files(
     """
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
-    places = places_of(paths)
+    located = file_folders(paths)
     is_metadata = _bools(pc.equal(names, METADATA_FILE))
     is_side = _bools(pc.ends_with(names, FLUSH_LENGTH))
     is_version = _bools(pc.equal(names, VERSION_FILE))
     is_data = ~is_metadata & ~is_version & ~is_side
-    is_original = is_data & _bools(places.folder.is_null())
-    originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
+    is_original = is_data & _bools(located.folder.is_null())
+    originals = set(located.root.filter(pa.array(is_original)).unique().to_pylist())
     compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
-    marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
+    marked = set(located.folder.filter(pa.array(is_version)).to_pylist())
     # An overwrite with no rows leaves a folder without files, which cannot be marked.
-    unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
+    unmarked = set(located.folder.filter(pa.array(is_data)).to_pylist()) - marked
     chosen = _choose(folders, compacted, unmarked, originals, transactional)
     seen = seen_by(chosen)
     replaced = [root for root, one in chosen.items() if one.base is not None]
-    is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
+    is_original &= ~_bools(pc.is_in(located.root, pa.array(replaced, pa.string())))
     with_rows = [path for path, folder in seen.items() if folder.kind != "delete_delta"]
     deleting = [path for path, folder in seen.items() if folder.kind == "delete_delta"]
-    is_read = is_original | is_data & _bools(_is_in(places.folder, with_rows))
-    is_delete = is_data & _bools(_is_in(places.folder, deleting))
+    is_read = is_original | is_data & _bools(_is_in(located.folder, with_rows))
+    is_delete = is_data & _bools(_is_in(located.folder, deleting))
     if transactional.kind == "full":
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
@@ -146,11 +146,11 @@ def seen_files(
         is_read[_unread(location, files, side, seen)] = False
     rows = np.flatnonzero(is_read)
     at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
-    roots = places.root.take(at)
+    roots = located.root.take(at)
     delete_files = pa.table(
         [
             *files.select([field.name for field in _LISTED]).take(deletes).columns,
-            places.root.take(deletes),
+            located.root.take(deletes),
             row_buckets(paths).take(deletes),
         ],
         schema=DELETE_FILES,
@@ -172,11 +172,11 @@ def _choose(
 ) -> dict[str, Chosen]:
     noted = pa.array(sorted(set(folders)), pa.string())
     # A folder inside another one is not a folder of the partition.
-    places = places_of(pc.binary_join_element_wise(noted, "x", "/"))
-    outermost = pc.equal(places.folder, noted)
+    located = file_folders(pc.binary_join_element_wise(noted, "x", "/"))
+    outermost = pc.equal(located.folder, noted)
     by_root: defaultdict[str, list[Folder]] = defaultdict(list)
     for path, root in zip(
-        noted.filter(outermost).to_pylist(), places.root.filter(outermost).to_pylist(), strict=True
+        noted.filter(outermost).to_pylist(), located.root.filter(outermost).to_pylist(), strict=True
     ):
         folder = folder_of(path[len(root) :])
         assert folder is not None
@@ -333,8 +333,8 @@ def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
     """
     nameless = np.flatnonzero(footers["first_row_id"].is_valid())
     held = flat(paths).take(pa.array(nameless))
-    places = places_of(held)
-    folder = pc.coalesce(places.folder, places.root).dictionary_encode()
+    located = file_folders(held)
+    folder = pc.coalesce(located.folder, located.root).dictionary_encode()
     key = np.asarray(folder.indices, np.int64) << 32 | np.asarray(buckets_of(held), np.int64)
     order = np.argsort(key, kind="stable")
     counts = footers["row_count"].to_numpy()[nameless][order]

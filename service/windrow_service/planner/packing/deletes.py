@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.acid.names import buckets_of, places_of
+from windrow.files.acid.names import buckets_of, file_folders
 from windrow_service.planner.splits import Ints, Splits, distinct, run_numbers, run_offsets
 
 
@@ -43,7 +43,7 @@ def deletes_of(
     group = run_numbers(offsets)
     with_deletes = np.flatnonzero(files["delete_count"].to_numpy()[splits.file] > 0)
     paths = _joined(files["path"].take(pa.array(splits.file[with_deletes])))
-    roots = pa.concat_arrays([_joined(delete_files["root"]), places_of(paths).root])
+    roots = pa.concat_arrays([_joined(delete_files["root"]), file_folders(paths).root])
     codes = np.asarray(roots.dictionary_encode().indices, np.int64) << 32
     own = codes[: len(delete_files)] | np.asarray(delete_files["bucket"], np.int64)
     # These files have delete files, which only apply to files with a bucket.

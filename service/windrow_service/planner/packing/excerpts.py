@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.files.arrays import flat
+from windrow.files.excerpts.chunk_ranges import in_plan, kept_columns_of, read_bytes
 from windrow.files.excerpts.outlines import Outline
-from windrow.files.excerpts.places import in_plan, kept_columns_of, read_bytes
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.splits import Ints, Splits
 
@@ -18,7 +18,7 @@ EXCERPT = pa.struct(
     [
         # Position among the plan's outlines.
         pa.field("outline", pa.int32()),
-        # In the form that `windrow.files.excerpts.places` describes.
+        # In the form that `windrow.files.excerpts.chunk_ranges` describes.
         pa.field("chunks", pa.list_(pa.int64())),
     ]
 )

@@ -32,7 +32,7 @@ _HEAD = 3  # per row group in inventories, before the numbers of its chunks
 _MAGIC_BYTES = 4
 
 
-class Places(NamedTuple):
+class ChunkRanges(NamedTuple):
     """Where the column chunks of a file lie.
 
     Attributes:
@@ -54,7 +54,7 @@ def kept_columns_of(leaf_count: int) -> int:
     return _HEAD + _NUMBERS * leaf_count
 
 
-def places_in(metadata: Any, size_bytes: int) -> Places | None:
+def chunk_ranges_in(metadata: Any, size_bytes: int) -> ChunkRanges | None:
     """Return where the column chunks of a file lie.
 
     Args:
@@ -62,7 +62,7 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
         size_bytes: Length of the file.
 
     Returns:
-        The places; None if chunks lie in an unusual way, so that the file is read as it is.
+        The ranges; None if chunks lie in an unusual way, so that the file is read as it is.
     """
     if not 0 < metadata.num_row_groups * metadata.num_columns <= MAX_CHUNKS:
         return None
@@ -90,7 +90,7 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
     except ValueError:
         return None
     assert codecs is not None
-    return Places(codecs, numbers)
+    return ChunkRanges(codecs, numbers)
 
 
 def _chunk(chunk: Any) -> tuple[int, int, int, int]:
