@@ -16,7 +16,7 @@ from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
-from windrow_service.delta.reading import Source, State
+from windrow_service.delta.reading import LoggedTable, LogState
 from windrow_service.iceberg.taking import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
@@ -108,14 +108,14 @@ class DirectoryInventories:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
         if definition.format == "delta":
-            source = Source(
+            table = LoggedTable(
                 location=location,
                 allowed=tuple(self._prefixes()),
                 time_zone=definition.format_options.get("timeZone"),
             )
             meter = ProgressMeter(on_progress, cancelled)
             state = None if full or version is not None else listing
-            return _next_of_delta(source, previous, previous_bodies, state, version, meter)
+            return _next_of_delta(table, previous, previous_bodies, state, version, meter)
         refuse_part_of_table(location, topmost)
         tables = [decode_manifest(body) for body in previous_bodies]
         if definition.format == "iceberg":
@@ -154,7 +154,7 @@ class DirectoryInventories:
 
 
 def _next_of_delta(
-    source: Source,
+    table: LoggedTable,
     previous: Snapshot | None,
     bodies: Sequence[bytes],
     listing: bytes | None,
@@ -162,12 +162,12 @@ def _next_of_delta(
     meter: ProgressMeter,
 ) -> NextSnapshot:
     """Return the next snapshot of a Delta table: a delta to the previous one where possible."""
-    state = State.of(listing) if previous is not None else None
-    read = take_change(source, state, meter) if state is not None else None
+    state = LogState.of(listing) if previous is not None else None
+    read = take_change(table, state, meter) if state is not None else None
     if previous is None or read is None:
         tables = [decode_manifest(body) for body in bodies]
         known = previous_inventory(previous, tables) if previous is not None else None
-        taken = take_version(source, version, known, meter)
+        taken = take_version(table, version, known, meter)
         return next_after_inventory(taken, previous, tables, meter.check_cancelled)
     by_id = {
         manifest.manifest_id: body

@@ -27,10 +27,10 @@ from windrow.files.status import FileStatus
 from windrow.files.surroundings import refuse_part_of_table
 
 # Surroundings: files committed by a streaming query, if one writes the table; refused folders with
-# reasons. Listed: files and folders directly in some folders; folders that cannot be listed, with
-# reasons.
+# reasons. ListedFolders: files and folders directly in some folders; folders that cannot be
+# listed, with reasons.
 Surroundings: TypeAlias = tuple[bytes | None, list[tuple[str, str]]]
-Listed: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
+ListedFolders: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 # `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
 
@@ -50,7 +50,7 @@ def look_around(location: str, _: None) -> Surroundings:
     return None if committed is None else encoded(committed), []
 
 
-def list_folders(location: str, folders: Sequence[str]) -> Listed:
+def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
     """List some folders of a table.
 
     Args:

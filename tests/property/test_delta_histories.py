@@ -30,7 +30,7 @@ from tests.support.delta_tables import (
     remove,
 )
 from tests.support.laws import examples
-from windrow_service.delta.reading import Read, Source, in_path_order, read_since, read_version
+from windrow_service.delta.reading import LoggedTable, Read, in_path_order, read_since, read_version
 
 _PARTITIONS = ["a", "b c", "ü/%", None]
 # What happens to a table, and how many files it affects.
@@ -166,13 +166,13 @@ def test_every_version_of_every_history_has_its_files_and_following_leads_to_the
         table.begin()
         for kind, count, random in steps:
             table.step(kind, count, random)
-        source = Source(location=str(table.log.folder))
-        newest = read_version(source, None)
+        logged = LoggedTable(location=str(table.log.folder))
+        newest = read_version(logged, None)
         assert newest.state.version == table.log.version
         for version, expected in enumerate(table.history):
-            read = read_version(source, version)
+            read = read_version(logged, version)
             assert _seen(read.files) == expected
-            change = read_since(source, read.state)
+            change = read_since(logged, read.state)
             if change is not None:
                 assert _after(read, change).equals(in_path_order("t", newest.files))
             assert change is not None or any(

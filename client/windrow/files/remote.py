@@ -20,7 +20,7 @@ from windrow.files.acid.names import folder_of
 from windrow.files.beneath import absolute_path
 from windrow.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow.files.errors import LocationError
-from windrow.files.objects.requests import Listed, Part, Traffic, requests
+from windrow.files.objects.requests import ListedObject, Part, Traffic, requests
 from windrow.files.objects.stores import bucket_and_key
 from windrow.files.objects.troubles import ObjectError
 from windrow.files.positions import PositionedFile
@@ -122,7 +122,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     _add_files(uri, f"{folder}/" if folder else "", folders, files, entries)
 
 
-def _direct_entries(uri: str) -> tuple[list[str], list[Listed]]:
+def _direct_entries(uri: str) -> tuple[list[str], list[ListedObject]]:
     """Return the folders and files directly in a folder; on object stores it may be missing."""
     if is_object(uri):
         folders, objects = requests().list_one(uri, Traffic())
@@ -132,7 +132,7 @@ def _direct_entries(uri: str) -> tuple[list[str], list[Listed]]:
     return _in_hdfs(uri, recursive=False)
 
 
-def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
+def _beneath(uri: str) -> tuple[list[str], list[ListedObject]]:
     """Return folders and files beneath a folder, at any depth; see `_direct_entries`."""
     if is_object(uri):
         objects = requests().list_all(uri, Traffic())
@@ -146,7 +146,9 @@ def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
     return _in_hdfs(uri, recursive=True)
 
 
-def _without_markers(above: int, objects: Iterable[Listed], folders: Iterable[str]) -> list[Listed]:
+def _without_markers(
+    above: int, objects: Iterable[ListedObject], folders: Iterable[str]
+) -> list[ListedObject]:
     """Return objects with relative paths, without those that only stand for a folder.
 
     Such an object has no bytes, and a slash at the end of its key, which listings leave out.
@@ -164,13 +166,13 @@ def _names_folder(path: str) -> bool:
     return not name or "=" in name or folder_of(name) is not None
 
 
-def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[Listed]]:
+def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[ListedObject]]:
     filesystem, path = hadoop.located(uri)
     base = path.rstrip("/") + "/"
     found = filesystem.get_file_info(pafs.FileSelector(base, recursive=recursive))
     folders = [info.path[len(base) :] for info in found if info.type == pafs.FileType.Directory]
     files = [
-        Listed(info.path[len(base) :], FileStatus(info.size, info.mtime_ns))
+        ListedObject(info.path[len(base) :], FileStatus(info.size, info.mtime_ns))
         for info in found
         if info.type != pafs.FileType.Directory
     ]
@@ -183,7 +185,7 @@ def scan_of(location: str) -> ScanFolder:
 
 
 def _add_files(
-    uri: str, prefix: str, folders: list[str], files: list[Listed], entries: FolderEntries
+    uri: str, prefix: str, folders: list[str], files: list[ListedObject], entries: FolderEntries
 ) -> None:
     shown: dict[str, bool] = {}
 

@@ -11,30 +11,30 @@ SINK_LOG = "_spark_metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OtherFormat:
     """What a folder is, and how its rows are read."""
 
     name: str
     remedy: str
 
 
-def _of_format(name: str, reader: str) -> Kind:
-    return Kind(
+def _of_format(name: str, reader: str) -> OtherFormat:
+    return OtherFormat(
         name,
         f"read it with {reader}, or write its rows to a folder of their own and register that",
     )
 
 
-_DELTA = Kind("a Delta table", "register its topmost folder with `format` delta")
+_DELTA = OtherFormat("a Delta table", "register its topmost folder with `format` delta")
 _HUDI = _of_format("a Hudi table", "Spark's Hudi reader")
-_ICEBERG = Kind("an Iceberg table", "register its topmost folder with `format` iceberg")
+_ICEBERG = OtherFormat("an Iceberg table", "register its topmost folder with `format` iceberg")
 _PAIMON = _of_format("a Paimon table", "Spark's Paimon reader")
-_ACID = Kind(
+_ACID = OtherFormat(
     "a Hive ACID table",
     "register it as transactional (`windrow table register … --transactional`, full or "
     "insert-only), by the folder that holds all its partitions",
 )
-_SINK = Kind(
+_SINK = OtherFormat(
     "the output of a Spark streaming query",
     "register the folder that holds the log itself",
 )
@@ -66,11 +66,11 @@ def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
     Raises:
         LocationError: The name is such a sign.
     """
-    kind = _HIDDEN.get(name)
-    if kind is None and name.startswith(_HOODIE_PARTITION):
-        kind = _HUDI
-    if kind is not None and not (kind is _SINK and is_location):
-        raise LocationError(folder, _reason(f"is {kind.name}", f"it holds {name!r}", kind))
+    other = _HIDDEN.get(name)
+    if other is None and name.startswith(_HOODIE_PARTITION):
+        other = _HUDI
+    if other is not None and not (other is _SINK and is_location):
+        raise LocationError(folder, _reason(f"is {other.name}", f"it holds {name!r}", other))
 
 
 def refuse_folder(folder: str, name: str) -> None:
@@ -125,14 +125,14 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
     """
     if names is None:
         return
-    kind, held = _HIDDEN.get(sign), sign
+    other, held = _HIDDEN.get(sign), sign
     if sign in _METADATA:
         pattern, named = _METADATA[sign]
         found = next(filter(pattern.search, names), None)
-        kind, held = (named, f"{sign}/{found}") if found is not None else (None, sign)
-    if kind is not None:
+        other, held = (named, f"{sign}/{found}") if found is not None else (None, sign)
+    if other is not None:
         where = f"{above!r} holds {held!r}"
-        raise LocationError(location, _reason(f"lies in {kind.name}", where, kind))
+        raise LocationError(location, _reason(f"lies in {other.name}", where, other))
 
 
 def refuse_location(location: str) -> None:
@@ -145,8 +145,8 @@ def refuse_location(location: str) -> None:
         raise LocationError(location, _reason(f"is part of {_ACID.name}", "by its name", _ACID))
 
 
-def _reason(what: str, why: str, kind: Kind) -> str:
+def _reason(what: str, why: str, other: OtherFormat) -> str:
     return (
         f"{what} ({why}), where not every file holds current rows, but it is registered as a plain "
-        f"folder: {kind.remedy}"
+        f"folder: {other.remedy}"
     )

@@ -39,7 +39,7 @@ _PREPARATIONS = (
 )
 
 
-class Changes(NamedTuple):
+class EntryChanges(NamedTuple):
     """Entries added or removed since the last report.
 
     Attributes:
@@ -147,7 +147,7 @@ def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
         last = rows[-1][0]
 
 
-def changes(cache: FileCache, limit: int) -> Changes:
+def changes(cache: FileCache, limit: int) -> EntryChanges:
     """Return the first changes that have not been settled.
 
     Raises:
@@ -157,7 +157,7 @@ def changes(cache: FileCache, limit: int) -> Changes:
         rows = cache.connection.execute(
             "SELECT key, held, id FROM Changes ORDER BY id LIMIT ?", (limit,)
         ).fetchall()
-    return Changes({key: bool(held) for key, held, _ in rows}, rows[-1][2] if rows else 0)
+    return EntryChanges({key: bool(held) for key, held, _ in rows}, rows[-1][2] if rows else 0)
 
 
 def last_change(cache: FileCache) -> int:

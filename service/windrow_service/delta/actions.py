@@ -126,7 +126,7 @@ def add_columns(partition: Sequence[str]) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class LogChanges:
     """The changes that commits make; of each file the last mention counts.
 
     Attributes:
@@ -140,7 +140,7 @@ class Changes:
     keys: pa.Array
 
 
-def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str]) -> Changes:
+def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str]) -> LogChanges:
     """Return the changes that commits make.
 
     Args:
@@ -177,7 +177,7 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
     # If an index appears several times, NumPy keeps the last assignment.
     last[np.asarray(coded.indices)] = np.arange(len(keys))
     ends = adds.take(pa.array(np.sort(last)))
-    return Changes(
+    return LogChanges(
         required(location, pa.Table.from_struct_array(ends.filter(ends.is_valid())), partition),
         paths.unique(),
         coded.dictionary,

@@ -14,9 +14,9 @@ from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 from windrow_service.delta.reading import (
+    LoggedTable,
+    LogState,
     Read,
-    Source,
-    State,
     packed,
     read_since,
     read_version,
@@ -33,7 +33,7 @@ _CHECK_EVERY_S = 0.2
 
 
 def take_version(
-    source: Source,
+    table: LoggedTable,
     version: str | None,
     previous: PreviousInventory | None,
     meter: ProgressMeter,
@@ -42,7 +42,7 @@ def take_version(
     """Return the files of a version.
 
     Args:
-        source: The table.
+        table: The table.
         version: The version; None for the newest.
         previous: The inventory that changes are counted from.
         meter: Counts the files.
@@ -53,8 +53,8 @@ def take_version(
         DeltaFeatureError: The table needs readers to know a feature that is not known here.
         DeltaVersionError: The log does not have the version.
     """
-    number = _number(source.location, version) if version is not None else None
-    read = _isolated(executor, source, meter, read_version, source, number)
+    number = _number(table.location, version) if version is not None else None
+    read = _isolated(executor, table, meter, read_version, table, number)
     assert read is not None
     files = read.files
     same = _same_count(files, previous)
@@ -73,12 +73,12 @@ def take_version(
 
 
 def take_change(
-    source: Source, state: State, meter: ProgressMeter, executor: Executor | None = None
+    table: LoggedTable, state: LogState, meter: ProgressMeter, executor: Executor | None = None
 ) -> Read | None:
     """Return what has changed since a version; None if the whole table must be read again.
 
     Args:
-        source: The table.
+        table: The table.
         state: The state of the log at that version.
         meter: Counts the files.
         executor: As for `take_version`.
@@ -87,9 +87,9 @@ def take_change(
         DeltaLogError: The log cannot be read.
         DeltaFeatureError: The table needs readers to know a feature that is not known here.
     """
-    if state.time_zone != source.time_zone:
+    if state.time_zone != table.time_zone:
         return None
-    return _isolated(executor, source, meter, read_since, source, state)
+    return _isolated(executor, table, meter, read_since, table, state)
 
 
 def figures_of(files: pa.Table, read: Read) -> LogFigures:
@@ -141,7 +141,7 @@ def _same_count(files: pa.Table, previous: PreviousInventory | None) -> int:
 
 def _isolated(
     executor: Executor | None,
-    source: Source,
+    table: LoggedTable,
     meter: ProgressMeter,
     read: Callable[..., Read | None],
     *args: object,
@@ -155,7 +155,7 @@ def _isolated(
             answer = future.result()
         except LostProcessError as error:
             raise DeltaLogError(
-                source.location, f"cannot be read: reading its log failed ({error.last_words})"
+                table.location, f"cannot be read: reading its log failed ({error.last_words})"
             ) from error
         except BaseException:
             if isinstance(pool, IsolatedExecutor):
@@ -163,6 +163,6 @@ def _isolated(
             raise
     if answer is None:
         return None
-    found = unpacked(source, answer)
+    found = unpacked(table, answer)
     meter.add(files_found=len(found.files))
     return found

@@ -171,7 +171,7 @@ def _in_parts(version: int, parts: int) -> Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class LogListing:
     """The contents of the log: complete checkpoints by version, and versions of commits."""
 
     checkpoints: tuple[Checkpoint, ...]
@@ -193,7 +193,7 @@ class Listed:
         return found[-1] if found else None
 
 
-def list_log(location: str) -> Listed:
+def list_log(location: str) -> LogListing:
     """List the log.
 
     Raises:
@@ -207,7 +207,7 @@ def list_log(location: str) -> Listed:
         raise DeltaLogError(
             location, f"has no log: there is no folder {LOG!r} in it; correct the table's location"
         )
-    return Listed(
+    return LogListing(
         tuple(_complete(names)),
         tuple(sorted(int(match[1]) for match in map(_COMMIT.fullmatch, names) if match)),
     )
@@ -230,7 +230,7 @@ def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
                 break
 
 
-def refuse_missing(location: str, wanted: int, newest: int, listed: Listed) -> NoReturn:
+def refuse_missing(location: str, wanted: int, newest: int, listed: LogListing) -> NoReturn:
     """Refuse a version that the log no longer has, or does not have yet.
 
     Raises:

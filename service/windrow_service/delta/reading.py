@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from windrow.files.arrays import flat
 from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow_service.delta.actions import (
-    Changes,
     Head,
+    LogChanges,
     changes_of,
     committed_ms,
     head_of_lines,
@@ -51,7 +51,7 @@ _BATCH_FILES = 2**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class LoggedTable:
     """A table whose log is read.
 
     Attributes:
@@ -67,7 +67,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class LogState:
     """The state that is needed to follow the log from a version on.
 
     Attributes:
@@ -75,7 +75,7 @@ class State:
         first: The first version whose commit the log still had.
         protocol: The last `protocol`.
         metadata: The last `metaData`.
-        time_zone: As in `Source`.
+        time_zone: As in `LoggedTable`.
     """
 
     version: int
@@ -89,7 +89,7 @@ class State:
         return json.dumps({"delta": asdict(self)}, sort_keys=True).encode()
 
     @classmethod
-    def of(cls, encoded: bytes | None) -> State | None:
+    def of(cls, encoded: bytes | None) -> LogState | None:
         """Return the state that bytes encode; None if they encode something else."""
         try:
             return cls(**json.loads(encoded or b"null")["delta"])
@@ -111,7 +111,7 @@ class Read:
             does not say.
     """
 
-    state: State
+    state: LogState
     shape: Shape
     files: pa.Table
     removed: pa.Array
@@ -135,7 +135,7 @@ def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes
     return replace(found, files=found.files.slice(0, 0)), sink.getvalue().to_pybytes()
 
 
-def unpacked(source: Source, answer: tuple[Read, bytes]) -> Read:
+def unpacked(table: LoggedTable, answer: tuple[Read, bytes]) -> Read:
     """Return the result of `packed`, with its files in the order of inventories.
 
     Raises:
@@ -144,7 +144,7 @@ def unpacked(source: Source, answer: tuple[Read, bytes]) -> Read:
     read, content = answer
     with pa.ipc.open_stream(content) as reader:
         files = reader.read_all()
-    return replace(read, files=in_path_order(source.location, files))
+    return replace(read, files=in_path_order(table.location, files))
 
 
 def in_path_order(location: str, files: pa.Table) -> pa.Table:
@@ -162,7 +162,7 @@ def in_path_order(location: str, files: pa.Table) -> pa.Table:
     return files
 
 
-def read_version(source: Source, version: int | None) -> Read:
+def read_version(table: LoggedTable, version: int | None) -> Read:
     """Read a version from the log, the newest by default.
 
     Raises:
@@ -173,14 +173,14 @@ def read_version(source: Source, version: int | None) -> Read:
     gone = ""
     for attempt in range(_ATTEMPTS):
         try:
-            return _read_version(source, version, may_hint=attempt == 0)
+            return _read_version(table, version, may_hint=attempt == 0)
         except CheckpointGoneError as error:
             gone = str(error)
-    raise DeltaLogError(source.location, f"lacks {gone!r}, a part of its log: restore it")
+    raise DeltaLogError(table.location, f"lacks {gone!r}, a part of its log: restore it")
 
 
-def _read_version(source: Source, version: int | None, *, may_hint: bool) -> Read:
-    location = source.location
+def _read_version(table: LoggedTable, version: int | None, *, may_hint: bool) -> Read:
+    location = table.location
     checkpoint = last_checkpoint(location) if may_hint else None
     if checkpoint is None or (version is not None and checkpoint.version > version):
         listed = list_log(location)
@@ -198,10 +198,10 @@ def _read_version(source: Source, version: int | None, *, may_hint: bool) -> Rea
         refuse_missing(location, version, commits.last, list_log(location))
     for body in commits.bodies:
         head = head.then(head_of_lines(location, body)[0])
-    return _typed(source, head, commits, names, 0)
+    return _typed(table, head, commits, names, 0)
 
 
-def read_since(source: Source, state: State) -> Read | None:
+def read_since(table: LoggedTable, state: LogState) -> Read | None:
     """Return what has changed since a version; None if the whole table must be read again.
 
     Nothing is listed: commits are requested by number, until one does not exist.
@@ -210,7 +210,7 @@ def read_since(source: Source, state: State) -> Read | None:
         DeltaLogError: The log cannot be read.
         DeltaFeatureError: The table needs readers to know a feature that is not known here.
     """
-    location = source.location
+    location = table.location
     commits = commits_from(location, state.version + 1)
     latest = last_checkpoint(location)
     if latest is not None and latest.version > commits.last:
@@ -222,11 +222,13 @@ def read_since(source: Source, state: State) -> Read | None:
         if said.metadata is not None:
             return None
         head = head.then(said)
-    return _typed(source, head, commits, [], state.first)
+    return _typed(table, head, commits, [], state.first)
 
 
-def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], first: int) -> Read:
-    location = source.location
+def _typed(
+    table: LoggedTable, head: Head, commits: Commits, names: Sequence[str], first: int
+) -> Read:
+    location = table.location
     if head.protocol is None or head.metadata is None:
         raise DeltaLogError(
             location,
@@ -237,18 +239,18 @@ def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], f
     partition = [shape.log_names[name] for name in shape.partition.names]
     changes = changes_of(location, commits.bodies, partition)
     tables = [
-        _inventory(source, shape, added, parsed)
+        _inventory(table, shape, added, parsed)
         for added, parsed in _live(location, names, partition, changes)
     ]
     schema = inventory_schema(shape.data, shape.partition)
     files = pa.concat_tables([schema.empty_table(), *tables])
-    mentioned = decoded(location, changes.paths, source.allowed)
-    state = State(
+    mentioned = decoded(location, changes.paths, table.allowed)
+    state = LogState(
         version=commits.last,
         first=first_commit(location, first, commits.last),
         protocol=head.protocol,
         metadata=head.metadata,
-        time_zone=source.time_zone,
+        time_zone=table.time_zone,
     )
     newest = commits.bodies[-1] if commits.bodies else beginning_of(location, commits.last)
     return Read(
@@ -261,7 +263,7 @@ def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], f
 
 
 def _live(
-    location: str, names: Sequence[str], partition: list[str], changes: Changes
+    location: str, names: Sequence[str], partition: list[str], changes: LogChanges
 ) -> Iterator[tuple[pa.Table, pa.StructArray | None]]:
     """Yield the files that are in the version, and their statistics if these are structs."""
     for name in names:
@@ -274,21 +276,21 @@ def _live(
 
 
 def _inventory(
-    source: Source, shape: Shape, added: pa.Table, parsed: pa.StructArray | None
+    table: LoggedTable, shape: Shape, added: pa.Table, parsed: pa.StructArray | None
 ) -> pa.Table:
     """Return added files as an unsorted inventory."""
-    location, count = source.location, len(added)
+    location, count = table.location, len(added)
     schema = inventory_schema(shape.data, shape.partition)
     texts = flat(added["stats"])
     if parsed is not None and texts.null_count == count:
         statistics = of_struct(parsed, shape, count)
     else:
         statistics = typed(texts, shape)
-    deletes = deletes_of(location, flat(added["deletionVector"]), source.allowed)
+    deletes = deletes_of(location, flat(added["deletionVector"]), table.allowed)
     vector_bytes = pc.fill_null(pc.struct_field(flat(added["deletionVector"]), "sizeInBytes"), 0)
     has_vector = deletes.is_valid()
     found = {
-        "path": decoded(location, flat(added["path"]), source.allowed),
+        "path": decoded(location, flat(added["path"]), table.allowed),
         "size_bytes": added["size"],
         "mtime_ns": pc.multiply(added["modificationTime"], _NS_PER_MS),
         "row_count": statistics.row_count,
@@ -311,7 +313,7 @@ def _inventory(
             flat(added["partitionValues"]),
             shape.partition,
             shape.log_names,
-            source.time_zone,
+            table.time_zone,
         ),
         "stats": statistics.stats,
     }

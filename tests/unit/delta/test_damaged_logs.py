@@ -25,8 +25,8 @@ from windrow_service.delta import log as log_module
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError, DeltaVersionError
 from windrow_service.delta.inventory import take_version
 from windrow_service.delta.reading import (
-    Source,
-    State,
+    LoggedTable,
+    LogState,
     in_path_order,
     read_since,
     read_version,
@@ -38,12 +38,12 @@ _COLUMNS = [column("id", "long")]
 _VECTOR = inline_vector([1])
 
 
-def _source(log: DeltaLog, **known: Any) -> Source:
-    return Source(location=str(log.folder), **known)
+def _table(log: DeltaLog, **known: Any) -> LoggedTable:
+    return LoggedTable(location=str(log.folder), **known)
 
 
 def _read(log: DeltaLog, **known: Any) -> pa.Table:
-    return in_path_order(str(log.folder), read_version(_source(log, **known), None).files)
+    return in_path_order(str(log.folder), read_version(_table(log, **known), None).files)
 
 
 def _log(folder: Path, *more: dict[str, Any], columns: Any = _COLUMNS) -> DeltaLog:
@@ -252,11 +252,11 @@ def test_missing_versions_are_refused_with_the_existing_ones(tmp_path: Path) -> 
     log.commit(add("b.parquet"))
 
     with pytest.raises(DeltaVersionError, match="the newest version is 1"):
-        read_version(_source(log), 2)
+        read_version(_table(log), 2)
     with pytest.raises(DeltaVersionError, match="numbers from 0"):
-        take_version(_source(log), "main", None, ProgressMeter())
+        take_version(_table(log), "main", None, ProgressMeter())
     with pytest.raises(DeltaLogError, match="has no log"):
-        read_version(Source(location=str(tmp_path / "_delta_log")), None)
+        read_version(LoggedTable(location=str(tmp_path / "_delta_log")), None)
 
 
 def test_the_loss_of_the_process_that_reads_a_log_is_an_error_of_the_table(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_loss_of_the_process_that_reads_a_log_is_an_error_of_the_table(tmp_p
         executor.kill()
 
         with pytest.raises(DeltaLogError, match="reading its log failed"):
-            take_version(_source(log), None, None, ProgressMeter(), executor)
+            take_version(_table(log), None, None, ProgressMeter(), executor)
 
 
 def _write_checkpoint(log: DeltaLog) -> None:
@@ -275,24 +275,24 @@ def _write_checkpoint(log: DeltaLog) -> None:
 
 def test_a_state_of_another_kind_is_ignored() -> None:
     for encoded in (None, b"", b"{}", b'{"delta": {"version": 1}}', b"\x00"):
-        assert State.of(encoded) is None
+        assert LogState.of(encoded) is None
 
 
 def test_a_log_that_was_cleaned_up_meanwhile_is_read_anew(tmp_path: Path) -> None:
     log = _log(tmp_path)
-    known = read_version(_source(log), None).state
+    known = read_version(_table(log), None).state
     for name in "bcde":
         log.commit(add(f"{name}.parquet"))
     _write_checkpoint(log)
     (log.log / "_last_checkpoint").write_text('{"version": 4, "size": 5}')
     log.commit_path(3).unlink()
 
-    assert read_since(_source(log), known) is None
+    assert read_since(_table(log), known) is None
 
 
 def test_a_table_with_new_columns_is_read_anew(tmp_path: Path) -> None:
     log = _log(tmp_path)
-    known = read_version(_source(log), None).state
+    known = read_version(_table(log), None).state
     log.commit(metadata([*_COLUMNS, column("more", "string")]))
 
-    assert read_since(_source(log), known) is None
+    assert read_since(_table(log), known) is None

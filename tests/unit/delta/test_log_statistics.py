@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
-from windrow_service.delta.reading import Source, read_version
+from windrow_service.delta.reading import LoggedTable, read_version
 from windrow_service.delta.schemas import Shape
 from windrow_service.delta.statistics import typed
 
@@ -164,9 +164,9 @@ def test_partition_values_have_the_type_of_their_column(
     type_: str, text: str | None, value: Any, tmp_path: Path
 ) -> None:
     log = _partitioned(tmp_path, type_, text)
-    source = Source(location=str(tmp_path), time_zone="Europe/Stockholm")
+    table = LoggedTable(location=str(tmp_path), time_zone="Europe/Stockholm")
 
-    assert read_version(source, None).files["partition"].to_pylist() == [{"p": value}]
+    assert read_version(table, None).files["partition"].to_pylist() == [{"p": value}]
     assert log.version == 0
 
 
@@ -185,7 +185,7 @@ def test_invalid_or_ambiguous_partition_values_are_refused(
     _partitioned(tmp_path, type_, text)
 
     with pytest.raises(DeltaLogError, match=why):
-        read_version(Source(location=str(tmp_path)), None)
+        read_version(LoggedTable(location=str(tmp_path)), None)
     if why == "timeZone":
         with pytest.raises(DeltaLogError, match="'Nowhere'"):
-            read_version(Source(location=str(tmp_path), time_zone="Nowhere"), None)
+            read_version(LoggedTable(location=str(tmp_path), time_zone="Nowhere"), None)

@@ -17,22 +17,22 @@ from pyroaring import BitMap64
 
 from tests.support.delta_tables import PUBLISHED
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
-from windrow_service.delta.reading import Read, Source, in_path_order, read_since, read_version
+from windrow_service.delta.reading import LoggedTable, Read, in_path_order, read_since, read_version
 
 _TABLES = sorted(path.name for path in PUBLISHED.iterdir() if path.is_dir())
 _MAGIC_BYTES = 4
 
 
-def _source(name: str) -> Source:
-    return Source(location=str(PUBLISHED / name), time_zone="UTC")
+def _table(name: str) -> LoggedTable:
+    return LoggedTable(location=str(PUBLISHED / name), time_zone="UTC")
 
 
 def _versions(name: str) -> dict[int, Read | None]:
-    newest = read_version(_source(name), None).state.version
+    newest = read_version(_table(name), None).state.version
     found: dict[int, Read | None] = {}
     for version in range(newest + 1):
         try:
-            read = read_version(_source(name), version)
+            read = read_version(_table(name), version)
             found[version] = replace(read, files=in_path_order(name, read.files))
         except (DeltaVersionError, DeltaLogError):
             found[version] = None
@@ -92,7 +92,7 @@ def test_following_the_log_gives_the_same_as_reading_it_anew(name: str) -> None:
     newest = versions[max(versions)]
     assert newest is not None
     for read in versions.values():
-        change = read_since(_source(name), read.state) if read is not None else None
+        change = read_since(_table(name), read.state) if read is not None else None
         if read is None or change is None:
             continue
         gone = pa.concat_arrays([change.removed, *change.files["path"].chunks])
@@ -105,7 +105,7 @@ def test_following_the_log_gives_the_same_as_reading_it_anew(name: str) -> None:
 
 @pytest.mark.parametrize("name", _TABLES)
 def test_bounds_in_the_log_hold_for_the_rows_of_files(name: str) -> None:
-    read = read_version(_source(name), None)
+    read = read_version(_table(name), None)
     for row in read.files.select(["path", "row_count", "stats"]).to_pylist():
         path = PUBLISHED / name / row["path"]
         if not path.exists():

@@ -50,7 +50,7 @@ class Part(NamedTuple):
     found: FileStatus
 
 
-class Listed(NamedTuple):
+class ListedObject(NamedTuple):
     """An object in a listing.
 
     Attributes:
@@ -177,7 +177,7 @@ class Requests:
 
         return self._repeated(uri, traffic, once)
 
-    def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[Listed]]:
+    def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[ListedObject]]:
         """List a folder, but not its subfolders: return keys of folders, and objects.
 
         Keys of folders have no slash at their end.
@@ -190,7 +190,7 @@ class Requests:
             ObjectError: It cannot be listed.
         """
 
-        def once(bucket: _Bucket, key: str) -> tuple[list[str], list[Listed]]:
+        def once(bucket: _Bucket, key: str) -> tuple[list[str], list[ListedObject]]:
             import obstore
 
             found = obstore.list_with_delimiter(bucket.store, key or None)
@@ -198,7 +198,7 @@ class Requests:
 
         return self._repeated(uri, traffic, once)
 
-    def list_all(self, uri: str, traffic: Traffic) -> list[Listed]:
+    def list_all(self, uri: str, traffic: Traffic) -> list[ListedObject]:
         """Return all objects beneath a folder, at any depth.
 
         Args:
@@ -208,7 +208,7 @@ class Requests:
         Raises:
             ObjectError: It cannot be listed.
         """
-        found: list[Listed] = []
+        found: list[ListedObject] = []
 
         def once(bucket: _Bucket, key: str) -> None:
             import obstore
@@ -341,5 +341,5 @@ def plain_etag(etag: str | None) -> str | None:
     return etag.removeprefix("W/").strip('"') if etag else None
 
 
-def _listed(meta: Any) -> Listed:
-    return Listed(meta["path"], _status_of(meta))
+def _listed(meta: Any) -> ListedObject:
+    return ListedObject(meta["path"], _status_of(meta))

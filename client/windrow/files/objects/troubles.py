@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 # `slow_down`: the store asks for fewer requests. `passing`: another try may succeed. `unreached`:
 # the same, but nothing has answered. `changed`: the object has changed since it was listed.
-Kind: TypeAlias = Literal["slow_down", "passing", "unreached", "gone", "changed", "lasting"]
+TroubleKind: TypeAlias = Literal["slow_down", "passing", "unreached", "gone", "changed", "lasting"]
 
 
 class Trouble(NamedTuple):
@@ -18,7 +18,7 @@ class Trouble(NamedTuple):
         reason: What is wrong and what users can do, as the end of a sentence about the object.
     """
 
-    kind: Kind
+    kind: TroubleKind
     reason: str
 
 
