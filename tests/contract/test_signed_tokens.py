@@ -29,7 +29,7 @@ from windrow_service.issuers.trust import Issuer
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database
 from windrow_service.store.tokens import SqlTokenStore
-from windrow_service.usecases.access.authenticate import Authenticate, Known
+from windrow_service.usecases.access.authenticate import Authenticate, IdentifiedCaller
 from windrow_service.usecases.access.errors import (
     AuthoritiesError,
     IssuerUnavailableError,
@@ -262,7 +262,9 @@ class Clock:
 
 def checking(
     issuer: IssuerServer,
-    body: Callable[[SignedTokens, Clock, Callable[..., Awaitable[Known]]], Awaitable[None]],
+    body: Callable[
+        [SignedTokens, Clock, Callable[..., Awaitable[IdentifiedCaller]]], Awaitable[None]
+    ],
     **settings: Any,
 ) -> None:
     """Run a test with tokens of an issuer."""
@@ -272,7 +274,7 @@ def checking(
         trusted = Issuer.model_validate({"url": issuer.url, "audience": "windrow"} | settings)
         tokens = SignedTokens({"corp": trusted}, clock)
 
-        async def find(**made: Any) -> Known:
+        async def find(**made: Any) -> IdentifiedCaller:
             return await tokens.find(issuer.token(**made))
 
         try:
@@ -294,7 +296,7 @@ def test_new_keys_are_fetched_when_they_are_used_and_dropped_ones_are_forgotten(
     changing: IssuerServer,
 ) -> None:
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         assert (await find()).principal.name == "corp/someone"
         changing.keys = {"one": rsa_key(1), "two": rsa_key(2)}
@@ -317,7 +319,7 @@ def test_a_remembered_token_expires_on_time(changing: IssuerServer, tmp_path: Pa
     times = [now, now + timedelta(seconds=629), now + timedelta(seconds=632)]
 
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         database = await open_database(embedded_url(tmp_path))
         try:
@@ -340,7 +342,7 @@ def test_made_up_key_ids_do_not_make_the_coordinator_ask_the_issuer_repeatedly(
     changing: IssuerServer,
 ) -> None:
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         await find()
         asked = len(changing.asked)
@@ -364,7 +366,7 @@ def test_made_up_key_ids_do_not_make_the_coordinator_ask_the_issuer_repeatedly(
 
 def test_known_keys_outlive_an_outage_for_as_long_as_allowed(changing: IssuerServer) -> None:
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         changing.is_away = True
         with pytest.raises(IssuerUnavailableError):
@@ -411,7 +413,7 @@ def test_an_issuer_that_answers_nonsense_counts_as_unavailable(
     changing: IssuerServer, answer: bytes
 ) -> None:
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         await find()
         changing.body = answer
@@ -424,7 +426,7 @@ def test_an_issuer_that_answers_nonsense_counts_as_unavailable(
 
 def test_a_description_of_another_issuer_is_not_followed(changing: IssuerServer) -> None:
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         changing.described_as = "https://elsewhere.invalid"
         with pytest.raises(IssuerUnavailableError):
@@ -441,7 +443,7 @@ def test_keys_are_fetched_with_a_token_as_kubernetes_requires(
     file.write_text("first\n")
 
     async def body(
-        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[Known]]
+        tokens: SignedTokens, clock: Clock, find: Callable[..., Awaitable[IdentifiedCaller]]
     ) -> None:
         found = await find(sub=ROBOT, aud=["windrow"])
         assert found.principal.name == f"corp/{ROBOT}"

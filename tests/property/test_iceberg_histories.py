@@ -21,8 +21,8 @@ from tests.support.iceberg import Here, new_table
 from tests.support.iceberg_deletes import delete_positions
 from tests.support.laws import examples
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.iceberg.reading import Found, Known, read_table
-from windrow_service.iceberg.state import State
+from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table
+from windrow_service.iceberg.state import SnapshotState
 
 _SCHEMA = pa.schema([("id", pa.int64()), ("region", pa.string())])
 _STEPS = st.lists(
@@ -84,13 +84,15 @@ def _table() -> Iterator[tuple[Table, str]]:
         shutil.rmtree(folder)
 
 
-def _read(table: Table, location: str, version: int | None, known: Known | None) -> Found:
+def _read(
+    table: Table, location: str, version: int | None, known: KnownFiles | None
+) -> SnapshotFiles:
     options = {"metadata": table.metadata_location}
     wanted = str(version) if version is not None else None
     return read_table(TableFolders(location, ()), options, wanted, known, Here())
 
 
-def _seen(found: Found) -> Mapping[str, tuple[int, list[str]]]:
+def _seen(found: SnapshotFiles) -> Mapping[str, tuple[int, list[str]]]:
     return {
         row["path"]: (row["row_count"], sorted(one["path"] for one in row["deletes"] or ()))
         for row in found.files.to_pylist()
@@ -115,7 +117,7 @@ def test_every_snapshot_of_every_history_has_its_files_whichever_read_it_starts_
     steps: list[tuple[str, int, int]],
 ) -> None:
     with _table() as (table, location):
-        known: list[Known | None] = [None]
+        known: list[KnownFiles | None] = [None]
         for at, (kind, number, start) in enumerate(steps):
             _step(table, kind, number, at)
             table.refresh()
@@ -123,7 +125,9 @@ def test_every_snapshot_of_every_history_has_its_files_whichever_read_it_starts_
             assert _seen(found) == _planned(table, None)
             assert found.files.equals(_read(table, location, None, None).files)
             if found.state is not None:
-                known.append(Known(files=found.files, state=State.of(found.state.encoded())))
+                known.append(
+                    KnownFiles(files=found.files, state=SnapshotState.of(found.state.encoded()))
+                )
         for at, snapshot in enumerate(table.snapshots()):
             version = snapshot.snapshot_id
             found = _read(table, location, version, known[at % len(known)])

@@ -30,7 +30,7 @@ from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, rea
 from windrow_service.iceberg.names import by_name
 from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import TableFolders, read_bounded
-from windrow_service.iceberg.state import DELETES, FILES, State, shape_of
+from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of
 from windrow_service.inventory.footers.isolation import LostProcessError
 from windrow_service.planner.columns import DELETE, inventory_schema
 
@@ -58,7 +58,7 @@ _DAMAGES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownFiles:
     """The result of an earlier refresh of the table.
 
     Attributes:
@@ -67,11 +67,11 @@ class Known:
     """
 
     files: pa.Table
-    state: State | None
+    state: SnapshotState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SnapshotFiles:
     """The files of a table at one snapshot.
 
     Attributes:
@@ -89,7 +89,7 @@ class Found:
     partition_schema: pa.Schema
     files: pa.Table
     deletes: pa.Table
-    state: State | None
+    state: SnapshotState | None
     manifests_read: int
 
 
@@ -97,10 +97,10 @@ def read_table(
     folders: TableFolders,
     options: Mapping[str, str],
     version: str | None,
-    known: Known | None,
+    known: KnownFiles | None,
     executor: Executor,
     check: Check = lambda: None,
-) -> Found:
+) -> SnapshotFiles:
     """Read the files of a table at one snapshot.
 
     Args:
@@ -120,7 +120,7 @@ def read_table(
     table = reader.metadata(metadata_path(folders, options), version or options.get("ref"))
     if table.manifest_list is None:
         schema = inventory_schema(table.columns, pa.schema([]))
-        return Found(
+        return SnapshotFiles(
             table=table,
             data_schema=by_name(table.columns, table.unchanged),
             partition_schema=pa.schema([]),
@@ -195,13 +195,13 @@ class _Reader:
 class _Assembly:
     """Combines the files that were known with new ones."""
 
-    def __init__(self, reader: _Reader, table: TableState, known: Known | None) -> None:
+    def __init__(self, reader: _Reader, table: TableState, known: KnownFiles | None) -> None:
         self._reader = reader
         self._table = table
         self._known = known
         self._alias: str | None = None
 
-    def found(self, manifests: pa.Table) -> Found:
+    def found(self, manifests: pa.Table) -> SnapshotFiles:
         table = self._table
         used = manifests.filter(pc.invert(manifests["holds_deletes"]))["spec_id"]
         specs = [table.specs[id_] for id_ in pc.unique(used).to_pylist()]
@@ -229,14 +229,14 @@ class _Assembly:
             deletes = pa.concat_tables([_kept(old.deletes, old, at), deletes])
         files = self._sorted(files)
         files = self._with_deletes(files, deletes)
-        state = State(
+        state = SnapshotState(
             version=str(table.snapshot_id),
             shape=shape,
             manifests=manifests,
             files=files.select(FILES.names).cast(FILES).combine_chunks(),
             deletes=deletes.combine_chunks(),
         )
-        return Found(
+        return SnapshotFiles(
             table=table,
             data_schema=by_name(data_schema, table.unchanged),
             partition_schema=partition_schema,
@@ -327,7 +327,7 @@ class _Assembly:
         return pc.fill_null(added, 0)
 
     def _kept_files(
-        self, before: pa.Table, old: State, at: npt.NDArray[np.int64], schema: pa.Schema
+        self, before: pa.Table, old: SnapshotState, at: npt.NDArray[np.int64], schema: pa.Schema
     ) -> pa.Table:
         beside = _kept(old.files.append_column("row", pa.array(np.arange(len(before)))), old, at)
         kept = before.take(beside["row"])
@@ -385,7 +385,7 @@ def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:
     return np.asarray(pc.fill_null(pc.index_in(one, other), -1), np.int64)
 
 
-def _kept(rows: pa.Table, old: State, at: npt.NDArray[np.int64]) -> pa.Table:
+def _kept(rows: pa.Table, old: SnapshotState, at: npt.NDArray[np.int64]) -> pa.Table:
     """Return the rows whose manifests still exist, with the new numbers of the manifests."""
     numbers = np.full(len(old.manifests), -1, np.int64)
     still = np.flatnonzero(at >= 0)

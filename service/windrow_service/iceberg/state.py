@@ -33,7 +33,7 @@ def shape_of(location: str, columns: pa.Schema, partition_columns: tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SnapshotState:
     """The state kept with a snapshot.
 
     Attributes:
@@ -61,7 +61,7 @@ class State:
         return sink.getvalue()
 
     @classmethod
-    def of(cls, encoded: bytes | None) -> State | None:
+    def of(cls, encoded: bytes | None) -> SnapshotState | None:
         """Return the state from its bytes; None if they are something else."""
         if encoded is None:
             return None

@@ -25,7 +25,7 @@ from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
 if TYPE_CHECKING:
-    from windrow_service.iceberg.reading import Found
+    from windrow_service.iceberg.reading import SnapshotFiles
 
 
 def take_iceberg(
@@ -61,18 +61,18 @@ def take_iceberg(
     if find_spec("pyiceberg") is None:
         raise IcebergNotInstalledError
     # Importing them takes half a second, for which tables of other formats need not wait.
-    from windrow_service.iceberg.reading import Known, read_table
-    from windrow_service.iceberg.state import State
+    from windrow_service.iceberg.reading import KnownFiles, read_table
+    from windrow_service.iceberg.state import SnapshotState
 
     meter = ProgressMeter(on_progress, cancelled)
     known = None
     if previous is not None:
-        state = None if previous.full else State.of(previous.folders)
+        state = None if previous.full else SnapshotState.of(previous.folders)
         if state is not None and (
             state.version != previous.table_version or len(state.files) != len(previous.files)
         ):
             state = None
-        known = Known(files=previous.files, state=state)
+        known = KnownFiles(files=previous.files, state=state)
     found = read_table(
         TableFolders(location, allowed),
         options,
@@ -109,7 +109,7 @@ def _executor() -> Executor:
 os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
-def _version_of(found: Found) -> str | None:
+def _version_of(found: SnapshotFiles) -> str | None:
     id_ = found.table.snapshot_id
     return str(id_) if id_ is not None else None
 
@@ -122,7 +122,7 @@ def _changed(files: pa.Table, before: pa.Table | None) -> tuple[int, int]:
     return len(files) - same, len(before) - same
 
 
-def _figures(found: Found) -> LogFigures:
+def _figures(found: SnapshotFiles) -> LogFigures:
     committed_ms = found.table.committed_ms
     sizes = np.asarray(found.files["size_bytes"], np.int64)
     small = sizes < SMALL_FILE_BYTES

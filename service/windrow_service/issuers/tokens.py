@@ -14,7 +14,7 @@ import jwt
 from windrow_service.issuers.keys import IssuerKeys
 from windrow_service.issuers.trust import Issuer
 from windrow_service.logs import get_logger
-from windrow_service.usecases.access.authenticate import Known, Principal
+from windrow_service.usecases.access.authenticate import IdentifiedCaller, Principal
 from windrow_service.usecases.access.errors import (
     InvalidTokenError,
     IssuerUnavailableError,
@@ -81,17 +81,17 @@ class SignedTokens:
         if failed is not None:
             raise failed
 
-    async def find(self, token: str) -> Known:
+    async def find(self, token: str) -> IdentifiedCaller:
         """See `TokenIssuers.find`."""
-        return self.known(await self.identify(token))
+        return self.caller_of(await self.identify(token))
 
-    def known(self, identity: Identity) -> Known:
-        """See `TokenIssuers.known`."""
+    def caller_of(self, identity: Identity) -> IdentifiedCaller:
+        """See `TokenIssuers.caller_of`."""
         if identity.issuer not in self._issuers:
             raise UnauthenticatedError
         name, issuer = self._issuers[identity.issuer]
         try:
-            return Known(_principal(name, issuer, identity.claims), identity.expires_at)
+            return IdentifiedCaller(_principal(name, issuer, identity.claims), identity.expires_at)
         except _UNREADABLE:
             raise UnauthenticatedError from None
 

@@ -19,7 +19,7 @@ from tests.support.iceberg_files import read_avro, write_avro
 from tests.support.laws import examples
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.iceberg.reading import Found, read_table
+from windrow_service.iceberg.reading import SnapshotFiles, read_table
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
@@ -48,7 +48,7 @@ def restored(table: Path) -> Iterator[None]:
         path.write_bytes(content)
 
 
-def _read(table: Path, executor: IsolatedExecutor) -> Found:
+def _read(table: Path, executor: IsolatedExecutor) -> SnapshotFiles:
     options = {"metadata": str(newest_metadata(table))}
     return read_table(TableFolders(str(table), ()), options, None, None, executor)
 

@@ -9,10 +9,10 @@ import pytest
 from tests.support.iceberg import Here, planned_by_pyiceberg, published_table
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.iceberg.reading import Found, read_table
+from windrow_service.iceberg.reading import SnapshotFiles, read_table
 
 
-def _read(table: Path) -> Found:
+def _read(table: Path) -> SnapshotFiles:
     return read_table(TableFolders(str(table), ()), {}, None, None, Here())
 
 

@@ -23,8 +23,8 @@ from tests.support.iceberg import Here, new_table
 from tests.support.iceberg_deletes import delete_positions
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.iceberg.reading import Found, Known, read_table
-from windrow_service.iceberg.state import State
+from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table
+from windrow_service.iceberg.state import SnapshotState
 from windrow_service.inventory.errors import DuplicateColumnError
 
 SCHEMA = pa.schema(
@@ -49,7 +49,9 @@ def _rows(ids: Sequence[int], region: str = "north", schema: pa.Schema = SCHEMA)
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
-def _read(location: str, version: str | None = None, known: Known | None = None) -> Found:
+def _read(
+    location: str, version: str | None = None, known: KnownFiles | None = None
+) -> SnapshotFiles:
     options = {"metadata": _newest(location)}
     return read_table(TableFolders(location, ()), options, version, known, Here())
 
@@ -58,9 +60,9 @@ def _newest(location: str) -> str:
     return str(max(Path(location, "metadata").glob("*.metadata.json")))
 
 
-def _known(found: Found) -> Known:
+def _known(found: SnapshotFiles) -> KnownFiles:
     assert found.state is not None
-    return Known(files=found.files, state=State.of(found.state.encoded()))
+    return KnownFiles(files=found.files, state=SnapshotState.of(found.state.encoded()))
 
 
 def _planned(table: Table, snapshot_id: int | None = None) -> set[str]:
@@ -69,7 +71,7 @@ def _planned(table: Table, snapshot_id: int | None = None) -> set[str]:
     return {task.file.file_path.removeprefix(prefix) for task in tasks}
 
 
-def _bounds(found: Found, column: str) -> list[tuple[Any, Any, Any]]:
+def _bounds(found: SnapshotFiles, column: str) -> list[tuple[Any, Any, Any]]:
     stats = (one[column] for one in found.files["stats"].to_pylist())
     return [(one["min"], one["max"], one["null_count"]) for one in stats]
 

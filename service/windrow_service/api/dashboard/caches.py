@@ -6,7 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.dashboard.finding import found
+from windrow_service.api.dashboard.lookups import looked_up
 from windrow_service.api.html.rendering import ROOT, page
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import CachesDep
@@ -23,7 +23,7 @@ async def show_caches(request: Request, services: CachesDep, principal: Principa
     return await page(
         request,
         "caches.html",
-        workers=await found(services.heartbeats.live(now)),
+        workers=await looked_up(services.heartbeats.live(now)),
         rules=[rule.info for rule in rules[:_SHOWN]],
         more=len(rules) > _SHOWN,
     )

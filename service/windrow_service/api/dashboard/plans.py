@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BeforeValidator
 
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
+from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
 from windrow_service.api.deps import NO_NULLS, in_utc
 from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
@@ -109,7 +109,7 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
         draw=lambda counts: bars(
             "Groups by how full they are", [fill.split(" to ")[1] for fill in _FILLS], counts
         ),
-        explain=lambda: found(services.explain(live)) if live is not None else None,
+        explain=lambda: looked_up(services.explain(live)) if live is not None else None,
     )
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from windrow.models import CompactionRequest, SnapshotInfo
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
+from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
 from windrow_service.api.deps import NO_NULLS, TableNamePath
 from windrow_service.api.html.charts import bars, lines
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
@@ -86,10 +86,10 @@ async def show_table(
         too_many=too_many,
         most=MAX_LOOKED_AT,
         most_partitions=_WORST,
-        cached=lambda: found(caches.show(name)),
-        worst=lambda: found(upkeep.find_worst_partitions(name, _SMALL_BYTES, _WORST)),
-        advise=lambda: found(upkeep.advise(name, WELL_SIZED_BYTES)),
-        compact=lambda: found(upkeep.plan_compaction(name, CompactionRequest())),
+        cached=lambda: looked_up(caches.show(name)),
+        worst=lambda: looked_up(upkeep.find_worst_partitions(name, _SMALL_BYTES, _WORST)),
+        advise=lambda: looked_up(upkeep.advise(name, WELL_SIZED_BYTES)),
+        compact=lambda: looked_up(upkeep.plan_compaction(name, CompactionRequest())),
     )
 
 

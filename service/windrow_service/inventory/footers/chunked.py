@@ -36,19 +36,19 @@ class Chunk(Protocol):
     changed: list[str]
 
 
-Found = TypeVar("Found", bound=Chunk)
+AnyChunk = TypeVar("AnyChunk", bound=Chunk)
 
 
 def in_chunks(
     files: pa.Table,
-    read: Callable[[int, Sequence[str], Sequence[FileStatus]], Found],
-    nothing: Callable[[list[tuple[str, str]]], Found],
+    read: Callable[[int, Sequence[str], Sequence[FileStatus]], AnyChunk],
+    nothing: Callable[[list[tuple[str, str]]], AnyChunk],
     on_read: Callable[[int], None],
     executor: Executor | None,
     check: Callable[[], None] = lambda: None,
     *,
     table_format: str = "parquet",
-) -> list[Found]:
+) -> list[AnyChunk]:
     """Read n files and return the results in order.
 
     Args:
@@ -66,12 +66,12 @@ def in_chunks(
         UnreadableFileError: Files cannot be read.
         FileChangedError: Files differ from the listing.
     """
-    chunks: dict[int, Found] = {}
+    chunks: dict[int, AnyChunk] = {}
     unread = deque(
         (start, min(_FILES_PER_CHUNK, files.num_rows - start))
         for start in range(0, files.num_rows, _FILES_PER_CHUNK)
     )
-    pending: dict[Future[Found], tuple[int, int]] = {}
+    pending: dict[Future[AnyChunk], tuple[int, int]] = {}
     with _opened(executor) as pool:
         try:
             while unread or pending:

@@ -110,7 +110,7 @@ ANONYMOUS = Principal("anonymous", compiled(("admin",)))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IdentifiedCaller:
     """The caller that a token identifies, and when the token expires; None if never."""
 
     principal: Principal
@@ -120,7 +120,7 @@ class Known:
 class TokenIssuers(Protocol):
     """Identify callers by tokens that trusted issuers sign."""
 
-    async def find(self, token: str) -> Known:
+    async def find(self, token: str) -> IdentifiedCaller:
         """Return the caller that a token identifies.
 
         Raises:
@@ -136,7 +136,7 @@ class TokenIssuers(Protocol):
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
         """
 
-    def known(self, identity: Identity) -> Known:
+    def caller_of(self, identity: Identity) -> IdentifiedCaller:
         """Return the caller that an identity names, with the grants of today's settings.
 
         Raises:
@@ -161,7 +161,7 @@ class Authenticate:
         self._issuers = issuers
         self._clock = clock
         self.required = required
-        self._found: TTLCache[str, Known] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+        self._found: TTLCache[str, IdentifiedCaller] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
         # A cache of its own, so that guessed tokens do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
@@ -178,15 +178,15 @@ class Authenticate:
         if sent is None:
             raise UnauthenticatedError
         digest = digest_of(sent)
-        known = self._found.get(digest)
-        if known is None:
-            known = await self._find(sent, digest)
-            self._found[digest] = known
-        if known.expires_at is not None and self._clock() >= known.expires_at:
+        caller = self._found.get(digest)
+        if caller is None:
+            caller = await self._find(sent, digest)
+            self._found[digest] = caller
+        if caller.expires_at is not None and self._clock() >= caller.expires_at:
             raise UnauthenticatedError
-        return known.principal
+        return caller.principal
 
-    async def _find(self, sent: str, digest: str) -> Known:
+    async def _find(self, sent: str, digest: str) -> IdentifiedCaller:
         if not is_ours(sent):
             if self._issuers is None:
                 raise UnauthenticatedError
@@ -197,12 +197,14 @@ class Authenticate:
         if token is None or not token.is_valid(self._clock()):
             self._unknown[digest] = None
             raise UnauthenticatedError
-        return known_by(token)
+        return caller_of(token)
 
 
-def known_by(token: Token) -> Known:
+def caller_of(token: Token) -> IdentifiedCaller:
     """Return the caller that one of Windrow's own tokens identifies."""
-    return Known(Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at)
+    return IdentifiedCaller(
+        Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at
+    )
 
 
 def is_ours(token: str) -> bool:

@@ -15,9 +15,9 @@ from windrow_service.usecases.access.authenticate import (
     ANONYMOUS,
     Principal,
     TokenIssuers,
+    caller_of,
     digest_of,
     is_ours,
-    known_by,
 )
 from windrow_service.usecases.access.errors import NothingGrantedError, UnauthenticatedError
 from windrow_service.usecases.access.grants import SCOPES
@@ -96,8 +96,8 @@ class Sessions:
                 raise UnauthenticatedError
             return await self.begin_of(await self._issuers.identify(token))
         digest = digest_of(token)
-        known = known_by(await self._valid_token(digest))
-        return await self._begin(known.principal.name, digest, known.expires_at)
+        caller = caller_of(await self._valid_token(digest))
+        return await self._begin(caller.principal.name, digest, caller.expires_at)
 
     async def begin_of(self, identity: Identity) -> tuple[Session, str]:
         """Begin a session for an identity; return it with the secret for the browser.
@@ -171,7 +171,7 @@ class Sessions:
         if isinstance(session.proof, Identity):
             return SignedIn(self._principal_of(session.proof), None, session.expires_at)
         token = await self._valid_token(session.proof)
-        return SignedIn(known_by(token).principal, token.token_id, session.expires_at)
+        return SignedIn(caller_of(token).principal, token.token_id, session.expires_at)
 
     async def _valid_token(self, digest: str) -> Token:
         token = await self._tokens.find(digest)
@@ -182,4 +182,4 @@ class Sessions:
     def _principal_of(self, identity: Identity) -> Principal:
         if self._issuers is None:
             raise UnauthenticatedError
-        return self._issuers.known(identity).principal
+        return self._issuers.caller_of(identity).principal

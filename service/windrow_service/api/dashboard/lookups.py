@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class LookupResult(Generic[T]):
     """The result of a lookup, or the reason why it failed."""
 
     value: T | None
     problem: str = ""
 
 
-async def found(work: Awaitable[T]) -> Found[T]:
+async def looked_up(work: Awaitable[T]) -> LookupResult[T]:
     """Return the result of a lookup, or the message that the page shows instead."""
     try:
-        return Found(await work)
+        return LookupResult(await work)
     except UseCaseError as error:
-        return Found(None, describe(error).body["detail"])
+        return LookupResult(None, describe(error).body["detail"])
