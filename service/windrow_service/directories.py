@@ -20,7 +20,7 @@ from windrow_service.delta.reading import LoggedTable, LogState
 from windrow_service.iceberg.taking import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
-from windrow_service.inventory.listing.partition_lists import PartitionList, outside
+from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.inventory.manifests.deltas import Delta, apply_delta, plan_delta
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
@@ -81,10 +81,10 @@ class DirectoryInventories:
             for prefix in self._allowed
         ]
 
-    def _partition_list(self, partitions: bytes | None) -> PartitionList | None:
+    def _partition_list(self, partitions: bytes | None) -> ListedPartitions | None:
         if partitions is None:
             return None
-        listed = PartitionList.decoded(partitions)
+        listed = ListedPartitions.decoded(partitions)
         # Links are looked for when a folder is listed; here, only the prefixes may have changed.
         prefixes = self._prefixes()
         for folder in outside(listed):

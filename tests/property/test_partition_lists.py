@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from windrow_service.inventory.errors import PartitionListError
 from windrow_service.inventory.listing.partition_lists import (
-    PartitionList,
+    ListedPartitions,
     partitions_in,
     read_partitions,
 )
@@ -60,7 +60,7 @@ def test_partitions_share_neither_values_nor_files_and_come_back_as_they_were(
         assert contradict(rows)
         return
     assert not contradict(rows)
-    kept = PartitionList.decoded(listed.encoded())
+    kept = ListedPartitions.decoded(listed.encoded())
     shown = kept.page(LOCATION, 0, len(rows) + 1)
     assert sorted((tuple(values), folder) for values, folder in shown) == sorted(rows)
     # The order in which partitions are sent does not change the list.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.files.excerpts.chunk_ranges import chunk_ranges_in, in_plan, kept_columns_of
-from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
+from windrow.files.excerpts.excerpt import ExcerptFile, excerpts_of
 from windrow.files.excerpts.outlines import Outline, Outlines
 
 
@@ -36,13 +36,13 @@ def planned(
     return some, in_plan(np.array(numbers, np.int32), at, leaves)
 
 
-def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[Excerpt, bytes]:
+def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[ExcerptFile, bytes]:
     """Return the excerpt of some row groups of a file, and its bytes."""
     (found,) = excerpts_of(some, groups.reshape(-1), len(file), len(file))
     return found, content(file, found)
 
 
-def content(file: bytes, found: Excerpt) -> bytes:
+def content(file: bytes, found: ExcerptFile) -> bytes:
     """Return the bytes of an excerpt."""
     return found.content([file[begin:end] for begin, end in found.ranges])
 

@@ -37,7 +37,7 @@ from windrow_service.inventory.footers.blooms import (
 from windrow_service.inventory.footers.excerpts import bounded
 from windrow_service.inventory.footers.reading import read_with
 from windrow_service.inventory.footers.unread import unread, unread_schema
-from windrow_service.inventory.listing.partition_lists import PartitionList, partitions_in
+from windrow_service.inventory.listing.partition_lists import ListedPartitions, partitions_in
 from windrow_service.inventory.listing.partitions import (
     Partitions,
     bucket_numbers,
@@ -142,7 +142,7 @@ def take_inventory(
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
-    listed: PartitionList | None = None,
+    listed: ListedPartitions | None = None,
 ) -> Inventory:
     """List a table's files, and collect what planning needs to know about each.
 

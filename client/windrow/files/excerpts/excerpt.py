@@ -20,7 +20,7 @@ MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
-class Excerpt:
+class ExcerptFile:
     """Some columns of some row groups of a file.
 
     Attributes:
@@ -47,7 +47,9 @@ class Excerpt:
         return b"".join((MAGIC, *parts, self.tail))
 
 
-def excerpts_of(outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int) -> list[Excerpt]:
+def excerpts_of(
+    outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int
+) -> list[ExcerptFile]:
     """Return the excerpts of a file that a plan asks for, in the order of row groups.
 
     Args:
@@ -74,7 +76,7 @@ def excerpts_of(outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int
     return [_excerpt_of(outline, held[begin:end]) for begin, end in pairwise([*begins, len(held)])]
 
 
-def _excerpt_of(outline: Outline, groups: Ints) -> Excerpt:
+def _excerpt_of(outline: Outline, groups: Ints) -> ExcerptFile:
     chunks = groups[:, 1:].reshape(-1, 4)
     order = np.argsort(chunks[:, 0])
     begins = chunks[order, 0]
@@ -96,7 +98,7 @@ def _excerpt_of(outline: Outline, groups: Ints) -> Excerpt:
         )
     ]
     footer = outline.footer(row_groups)
-    return Excerpt(
+    return ExcerptFile(
         row_count=int(groups[:, 0].sum()),
         ranges=list(zip(begins[firsts].tolist(), lasts.tolist(), strict=True)),
         tail=footer + len(footer).to_bytes(4, "little") + MAGIC,

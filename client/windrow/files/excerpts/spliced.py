@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windrow.files.excerpts.excerpt import MAGIC, Excerpt
+from windrow.files.excerpts.excerpt import MAGIC, ExcerptFile
 from windrow.files.positions import PositionedFile
 
 
@@ -17,7 +17,7 @@ class SplicedFile(PositionedFile):
         read: Returns the bytes of the source file from one offset to another, as a buffer.
     """
 
-    def __init__(self, excerpt: Excerpt, read: Callable[[int, int], Any]) -> None:
+    def __init__(self, excerpt: ExcerptFile, read: Callable[[int, int], Any]) -> None:
         super().__init__(0)
         self._read = read
         # Where each part begins, and its bytes or the range that they lie in.

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from windrow.files.beneath import home_for, home_of, path_in
-from windrow.files.excerpts.excerpt import Excerpt
+from windrow.files.excerpts.excerpt import ExcerptFile
 from windrow.files.footers import TAIL_BYTES
 from windrow.files.objects.requests import Traffic, requests
 from windrow.files.remote import is_object
@@ -105,7 +105,7 @@ class Files:
             path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
         )
 
-    def ask_excerpt(self, split: Split, excerpt: Excerpt) -> Coming:
+    def ask_excerpt(self, split: Split, excerpt: ExcerptFile) -> Coming:
         """Ask for an excerpt of an object, and return the request."""
         store, planned = requests(), self._planned(split)
         parts = [
@@ -115,7 +115,7 @@ class Files:
         return AskedExcerpt(path=split.path, planned=planned, excerpt=excerpt, parts=parts)
 
     @contextmanager
-    def stream_excerpt(self, split: Split, excerpt: Excerpt, opened: Opened) -> Iterator[Any]:
+    def stream_excerpt(self, split: Split, excerpt: ExcerptFile, opened: Opened) -> Iterator[Any]:
         """Open a large excerpt; see `open_excerpt`."""
         planned = self._planned(split)
         with open_excerpt(split.path, planned, excerpt, opened, self._traffic) as reader:

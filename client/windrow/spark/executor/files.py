@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from windrow.files.beneath import open_beneath
-from windrow.files.excerpts.excerpt import Excerpt
+from windrow.files.excerpts.excerpt import ExcerptFile
 from windrow.files.excerpts.spliced import SplicedFile
 from windrow.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow.files.objects.requests import Part, Traffic
@@ -133,7 +133,7 @@ class AskedExcerpt:
 
     path: str
     planned: FileStatus
-    excerpt: Excerpt
+    excerpt: ExcerptFile
     parts: Sequence[Future[Part]]
 
     def result(self) -> bytes:
@@ -293,7 +293,7 @@ def open_stream(
 
 @contextmanager
 def open_excerpt(
-    path: str, planned: FileStatus, excerpt: Excerpt, opened: Opened, traffic: Traffic
+    path: str, planned: FileStatus, excerpt: ExcerptFile, opened: Opened, traffic: Traffic
 ) -> Iterator[Any]:
     """Open a large excerpt of an object for reading it part by part; see `open_stream`.
 

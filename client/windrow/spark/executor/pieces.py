@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from windrow.files.excerpts.chunk_ranges import Ints, columns_for, columns_of
-from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
+from windrow.files.excerpts.excerpt import ExcerptFile, excerpts_of
 from windrow.files.excerpts.outlines import Outline
 from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.spec import ReadSpec, Split
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     """
 
     split: Split
-    excerpt: Excerpt | None = None
+    excerpt: ExcerptFile | None = None
 
     @property
     def size_bytes(self) -> int:

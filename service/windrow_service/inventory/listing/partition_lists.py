@@ -26,7 +26,7 @@ _SENT = ("values", "location")
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionList:
+class ListedPartitions:
     """The partitions of a table.
 
     Attributes:
@@ -53,7 +53,7 @@ class PartitionList:
         return bytes(sink.getvalue())
 
     @classmethod
-    def decoded(cls, body: bytes) -> PartitionList:
+    def decoded(cls, body: bytes) -> ListedPartitions:
         """Return the list from bytes that `encoded` returned."""
         with pa.ipc.open_stream(body) as stream:
             return cls(stream.read_all())
@@ -77,7 +77,7 @@ def read_partitions(
     location: str,
     types: pa.Schema,
     allowed: Callable[[Sequence[str]], list[str]],
-) -> PartitionList:
+) -> ListedPartitions:
     """Check a list of partitions that a caller sends.
 
     Args:
@@ -107,14 +107,14 @@ def read_partitions(
     table = pa.table([folders, *texts], schema=pa.schema(fields))
     # Sorted so that each folder comes right before everything inside it.
     order = pc.sort_indices(pa.array([one.rstrip("/") + "/" for one in canonical]))
-    listed = PartitionList(table.take(order))
+    listed = ListedPartitions(table.take(order))
     _refuse_overlaps(location, listed)
     _refuse_repeated_values(location, listed)
     typed_values(listed, types)
-    return PartitionList(listed.table.take(pc.sort_indices(listed.folders)))
+    return ListedPartitions(listed.table.take(pc.sort_indices(listed.folders)))
 
 
-def typed_values(listed: PartitionList, types: pa.Schema) -> list[pa.Array]:
+def typed_values(listed: ListedPartitions, types: pa.Schema) -> list[pa.Array]:
     """Return the values of each partition column.
 
     Raises:
@@ -136,7 +136,7 @@ def typed_values(listed: PartitionList, types: pa.Schema) -> list[pa.Array]:
 
 
 def partitions_in(
-    listed: PartitionList, paths: pa.ChunkedArray, types: pa.Schema, location: str
+    listed: ListedPartitions, paths: pa.ChunkedArray, types: pa.Schema, location: str
 ) -> Partitions:
     """Return the partition columns of files by the folders that directly contain them.
 
@@ -159,7 +159,7 @@ def partitions_in(
     return Partitions(schema=types, values=make_struct(columns, list(types), len(folders)))
 
 
-def refuse_unlisted(listed: PartitionList, folders: pa.ChunkedArray) -> None:
+def refuse_unlisted(listed: ListedPartitions, folders: pa.ChunkedArray) -> None:
     """Refuse folders of written files that are not a listed partition's folder of the usual name.
 
     Args:
@@ -184,7 +184,7 @@ def refuse_unlisted(listed: PartitionList, folders: pa.ChunkedArray) -> None:
         )
 
 
-def outside(listed: PartitionList) -> list[str]:
+def outside(listed: ListedPartitions) -> list[str]:
     """Return the folders outside the table's location."""
     return [folder for folder in listed.folders.to_pylist() if is_outside(folder)]
 
@@ -227,7 +227,7 @@ def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
     return every, locations
 
 
-def _refuse_overlaps(location: str, listed: PartitionList) -> None:
+def _refuse_overlaps(location: str, listed: ListedPartitions) -> None:
     absolute = [absolute_path(location, folder) for folder in listed.folders.to_pylist()]
     for one, other in pairwise(absolute):
         if one == other:
@@ -238,7 +238,7 @@ def _refuse_overlaps(location: str, listed: PartitionList) -> None:
             raise PartitionListError(other, f"it lies in the folder of another partition, {one!r}")
 
 
-def _refuse_repeated_values(location: str, listed: PartitionList) -> None:
+def _refuse_repeated_values(location: str, listed: ListedPartitions) -> None:
     if len(listed.by_values()) == len(listed):
         return
     seen: set[tuple[str | None, ...]] = set()

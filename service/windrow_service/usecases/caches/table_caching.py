@@ -22,7 +22,7 @@ from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Stor
 from windrow_service.usecases.caches.rules import bind_rule
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
-from windrow_service.usecases.snapshots.scans import ManifestReader, Scan
+from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan
 from windrow_service.usecases.tables.ports import StoredTable
 
 _MAX_RULES_KEPT = 10_000
@@ -148,7 +148,7 @@ class TableCaching:
             return rule
         max_bytes = info.max_bytes
 
-        def limited(_: Scan, files: pa.Table) -> MarkingRule | None:
+        def limited(_: SnapshotScan, files: pa.Table) -> MarkingRule | None:
             first = first_path_within(files, rule, max_bytes)
             return None if first is None else MarkingRule(rule.expression, first)
 

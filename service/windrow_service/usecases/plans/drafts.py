@@ -40,7 +40,7 @@ from windrow_service.usecases.plans.options import SettledOptions, policy_of, se
 from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
-from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
+from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.columns import file_fields, wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
 
@@ -181,7 +181,7 @@ class DraftPlan:
 
 def draft_plan(
     definition: TableDefinition,
-    scan: Scan,
+    scan: SnapshotScan,
     files: pa.Table,
     caching: Caching,
     request: PlanRequest,
@@ -256,7 +256,7 @@ def draft_plan(
 
 
 def _file_fields(
-    definition: TableDefinition, scan: Scan, columns: Sequence[str]
+    definition: TableDefinition, scan: SnapshotScan, columns: Sequence[str]
 ) -> dict[str, FileField]:
     """Return how files hold those of the columns read that are not found by name alone."""
     if definition.format not in LOGGED:

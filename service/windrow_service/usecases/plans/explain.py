@@ -33,7 +33,7 @@ from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
+from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.errors import TableNotFoundError
 
 
@@ -73,7 +73,7 @@ class ExplainPlan:
             raise PlanSnapshotGoneError(plan.plan_id, plan.table, plan.snapshot_id) from error
 
     def _explain(
-        self, plan: Plan, scan: Scan, files: pa.Table, caching: Caching
+        self, plan: Plan, scan: SnapshotScan, files: pa.Table, caching: Caching
     ) -> PlanExplanation:
         asked = plan.requested_options or plan.options
         open_file_cost = (

@@ -13,7 +13,7 @@ from windrow.files.formats import LOGGED, READ_BY_SPARK
 from windrow.files.remote import is_object
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
-from windrow_service.inventory.listing.partition_lists import PartitionList, refuse_unlisted
+from windrow_service.inventory.listing.partition_lists import ListedPartitions, refuse_unlisted
 from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
@@ -268,7 +268,7 @@ class PublishInventory:
                 unknown_rows=definition.format in READ_BY_SPARK,
             )
             if listed is not None:
-                refuse_unlisted(PartitionList.decoded(listed), folders_of(delta.added["path"]))
+                refuse_unlisted(ListedPartitions.decoded(listed), folders_of(delta.added["path"]))
             return delta, plan_delta(known, delta)
 
         delta, plan = await self.runner.run(look)

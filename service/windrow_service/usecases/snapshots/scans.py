@@ -23,7 +23,7 @@ from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class SnapshotScan:
     """The manifests of a snapshot that can match a filter.
 
     Attributes:
@@ -39,7 +39,7 @@ class Scan:
     pruned: Pruned
 
     @classmethod
-    def of(cls, snapshot: Snapshot, expression: Expression | None) -> Scan:
+    def of(cls, snapshot: Snapshot, expression: Expression | None) -> SnapshotScan:
         """Prune a snapshot's manifests by their ranges."""
         kept, pruned = prune_manifests(snapshot.ranges, expression)
         manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
@@ -102,7 +102,7 @@ class ManifestReader:
         table: str,
         snapshot: Snapshot,
         expression: Callable[[], Expression | None],
-        work: Callable[[Scan, pa.Table], T],
+        work: Callable[[SnapshotScan, pa.Table], T],
         *,
         bloom: bool = False,
         excerpts: bool = False,
@@ -125,8 +125,8 @@ class ManifestReader:
             BusyError: Too much is waiting already.
         """
 
-        def look() -> tuple[Scan, list[T]]:
-            scan = Scan.of(snapshot, expression())
+        def look() -> tuple[SnapshotScan, list[T]]:
+            scan = SnapshotScan.of(snapshot, expression())
             with_bloom = bloom and scan.asks_for_values
             at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom, excerpts=excerpts)
             if len(at_hand) < len(scan.manifests):

@@ -7,10 +7,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.models import PartitionList as SentList
-from windrow.models import PartitionListChange, TablePartition
+from windrow.models import PartitionList, PartitionListChange, TablePartition
 from windrow_service.inventory.listing.partition_lists import (
-    PartitionList,
+    ListedPartitions,
     outside,
     read_partitions,
 )
@@ -44,7 +43,7 @@ class SetPartitions:
     async def __call__(
         self,
         name: str,
-        sent: bytes | SentList | None,
+        sent: bytes | PartitionList | None,
         if_match: str | None,
         seen: Names,
         once: Once | None = None,
@@ -87,8 +86,8 @@ class SetPartitions:
                     raise
                 attempt += 1
 
-    def _rows(self, sent: bytes | SentList) -> pa.Table:
-        if isinstance(sent, SentList):
+    def _rows(self, sent: bytes | PartitionList) -> pa.Table:
+        if isinstance(sent, PartitionList):
             return _table_of(sent)
         return read_stream(sent, self.max_decoded_bytes)
 
@@ -115,7 +114,7 @@ class ShowPartitions:
     lists: PartitionListStore
     runner: Runner
 
-    async def __call__(self, name: str) -> tuple[StoredTable, PartitionList | None]:
+    async def __call__(self, name: str) -> tuple[StoredTable, ListedPartitions | None]:
         """Return a table and its list; None if it has no list.
 
         Raises:
@@ -124,30 +123,30 @@ class ShowPartitions:
         table, body = await self.lists.get(name)
         if body is None:
             return table, None
-        return table, await self.runner.run(lambda: PartitionList.decoded(body))
+        return table, await self.runner.run(lambda: ListedPartitions.decoded(body))
 
 
 def _folders_outside(body: bytes) -> list[str]:
-    return outside(PartitionList.decoded(body))
+    return outside(ListedPartitions.decoded(body))
 
 
 def page_of(
-    table: StoredTable, listed: PartitionList, start: int, count: int
+    table: StoredTable, listed: ListedPartitions, start: int, count: int
 ) -> list[TablePartition]:
     """Return a page of a table's list."""
     rows = listed.page(table.info.definition.location, start, count)
     return [TablePartition(values=values, location=location) for values, location in rows]
 
 
-def _table_of(sent: SentList) -> pa.Table:
+def _table_of(sent: PartitionList) -> pa.Table:
     values = pa.array([one.values for one in sent.partitions], pa.list_(pa.string()))
     locations = pa.array([one.location for one in sent.partitions], pa.string())
     return pa.table({"values": values, "location": locations})
 
 
-def _change(listed: PartitionList | None, known: bytes | None) -> PartitionListChange:
+def _change(listed: ListedPartitions | None, known: bytes | None) -> PartitionListChange:
     now = {} if listed is None else listed.by_values()
-    before = {} if known is None else PartitionList.decoded(known).by_values()
+    before = {} if known is None else ListedPartitions.decoded(known).by_values()
     return PartitionListChange(
         partition_count=None if listed is None else len(listed),
         added=len(now.keys() - before.keys()),

@@ -110,7 +110,7 @@ class Locations(Protocol):
 
 
 class PartitionListStore(Protocol):
-    """Lists of partitions, as the bytes of `PartitionList.encoded`."""
+    """Lists of partitions, as the bytes of `ListedPartitions.encoded`."""
 
     async def get(self, name: str) -> tuple[StoredTable, bytes | None]:
         """Return a table, and its list if it has one.

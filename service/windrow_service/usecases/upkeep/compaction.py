@@ -33,7 +33,7 @@ from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import (
     ManifestReader,
-    Scan,
+    SnapshotScan,
     columns_beside_partitions,
     types_of,
 )
@@ -107,7 +107,7 @@ class PlanCompaction:
 
 def _planned(
     name: str,
-    scan: Scan,
+    scan: SnapshotScan,
     files: pa.Table,
     request: CompactionRequest,
     is_bucketed: bool,
