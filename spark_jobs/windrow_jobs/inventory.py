@@ -27,8 +27,12 @@ from windrow.errors import TableChangedError
 from windrow.files.assemble import published_files
 from windrow.files.chunks import FooterGroup, joined
 from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
-from windrow.files.errors import FileChangedError, InventoryError, LocationError
-from windrow.files.errors import UnreadableFileError as UnreadableError
+from windrow.files.errors import (
+    FileChangedError,
+    InventoryError,
+    LocationError,
+    UnreadableFootersError,
+)
 from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote
@@ -264,7 +268,7 @@ class _Taking:
         read = partial(tasks.read_footers, location, self.max_footer_bytes)
         answers = self._over_executors(read, chunks)
         if unreadable := sorted(file for _, files, _ in answers for file in files):
-            raise UnreadableError(tuple(unreadable[:_MAX_SHOWN_FILES]))
+            raise UnreadableFootersError(tuple(unreadable[:_MAX_SHOWN_FILES]))
         if changed := sorted(path for *_, paths in answers for path in paths):
             raise FileChangedError(tuple(changed[:_MAX_SHOWN_FILES]))
         return joined(_group(*plain) for groups, *_ in answers for plain in groups)

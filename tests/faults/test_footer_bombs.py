@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.inventory.files import write
 from windrow.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES
-from windrow_service.inventory import IsolatedExecutor, UnreadableFileError, take_inventory
+from windrow_service.inventory import IsolatedExecutor, UnreadableFootersError, take_inventory
 from windrow_service.inventory.footers.isolation import LostProcessError
 
 GIB = 2**30
@@ -45,7 +45,7 @@ def test_a_sparse_file_that_claims_a_long_footer_is_named_and_not_read(
     write(tmp_path, "good")
     claim(tmp_path / "bomb", footer_bytes)
 
-    with pytest.raises(UnreadableFileError, match="MAX_FOOTER_BYTES") as caught:
+    with pytest.raises(UnreadableFootersError, match="MAX_FOOTER_BYTES") as caught:
         take_inventory(str(tmp_path), executor=process)
 
     assert [path for path, _ in caught.value.files] == ["bomb"]
@@ -58,7 +58,7 @@ def test_many_long_footers_are_not_held_in_memory_together(
     for number in range(10):
         claim(tmp_path / f"{number}", MAX_FOOTER_BYTES - 8)
 
-    with pytest.raises(UnreadableFileError) as caught:
+    with pytest.raises(UnreadableFootersError) as caught:
         take_inventory(str(tmp_path), executor=process)
 
     assert len(caught.value.files) == 10
@@ -71,7 +71,7 @@ def test_a_longer_footer_is_read_if_the_limit_allows_it(
     columns = {f"a_long_name_of_a_column_{n}": [n] for n in range(1_000)}
     write(tmp_path, "wide", columns)
 
-    with pytest.raises(UnreadableFileError, match="at most 65,536 are read"):
+    with pytest.raises(UnreadableFootersError, match="at most 65,536 are read"):
         take_inventory(str(tmp_path), executor=process, max_footer_bytes=65_536)
     assert len(take_inventory(str(tmp_path), executor=process).files) == 1
 
@@ -88,7 +88,7 @@ def test_a_small_footer_that_claims_a_long_list_is_named(
     length = len(claimed) - footer
     path.write_bytes(claimed + length.to_bytes(4, "little") + b"PAR1")
 
-    with pytest.raises(UnreadableFileError, match="bomb"):
+    with pytest.raises(UnreadableFootersError, match="bomb"):
         take_inventory(str(tmp_path), executor=process)
 
     assert peak_bytes(process) < MOST_BYTES

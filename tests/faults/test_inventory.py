@@ -18,7 +18,7 @@ from windrow_service.inventory import (
     InventoryCancelledError,
     IsolatedExecutor,
     LocationError,
-    UnreadableFileError,
+    UnreadableFootersError,
     list_files,
     read_footers,
     take_inventory,
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_parquet_is_named(
     write(tmp_path, "k=1/good")
     break_file(write(tmp_path, "k=2/bad"), how)
 
-    with pytest.raises(UnreadableFileError, match="'k=2/bad': ") as caught:
+    with pytest.raises(UnreadableFootersError, match="'k=2/bad': ") as caught:
         take_inventory(str(tmp_path), executor=processes)
 
     ((path, reason),) = caught.value.files
@@ -101,7 +101,7 @@ def test_a_file_that_lost_its_start_is_named(tmp_path: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data[-2_000:])
 
-    with pytest.raises(UnreadableFileError, match="points past its end"):
+    with pytest.raises(UnreadableFootersError, match="points past its end"):
         take_inline(str(tmp_path))
 
 
@@ -118,7 +118,7 @@ def test_a_footer_that_crashes_its_reader_is_named(
     data[at] = 0x5E
     file.write_bytes(data)
 
-    with pytest.raises(UnreadableFileError, match="'3': its footer is damaged") as caught:
+    with pytest.raises(UnreadableFootersError, match="'3': its footer is damaged") as caught:
         take_inventory(str(tmp_path), executor=processes)
 
     assert [path for path, _ in caught.value.files] == ["3"]
@@ -131,7 +131,7 @@ def test_ten_broken_files_are_named_in_one_error(tmp_path: Path) -> None:
         (tmp_path / f"{number:02d}").write_bytes(b"text")
     write(tmp_path, "good")
 
-    with pytest.raises(UnreadableFileError) as caught:
+    with pytest.raises(UnreadableFootersError) as caught:
         take_inline(str(tmp_path))
 
     assert [path for path, _ in caught.value.files] == [f"{number:02d}" for number in range(10)]
@@ -177,7 +177,7 @@ def test_a_file_that_becomes_a_folder_says_to_refresh_again(tmp_path: Path) -> N
 def test_an_unreadable_file_is_named(shared: Path) -> None:
     write(shared, "a").chmod(0)
 
-    with pytest.raises(UnreadableFileError, match="'a': Permission denied"):
+    with pytest.raises(UnreadableFootersError, match="'a': Permission denied"):
         take_inline(str(shared))
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.published import read_in_full
 from tests.unit.inventory.files import take_inline
-from windrow_service.inventory import UnsupportedTypeError
+from windrow_service.inventory import UnreadableTypeError
 
 UTC = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
@@ -130,7 +130,7 @@ def test_every_column_that_a_refresh_accepts_is_read_with_its_values(
             try:
                 inventory = take_inline(folder)
                 break
-            except UnsupportedTypeError as error:
+            except UnreadableTypeError as error:
                 refused.append(error.type)
                 table = table.drop_columns([error.column])
 

@@ -15,7 +15,7 @@ from tests.unit.inventory.files import take_inline
 from windrow.files.meanings import told_by_spark
 from windrow.files.schema import FileSchema, file_schema, merge_schemas
 from windrow.spark.writing.errors import UnfitRowsError
-from windrow_service.inventory import UnsupportedTypeError, arrow_type
+from windrow_service.inventory import UnreadableTypeError, arrow_type
 
 pytestmark = pytest.mark.spark
 
@@ -45,11 +45,11 @@ def test_a_type_that_its_layout_does_not_describe_is_refused_by_name(written: Pa
 
     for field in held.schema:
         _, meaning, layout = WRITTEN[field.name]
-        with pytest.raises(UnsupportedTypeError) as raised:
+        with pytest.raises(UnreadableTypeError) as raised:
             merge_schemas([FileSchema(pa.schema([field]), file.name)], [])
         assert (raised.value.column, raised.value.type) == (field.name, meaning)
         assert (f"with it as {layout}" if layout else "without it") in str(raised.value)
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnreadableTypeError):
         take_inline(str(written))
 
 
@@ -69,7 +69,7 @@ def test_bare_values_are_read_as_declared_and_as_by_spark(
 def test_declaring_a_variant_does_not_help(written: Path) -> None:
     schema = pa.schema([("variant", arrow_type("struct<metadata:binary,value:binary>"))])
 
-    with pytest.raises(UnsupportedTypeError, match=r"'variant' .* is of type variant"):
+    with pytest.raises(UnreadableTypeError, match=r"'variant' .* is of type variant"):
         take_inline(str(written), columns=schema)
 
 

@@ -13,10 +13,10 @@ from tests.support.plans import group_of
 from tests.unit.inventory.files import inline, write
 from windrow.files.beneath import absolute_path, home_of, open_beneath, path_in
 from windrow.host_cache.cache import FileKey
-from windrow.spark.executor.errors import UnreadableFileError as UnreadableByTaskError
+from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
-from windrow_service.inventory import UnreadableFileError, list_files, read_footers
+from windrow_service.inventory import UnreadableFootersError, list_files, read_footers
 from windrow_service.inventory.footers.blooms import build_missing, carried_filters
 from windrow_service.inventory.progress import ProgressMeter
 
@@ -61,7 +61,7 @@ def test_a_task_reads_nothing_outside_the_location(
     group = group_of(table)
     swap(table, tmp_path / "outside")
 
-    with pytest.raises(UnreadableByTaskError, match=OUT) as caught:
+    with pytest.raises(UnreadableFileError, match=OUT) as caught:
         list(read_group(spec_of(table, buffered), group, None, cached_on))
 
     assert "ds=1/a.parquet" in str(caught.value)
@@ -72,7 +72,7 @@ def test_no_footer_outside_the_location_is_read(table: Path, tmp_path: Path) -> 
     files = list_files(str(table)).files
     swap(table, tmp_path / "outside")
 
-    with pytest.raises(UnreadableFileError, match=OUT):
+    with pytest.raises(UnreadableFootersError, match=OUT):
         read_footers(str(table), files, executor=inline)
 
 
@@ -83,7 +83,7 @@ def test_no_bloom_filter_is_built_from_files_outside_the_location(
     swap(table, tmp_path / "outside")
     nothing = carried_filters(["x"], pa.nulls(1, pa.int32()), None)
 
-    with pytest.raises(UnreadableFileError, match=OUT):
+    with pytest.raises(UnreadableFootersError, match=OUT):
         build_missing(nothing, str(table), files, ProgressMeter(), inline)
 
 
@@ -167,7 +167,7 @@ def test_a_file_outside_is_read_from_no_folder_but_the_allowed_one(
 
     outside.rename(tmp_path / "moved")
     outside.symlink_to(tmp_path / "moved")
-    with pytest.raises(UnreadableByTaskError, match=OUT):
+    with pytest.raises(UnreadableFileError, match=OUT):
         list(read_group(spec_of(table, buffered), group, None, None))
 
 
@@ -182,9 +182,9 @@ def test_footers_and_filters_of_files_outside_are_read_from_no_other_folder(
 
     outside.rename(tmp_path / "moved")
     outside.symlink_to(tmp_path / "moved")
-    with pytest.raises(UnreadableFileError, match=OUT):
+    with pytest.raises(UnreadableFootersError, match=OUT):
         read_footers(str(table), files, executor=inline)
-    with pytest.raises(UnreadableFileError, match=OUT):
+    with pytest.raises(UnreadableFootersError, match=OUT):
         build_missing(
             carried_filters(["x"], pa.nulls(1, pa.int32()), None),
             str(table),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windrow.files.assemble import published_files
 from windrow.files.chunks import FooterGroup, joined, read_chunk
 from windrow.files.entries import FolderEntries, file_table, listed_of, scan_local_folder
-from windrow.files.errors import FileChangedError, UnreadableFileError
+from windrow.files.errors import FileChangedError, UnreadableFootersError
 from windrow.files.schema import FileSchema, merge_schemas
 from windrow.files.types import spark_type
 
@@ -75,7 +75,7 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
         partitions: Names of the partition columns, which are not read from the files.
 
     Raises:
-        UnreadableFileError: A file is not Parquet.
+        UnreadableFootersError: A file is not Parquet.
         FileChangedError: A file has changed since it was listed.
         SchemaConflictError: No type fits a column as two files hold it.
     """
@@ -89,7 +89,7 @@ def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:
     for start in range(0, len(listed), _FILES_PER_CHUNK):
         chunk = read_chunk(folder, start, *listed_of(listed.slice(start, _FILES_PER_CHUNK)))
         if chunk.unreadable:
-            raise UnreadableFileError(tuple(chunk.unreadable[:_SHOWN]))
+            raise UnreadableFootersError(tuple(chunk.unreadable[:_SHOWN]))
         if chunk.changed:
             raise FileChangedError(tuple(chunk.changed[:_SHOWN]))
         yield from chunk.groups

@@ -2,13 +2,13 @@
 
 * InventoryError
   + LocationError
-  + ColumnTypeError
+  + UnusableTypeError
     - UnknownTypeError
-    - UnsupportedTypeError
+    - UnreadableTypeError
     - SchemaConflictError
   + ColumnNameError
   + DuplicateColumnError
-  + UnreadableFileError
+  + UnreadableFootersError
   + FileChangedError
 
 Paths are relative to the table's location unless an attribute is called `location` or `folder`.
@@ -39,12 +39,12 @@ class LocationError(InventoryError):
     message = "{folder!r} {reason}"
 
 
-class ColumnTypeError(InventoryError):
+class UnusableTypeError(InventoryError):
     """A column's type cannot be used."""
 
 
 @dataclass(eq=False)
-class UnknownTypeError(ColumnTypeError):
+class UnknownTypeError(UnusableTypeError):
     """A text is not a type of Spark SQL that a table's column can have."""
 
     text: str
@@ -59,7 +59,7 @@ class UnknownTypeError(ColumnTypeError):
 
 
 @dataclass(eq=False)
-class UnsupportedTypeError(ColumnTypeError):
+class UnreadableTypeError(UnusableTypeError):
     """A file holds a column of a type that Spark does not have, or that is not read here.
 
     Attributes:
@@ -85,7 +85,7 @@ class UnsupportedTypeError(ColumnTypeError):
 
 
 @dataclass(eq=False)
-class SchemaConflictError(ColumnTypeError):
+class SchemaConflictError(UnusableTypeError):
     """Two types of one column cannot be widened to a type that fits both.
 
     Attributes:
@@ -153,8 +153,8 @@ class DuplicateColumnError(InventoryError):
 
 
 @dataclass(eq=False)
-class UnreadableFileError(InventoryError):
-    """Files of the table cannot be read in its format.
+class UnreadableFootersError(InventoryError):
+    """The footers of files cannot be read in the format of their table.
 
     Attributes:
         files: Path and reason of each file, by path; only as many as are worth showing.

@@ -14,7 +14,7 @@ from windrow.files.errors import (
     DuplicateColumnError,
     SchemaConflictError,
     UnknownTypeError,
-    UnsupportedTypeError,
+    UnreadableTypeError,
 )
 from windrow.files.meanings import VARIANT, annotated
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
@@ -243,7 +243,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
         DuplicateColumnError: One file holds two columns, or fields of one struct, that differ by
             case only.
         SchemaConflictError: Two files hold one column, and no type fits both of its types.
-        UnsupportedTypeError: A column has a type that Spark lacks, or one that is not read here.
+        UnreadableTypeError: A column has a type that Spark lacks, or one that is not read here.
     """
     partitions = {name.lower() for name in partition_names}
     columns: dict[str, pa.Field] = {}
@@ -296,7 +296,7 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
     Raises:
         DuplicateColumnError: One file holds two columns that differ by case only.
         SchemaConflictError: A file holds a declared column in a type that does not fit.
-        UnsupportedTypeError: A declared column is a variant, whose layout is not its value.
+        UnreadableTypeError: A declared column is a variant, whose layout is not its value.
     """
     for source in sources:
         names = ColumnNames(source.schema, source.path)
@@ -306,7 +306,7 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
                 continue
             held = source.schema.field(index).type
             if _meaning_of(source.schema.field(index)) == VARIANT:
-                raise UnsupportedTypeError(field.name, VARIANT, source.path)
+                raise UnreadableTypeError(field.name, VARIANT, source.path)
             if widen(field.type, held) != field.type:
                 raise SchemaConflictError(
                     field.name, _type_name(held), source.path, _type_name(field.type), ""
@@ -319,13 +319,13 @@ def _check_supported(field: pa.Field, path: str) -> None:
     try:
         layout = spark_type(field.type)
     except UnknownTypeError as error:
-        raise UnsupportedTypeError(field.name, str(field.type), path) from error
+        raise UnreadableTypeError(field.name, str(field.type), path) from error
     if len(layout) > MAX_TYPE_TEXT:
         shown = f"{layout[:40]}… ({len(layout):,} characters, of {MAX_TYPE_TEXT:,} at most)"
-        raise UnsupportedTypeError(field.name, shown, path)
+        raise UnreadableTypeError(field.name, shown, path)
     if (meaning := _meaning_of(field)) is not None:
         has_values = meaning != VARIANT and "void" not in layout
-        raise UnsupportedTypeError(field.name, meaning, path, layout if has_values else "")
+        raise UnreadableTypeError(field.name, meaning, path, layout if has_values else "")
 
 
 def _check_nested_names(field: pa.Field, path: str) -> None:

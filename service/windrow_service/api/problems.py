@@ -251,7 +251,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         CONFLICT, "bucket-number", "File does not fit the bucket spec"
     ),
     inventory.UnknownTypeError: ProblemType(INVALID, "unknown-type", "Not a Spark SQL type"),
-    inventory.UnsupportedTypeError: ProblemType(
+    inventory.UnreadableTypeError: ProblemType(
         CONFLICT, "unsupported-type", "Type of a column cannot be read"
     ),
     inventory.BloomColumnError: ProblemType(
@@ -264,7 +264,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     inventory.DuplicateColumnError: ProblemType(
         CONFLICT, "duplicate-column", "Two columns have the same name"
     ),
-    inventory.UnreadableFileError: ProblemType(CONFLICT, "unreadable-file", "File cannot be read"),
+    inventory.UnreadableFootersError: ProblemType(
+        CONFLICT, "unreadable-file", "File cannot be read"
+    ),
     inventory.FileChangedError: ProblemType(
         CONFLICT, "file-changed", "File changed during the refresh"
     ),

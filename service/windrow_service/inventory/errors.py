@@ -6,15 +6,15 @@
   + PartitionLayoutError
   + PartitionValueError
   + BucketNumberError
-  + ColumnTypeError
+  + UnusableTypeError
     - UnknownTypeError
-    - UnsupportedTypeError
+    - UnreadableTypeError
     - SchemaConflictError
     - BloomColumnError
   + ColumnNameError
   + DuplicateColumnError
   + AcidFolderError
-  + UnreadableFileError
+  + UnreadableFootersError
   + FileChangedError
   + InventoryCancelledError
   + TextColumnsError
@@ -33,15 +33,15 @@ from dataclasses import dataclass
 from windrow.files.acid.choosing import AcidFolderError
 from windrow.files.errors import (
     ColumnNameError,
-    ColumnTypeError,
     DuplicateColumnError,
     FileChangedError,
     InventoryError,
     LocationError,
     SchemaConflictError,
     UnknownTypeError,
-    UnreadableFileError,
-    UnsupportedTypeError,
+    UnreadableFootersError,
+    UnreadableTypeError,
+    UnusableTypeError,
 )
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
     "BloomColumnError",
     "BucketNumberError",
     "ColumnNameError",
-    "ColumnTypeError",
     "CorruptManifestError",
     "DuplicateColumnError",
     "FileChangedError",
@@ -65,8 +64,9 @@ __all__ = [
     "TextColumnsError",
     "TotalsTooLargeError",
     "UnknownTypeError",
-    "UnreadableFileError",
-    "UnsupportedTypeError",
+    "UnreadableFootersError",
+    "UnreadableTypeError",
+    "UnusableTypeError",
 ]
 
 
@@ -159,7 +159,7 @@ class BucketNumberError(InventoryError):
 
 
 @dataclass(eq=False)
-class BloomColumnError(ColumnTypeError):
+class BloomColumnError(UnusableTypeError):
     """A column for which Bloom filters are requested cannot have them."""
 
     column: str

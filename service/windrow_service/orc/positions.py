@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from windrow.files.assemble import with_named
 from windrow.files.chunks import FooterGroup
-from windrow.files.errors import SchemaConflictError, UnreadableFileError
+from windrow.files.errors import SchemaConflictError, UnreadableFootersError
 from windrow.files.schema import FileSchema, fields_in
 from windrow.files.types import TIMESTAMP_NTZ, spark_type
 
@@ -48,12 +48,12 @@ def positioned(
         forced: Whether all files are matched by position.
 
     Raises:
-        UnreadableFileError: A file has more columns than are declared, or none are declared.
+        UnreadableFootersError: A file has more columns than are declared, or none are declared.
     """
     if declared is None:
         if forced and groups:
             reason = f"{FORCED_OPTION} needs declared columns: declare them in the files' order"
-            raise UnreadableFileError(((groups[0].files.path, reason),), "orc")
+            raise UnreadableFootersError(((groups[0].files.path, reason),), "orc")
         return list(groups)
     return [
         _renamed(group, declared) if forced or are_nameless(group.files.schema.names) else group
@@ -70,7 +70,7 @@ def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: 
         forced: Whether all files are matched by position.
 
     Raises:
-        UnreadableFileError: A file without names of columns is among files with names.
+        UnreadableFootersError: A file without names of columns is among files with names.
         SchemaConflictError: A column cannot be read in the table's type from this format.
     """
     types = {field.name.lower(): field.type for field in data}
@@ -83,7 +83,7 @@ def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: 
                 f"its columns have no names ({schema.names[0]}, …), while those of other files "
                 "do: declare the table's columns in the order of this file's"
             )
-            raise UnreadableFileError(((path, reason),), "orc")
+            raise UnreadableFootersError(((path, reason),), "orc")
         for field in schema:
             wanted = types.get(field.name.lower(), field.type)
             if any(_is_date_as_time(*pair) for pair in _pairs(field.type, wanted)):
@@ -98,7 +98,7 @@ def _renamed(group: FooterGroup, declared: pa.Schema) -> FooterGroup:
             f"its columns are matched by position, and it has {len(held)} where the table declares "
             f"{len(declared)}: declare all of them, in its order"
         )
-        raise UnreadableFileError(((group.files.path, reason),), "orc")
+        raise UnreadableFootersError(((group.files.path, reason),), "orc")
     if held.names == declared.names[: len(held)]:
         return group
     names = dict(zip(held.names, declared.names, strict=False))

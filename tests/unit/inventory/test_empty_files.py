@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow.models import RefreshProgress
-from windrow_service.inventory import PartitionLayoutError, UnreadableFileError
+from windrow_service.inventory import PartitionLayoutError, UnreadableFootersError
 
 LATER_NS = 3 * 10**18
 
@@ -87,5 +87,5 @@ def test_a_file_that_is_cut_short_is_still_refused_by_name(tmp_path: Path) -> No
     write(tmp_path, "a")
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes()[:-9])
 
-    with pytest.raises(UnreadableFileError, match="'b'"):
+    with pytest.raises(UnreadableFootersError, match="'b'"):
         take_inline(str(tmp_path))

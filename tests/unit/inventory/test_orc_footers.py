@@ -24,8 +24,8 @@ from windrow_service.inventory import (
     Inventory,
     IsolatedExecutor,
     SchemaConflictError,
-    UnreadableFileError,
-    UnsupportedTypeError,
+    UnreadableFootersError,
+    UnreadableTypeError,
     take_inventory,
 )
 from windrow_service.orc.columns import Kind
@@ -232,7 +232,7 @@ def test_a_type_that_is_not_read_is_refused_by_name(
 ) -> None:
     put(tmp_path, "f", file_of(footer_of({"name": "x", **column})))
 
-    with pytest.raises(UnsupportedTypeError, match=said):
+    with pytest.raises(UnreadableTypeError, match=said):
         take(str(tmp_path))
 
 
@@ -301,12 +301,12 @@ def test_positions_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
     one = pa.schema([("id", pa.int64())])
     forced = {"orc.force.positional.evolution": "true"}
 
-    with pytest.raises(UnreadableFileError, match=r"'b': .* has 2 where the table declares 1"):
+    with pytest.raises(UnreadableFootersError, match=r"'b': .* has 2 where the table declares 1"):
         take(str(tmp_path), columns=one)
-    with pytest.raises(UnreadableFileError, match=r"'b': .* needs declared columns"):
+    with pytest.raises(UnreadableFootersError, match=r"'b': .* needs declared columns"):
         take(str(tmp_path), format_options=forced)
     write(tmp_path, "a", {"id": [1]})
-    with pytest.raises(UnreadableFileError, match="'b': its columns have no names"):
+    with pytest.raises(UnreadableFootersError, match="'b': its columns have no names"):
         take(str(tmp_path))
 
 
@@ -385,7 +385,7 @@ def test_a_damaged_file_is_refused_by_name(
     content, said = DAMAGED[how]
     put(tmp_path, "bad.orc", content)
 
-    with pytest.raises(UnreadableFileError, match=said) as caught:
+    with pytest.raises(UnreadableFootersError, match=said) as caught:
         take(str(tmp_path), executor=processes)
 
     assert [path for path, _ in caught.value.files] == ["bad.orc"]
@@ -401,7 +401,7 @@ def test_a_footer_that_expands_beyond_memory_is_refused_by_name(
     write(tmp_path, "good.orc")
     put(tmp_path, "bomb.orc", file_of(bomb, compression=ZLIB, block_size=2**18))
 
-    with pytest.raises(UnreadableFileError) as caught:
+    with pytest.raises(UnreadableFootersError) as caught:
         take(str(tmp_path), executor=processes)
 
     assert [path for path, _ in caught.value.files] == ["bomb.orc"]
@@ -421,7 +421,7 @@ def test_any_byte_of_a_footer_may_be_wrong(tmp_path: Path, processes: IsolatedEx
         try:
             take(str(folder), executor=processes)
             outcomes["read"] += 1
-        except (UnreadableFileError, UnsupportedTypeError, ColumnNameError) as error:
+        except (UnreadableFootersError, UnreadableTypeError, ColumnNameError) as error:
             outcomes["refused" if "'f.orc'" in str(error) else "nameless"] += 1
 
     assert min(outcomes["read"], outcomes["refused"]) > 10

@@ -23,7 +23,7 @@ from windrow.files.schema import (
 from windrow_service.inventory import (
     DuplicateColumnError,
     SchemaConflictError,
-    UnsupportedTypeError,
+    UnreadableTypeError,
     arrow_type,
     spark_type,
 )
@@ -183,7 +183,7 @@ def test_a_type_that_spark_lacks_is_named_unless_it_was_left_undeclared() -> Non
     held = FileSchema(pa.schema([("t", pa.time64("us")), ("x", pa.int32())]), "f")
 
     check_declared(columns(x="int"), [held])
-    with pytest.raises(UnsupportedTypeError, match=r"'t' of file 'f' is of type time64\[us\]"):
+    with pytest.raises(UnreadableTypeError, match=r"'t' of file 'f' is of type time64\[us\]"):
         merge_schemas([held], [])
 
 

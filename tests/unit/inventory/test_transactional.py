@@ -17,7 +17,7 @@ from tests.unit.inventory.files import as_previous, take_inline
 from windrow.files.acid.choosing import AcidFolderError
 from windrow.spark.executor import acid
 from windrow.spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
-from windrow_service.inventory import UnreadableFileError as BadFooterError
+from windrow_service.inventory import UnreadableFootersError
 from windrow_service.inventory.listing.transactional import Transactional
 
 PUBLISHED = Path(__file__).parents[2] / "fixtures/apache-impala"
@@ -198,7 +198,7 @@ def test_a_truncated_delta_fails_the_refresh(table: AcidTable) -> None:
     path = table.location / INSERT / "bucket_00000"
     path.write_bytes(path.read_bytes()[:-20])
 
-    with pytest.raises(BadFooterError, match=f"{INSERT}/bucket_00000"):
+    with pytest.raises(UnreadableFootersError, match=f"{INSERT}/bucket_00000"):
         inventory_of(table.location)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windrow.files.entries import listed_of
 from windrow.files.status import FileStatus
-from windrow_service.inventory.errors import FileChangedError, UnreadableFileError
+from windrow_service.inventory.errors import FileChangedError, UnreadableFootersError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
 # An error shows no more files than this.
@@ -63,7 +63,7 @@ def in_chunks(
         table_format: Expected format of the files, for messages.
 
     Raises:
-        UnreadableFileError: Files cannot be read.
+        UnreadableFootersError: Files cannot be read.
         FileChangedError: Files differ from the listing.
     """
     chunks: dict[int, AnyChunk] = {}
@@ -120,6 +120,6 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
 
 def _raise_failures(chunks: Sequence[Chunk], table_format: str) -> None:
     if unreadable := sorted(entry for chunk in chunks for entry in chunk.unreadable):
-        raise UnreadableFileError(tuple(unreadable[:MAX_SHOWN_FILES]), table_format)
+        raise UnreadableFootersError(tuple(unreadable[:MAX_SHOWN_FILES]), table_format)
     if changed := sorted(path for chunk in chunks for path in chunk.changed):
         raise FileChangedError(tuple(changed[:MAX_SHOWN_FILES]))

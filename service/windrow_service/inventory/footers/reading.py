@@ -43,7 +43,7 @@ def read_footers(
         exactly one group. None if there are no files.
 
     Raises:
-        UnreadableFileError: Files are not Parquet, or access is denied.
+        UnreadableFootersError: Files are not Parquet, or access is denied.
         FileChangedError: Files differ from the listing.
         InventoryCancelledError: `cancelled` was set.
     """
