@@ -44,8 +44,9 @@ class ConnectionLimits:
     Attributes:
         max_connections: Most connections at the same time. When one more arrives, the coordinator
             closes the one that has waited longest without sending a whole request; else the one
-            that sends its body or reads its answer most slowly. If all are at work, the new one
-            is refused.
+            that is furthest behind with sending its body or reading its answer. A body at full
+            speed is not behind, but it is closed if no other connection is. The new connection is
+            refused only if no connection waits for its client.
         max_head_bytes: Most bytes of the request line and all headers.
         max_headers: Most headers.
         head_timeout_s: Longest time from the first byte, or from the connection, to the end of
@@ -217,7 +218,8 @@ class _BoundedHttp(HttpToolsProtocol):
         """Close the slowest connection; tell whether there was one.
 
         Of the connections without a whole request, the one that has waited longest is closed. If
-        there are none, it is the one in the middle of a body or an answer that is furthest behind.
+        there are none, it is the one in the middle of a body or an answer that is furthest behind;
+        if none of them is behind, it is the body of which the fewest bytes arrived recently.
         """
         others = [
             other
@@ -234,7 +236,10 @@ class _BoundedHttp(HttpToolsProtocol):
         return bool(idle or slow)
 
     def _behind_s(self) -> float | None:
-        """Return how long a body or answer has waited for the client; None if it does not wait."""
+        """Return how long a body or answer has waited for the client; None if it does not wait.
+
+        A body that is not complete always waits for its client: for 0 seconds at full speed.
+        """
         if self._expects is _Expects.BODY:
             return self.limits.body_timeout_s - self._patience_s
         if self._unread_since is not None:
