@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql.types import StructType
 
 from windrow.files.types import spark_type
-from windrow.models import TableFormat
 from windrow.spark.arrow_types import arrow_schema
 from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition
 from windrow.spark.errors import UnsupportedTypeError
@@ -86,10 +85,6 @@ def definition_of(entry: CatalogEntry) -> Mapped:
     location = _as_registered(entry.location)
     logged = _logged(entry)
     if logged is not None:
-        if logged not in get_args(TableFormat):
-            raise UnreadableTableError(
-                f"it is a table of {logged}, whose log says which files it has: it is not read yet"
-            )
         fields: dict[str, Any] = {"location": location, "format": logged}
         if logged == "iceberg" and "metadata_location" in entry.properties:
             # Only the metastore knows which metadata file in the folder is current.
