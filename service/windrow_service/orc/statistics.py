@@ -35,12 +35,11 @@ def are_certain(postscript: Any, footer: Any) -> bool:
 
 def null_count(statistics: Any, row_count: int) -> int | None:
     """Return how many of `row_count` rows are null in a top-level column; None if unknown."""
-    nulls = row_count - int(statistics.value_count)
-    if nulls < 0 or not statistics.HasField("value_count"):
-        return None
     # Older writers do not state whether there are nulls: the number is then unknown.
-    has_null = statistics.has_null if statistics.HasField("has_null") else not nulls
-    return nulls if bool(nulls) == has_null else None
+    if not (statistics.HasField("value_count") and statistics.HasField("has_null")):
+        return None
+    nulls = row_count - int(statistics.value_count)
+    return nulls if nulls >= 0 and bool(nulls) == statistics.has_null else None
 
 
 def raw_bounds(node: Node, statistics: Any) -> Raw:

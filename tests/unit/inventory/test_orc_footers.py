@@ -169,6 +169,18 @@ def test_bounds_are_never_narrower_than_the_footer_states(
     assert stats["null_count"] == 0
 
 
+def test_nulls_are_not_counted_where_a_writer_does_not_say_whether_there_are_any(
+    tmp_path: Path,
+) -> None:
+    footer, _ = stated(Kind.INT, integers={"minimum": 1, "maximum": 2})
+    footer.statistics[1].ClearField("has_null")
+    put(tmp_path, "f", file_of(footer))
+
+    (stats,) = stats_of(take(str(tmp_path)), "x")
+
+    assert stats == {"min": 1, "max": 2, "null_count": None}
+
+
 def test_statistics_of_writers_that_mixed_up_columns_are_not_used(tmp_path: Path) -> None:
     footer, _ = stated(Kind.INT, integers={"minimum": 1, "maximum": 2})
     put(tmp_path, "f", file_of(footer, writer_version=0))
