@@ -50,18 +50,29 @@ def test_added_and_removed_files_are_counted_and_the_log_has_figures(tmp_path: P
     )
 
 
-@pytest.mark.parametrize("change", [{"table_version": "7"}, {"folders": b"?"}, {"full": True}])
+@pytest.mark.parametrize(
+    ("change", "is_usable"),
+    [
+        ({}, True),
+        ({"table_version": "7"}, False),
+        ({"folders": b"?"}, False),
+        ({"full": True}, False),
+    ],
+)
 def test_nothing_is_carried_over_from_an_unusable_previous_inventory(
-    change: dict[str, object], tmp_path: Path
+    change: dict[str, object], is_usable: bool, tmp_path: Path
 ) -> None:
     table, location = new_table(tmp_path, ROWS.schema)
     table.append(ROWS)
     first = take_iceberg(location, options={}, executor=Here())
+    # No manifest states this size, so it shows which files were carried over.
+    at = first.files.schema.get_field_index("size_bytes")
+    marked = first.files.set_column(at, first.files.schema.field(at), pa.array([12_345]))
 
-    previous = replace(_as_previous(first), **change)
+    previous = replace(_as_previous(first), files=marked, **change)
     again = take_iceberg(location, options={}, previous=previous, executor=Here())
 
-    assert again.files.equals(first.files)
+    assert again.files.equals(marked if is_usable else first.files)
 
 
 def test_a_cancelled_refresh_stops(tmp_path: Path) -> None:
