@@ -117,7 +117,8 @@ class SnapshotCalls(Calls):
         Args:
             name: Name of the table.
             keep_last: Number of newest snapshots that stay; the coordinator's setting by default.
-            max_age: Younger snapshots stay too; the coordinator's setting by default.
+            max_age: Younger snapshots stay too, up to the coordinator's maximum number; the
+                coordinator's setting by default.
         """
         max_age_seconds = None if max_age is None else int(max_age.total_seconds())
         expiry = checked(

@@ -102,7 +102,8 @@ class SnapshotExpiry(Request):
     )
     max_age_seconds: Annotated[int, Whole(0, 3_153_600_000)] | None = Field(
         default=None,
-        description="Younger snapshots are kept; set by the coordinator by default.",
+        description="Younger snapshots are kept, up to the coordinator's maximum number; set by the "
+        "coordinator by default.",
     )
 
 

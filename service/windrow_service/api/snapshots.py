@@ -205,7 +205,9 @@ async def expire_snapshots(
 ) -> Response:
     """Drop snapshots that are neither young nor among the newest.
 
-    The current snapshot stays, as do those that unexpired plans are pinned to.
+    Young snapshots are dropped too if they are beyond the coordinator's maximum number, or beyond
+    `keep_last` if that is larger. The current snapshot stays, and so do those that unexpired plans
+    are pinned to.
     """
     max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
     gone = await services.expire(name, expiry.keep_last, max_age, once(_expiry_answer))
