@@ -52,6 +52,8 @@ async def list_tables(
         find=find,
         count=count,
         rows=rows,
+        well_sized_bytes=WELL_SIZED_BYTES,
+        small_bytes=_SMALL_BYTES,
         at=at,
         pages=max(math.ceil(count / _ON_PAGE), 1),
     )
