@@ -67,7 +67,7 @@ class Pieces:
         if not own:
             return [Piece(split)]
         if numbers.size % width:
-            raise ValueError("its plan places columns that differ from those of its outline")
+            raise ValueError("its plan locates other columns than those of its outline")
         groups: Ints = numbers.reshape(-1, width)[:, own]
         most_bytes = self._spec.limits.max_buffered_file_bytes
         found = excerpts_of(outline, groups.reshape(-1), split.size_bytes, most_bytes)

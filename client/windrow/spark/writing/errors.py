@@ -47,7 +47,7 @@ class UnstableColumnError(WriteError):
 
 @dataclass(eq=False)
 class NoSaltError(WriteError):
-    """The rows of a key must be divided, and no column can do it."""
+    """The rows of a key must be divided, and no column can divide them."""
 
     reasons: tuple[tuple[str, str], ...]
 
