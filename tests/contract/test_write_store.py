@@ -178,7 +178,9 @@ def test_a_write_is_cancelled_until_it_moves_files_in(run: Run) -> None:
         assert await stores.put(ONE, "undone") == await stores.writes.cancel("t", ONE) == cancelled
         for states in (["staging", "committing"], ["published"]):
             await stores.put(TWO, *cast("list[WriteState]", states))
-            with pytest.raises(WriteNotCancellableError, match=f"is {states[-1]}, and only a write"):
+            with pytest.raises(
+                WriteNotCancellableError, match=f"is {states[-1]}, and only a write"
+            ):
                 await stores.writes.cancel("t", TWO)
             assert (await stores.writes.get("t", TWO)).state == states[-1]
 
