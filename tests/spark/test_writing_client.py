@@ -390,7 +390,7 @@ def test_impossible_options_are_refused(
 
     with pytest.raises(ProblemError, match="max_files is 100"):
         client.write(events, "events", target_rows=1, max_files=100)
-    with pytest.raises(UnfitRowsError, match="no column 'nothing'"):
+    with pytest.raises(UnfitRowsError, match="lack column 'nothing'"):
         client.write(events, "events", target_rows=100, salt_columns=["nothing"])
     with pytest.raises(ValueError, match="target_rows"):
         client.write(events, "events", target_rows=0)
