@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 
-from tests.support import quick_spark
+from tests.support import quick_spark, scratch
 from tests.support.distribution import WholeFiles, place_in_line
 
 # Drawing examples is slow on a busy machine, which says nothing about the code.
@@ -34,6 +34,7 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
+scratch.set_up(os.environ)
 quick_spark.set_up(os.environ)
 # NumPy's linear algebra, which hardly anything uses, would start a thread per core in every process.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
