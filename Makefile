@@ -62,21 +62,17 @@ chromium: # The only requirement that no wheel contains; only tests/browser need
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Four processes for two cores, because tests wait half the time: for other processes, leases and timeouts.
-# tests/support/distribution.py divides the tests among them and orders them.
-PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
-
 test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
-	$(PYTEST)
+	$(BIN)/pytest
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about two and a half minutes
-	$(PYTEST) -m "not spark and not slow" tests/unit tests/property tests/contract
+	$(BIN)/pytest -m "not spark and not slow"
 
 test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, with many new examples for each law
-	$(PYTEST) --hypothesis-profile=nightly --all-sparks
+	$(BIN)/pytest --hypothesis-profile=nightly --all-sparks
 
 test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that use every supported release of Spark
-	$(PYTEST) --all-sparks -m every_spark
+	$(BIN)/pytest --all-sparks -m every_spark
 
 check: $(INSTALLED) ## Lint, types, import rules
 	$(BIN)/ruff format --check .

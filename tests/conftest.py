@@ -28,6 +28,7 @@ settings.register_profile(
 settings.register_profile(
     "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
 )
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 # Shows only that an example fails, without finding the smallest one.
 settings.register_profile(
     "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
@@ -58,6 +59,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests of every supported Spark also on releases between oldest and newest",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run all tests in four processes, and the files that a developer names in one.
+
+    Four processes keep two cores busy, as tests wait half the time: for other processes, leases and
+    timeouts. They share the tests as `tests/support/distribution.py` says, in its order.
+    """
+    options = config.option
+    # The four processes are started with the same options, and must not start four more each.
+    is_one_of_four = hasattr(config, "workerinput")
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if is_one_of_four or not is_whole or options.usepdb:
+        return
+    if getattr(options, "numprocesses", 0) is None:
+        options.numprocesses, options.dist, options.loadscopereorder = 4, "loadfile", False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples of each law where slow tests are left out."""
+    if "not slow" in config.option.markexpr and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

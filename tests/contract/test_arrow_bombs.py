@@ -70,6 +70,7 @@ def test_a_json_body_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
 
 
+@pytest.mark.slow
 def test_a_damaged_stream_is_refused_or_published(
     coordinator: CoordinatorProcess,
 ) -> None:

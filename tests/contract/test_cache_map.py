@@ -269,6 +269,7 @@ def test_workers_beyond_the_maximum_are_refused_until_one_is_gone(opened: Opened
     trying(opened, work, max_workers=2)
 
 
+@pytest.mark.slow
 def test_concurrent_reports_and_heartbeats_of_a_worker_lose_nothing(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.beat("w1", heartbeat(), NOW)

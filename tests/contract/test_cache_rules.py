@@ -133,6 +133,7 @@ def test_a_recreated_table_has_no_rules(http: httpx.Client, events: str, locatio
     assert http.get(f"/tables/{events}/cache-rules").json() == {"rules": []}
 
 
+@pytest.mark.slow
 def test_a_table_has_at_most_a_hundred_rules(http: httpx.Client, events: str) -> None:
     for number in range(100):
         assert http.put(path(events, f"r{number}"), json=RECENT).status_code == 201

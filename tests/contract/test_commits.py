@@ -453,6 +453,7 @@ def test_a_write_that_moves_files_in_cannot_be_cancelled(
     assert_known(client, events)
 
 
+@pytest.mark.slow
 def test_either_the_commit_or_its_cancellation_succeeds_and_no_row_is_lost_or_doubled(
     client: Client, events: str, location: Path, url: str
 ) -> None:

@@ -14,6 +14,7 @@ from tests.support.databases import on_database
 from windrow_service.store.database import Database
 
 
+@pytest.mark.slow
 def test_a_task_cancelled_at_any_moment_returns_its_connection(
     database_url: sa.URL, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -30,6 +30,7 @@ def test_each_call_has_examples_of_its_body_and_answers(operation: str) -> None:
     assert contract["description"].count("\n\n*") >= 1
 
 
+@pytest.mark.slow
 def test_the_examples_are_a_story_that_any_coordinator_answers_alike(tmp_path: Path) -> None:
     contract = {operation["operationId"]: operation for operation in operations().values()}
 

@@ -123,6 +123,7 @@ def rows_of(folder: Path, split: dict[str, Any], outlines: list[str]) -> pa.Tabl
     return read(content)
 
 
+@pytest.mark.slow
 def test_a_plan_shows_where_requested_columns_lie_in_large_files(
     http: httpx.Client, s3: S3, folder: Path, name: str
 ) -> None:

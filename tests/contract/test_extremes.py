@@ -125,6 +125,7 @@ def folder(http: httpx.Client) -> Path:
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
+@pytest.mark.slow
 def test_totals_above_the_limit_are_refused(http: httpx.Client, folder: Path) -> None:
     @examples(20, suppress_health_check=SLOW)
     @given(sent=files(NUMBERS))
@@ -204,6 +205,7 @@ def test_every_accepted_inventory_can_be_planned_with_every_strategy(
     law()
 
 
+@pytest.mark.slow
 def test_compactions_and_writes_of_every_accepted_inventory_can_be_planned(
     http: httpx.Client, folder: Path
 ) -> None:

@@ -244,6 +244,7 @@ def bodies(state: Path) -> int:
         return int(count)
 
 
+@pytest.mark.slow
 def test_equal_plans_requested_at_the_same_time_are_made_once(
     large: tuple[str, Path], busy: httpx.Client
 ) -> None:
@@ -262,6 +263,7 @@ def test_equal_plans_requested_at_the_same_time_are_made_once(
     assert bodies(large[1]) == before
 
 
+@pytest.mark.slow
 def test_deleting_a_plan_that_is_being_made_stops_it_and_leaves_nothing(
     large: tuple[str, Path], busy: httpx.Client
 ) -> None:
@@ -292,6 +294,7 @@ def test_requesting_groups_of_an_unfinished_plan_is_a_clear_problem(
     assert busy.get(f"/plans/{plan_id}/groups").status_code == 200
 
 
+@pytest.mark.slow
 def test_plans_beyond_the_budget_are_refused_until_some_are_deleted(
     busy: httpx.Client,
 ) -> None:

@@ -100,6 +100,7 @@ def test_shared_groups_are_removed_with_the_last_plan(
     holds(law)
 
 
+@pytest.mark.slow
 def test_a_plan_can_share_groups_while_their_last_other_plan_is_removed(
     holds: Callable[..., None],
 ) -> None:

@@ -94,6 +94,7 @@ def test_an_older_snapshot_is_refreshed_first_even_if_no_file_changed(
     assert file_count(plan(replicas[0], OLD_S)) == 7
 
 
+@pytest.mark.slow
 def test_ten_plans_at_once_on_an_old_snapshot_make_one_refresh(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:

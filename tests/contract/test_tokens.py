@@ -240,6 +240,7 @@ def test_a_page_token_works_only_for_its_caller(
     problem_of(page(secrets["admin"], page_token=on), 404, "page-not-found")
 
 
+@pytest.mark.slow
 def test_a_missing_database_is_not_reported_as_a_bad_token(tmp_path: Path) -> None:
     with postgresql() as server:
         settings = Settings.model_validate(

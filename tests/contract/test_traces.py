@@ -70,6 +70,7 @@ def text_of(span: Span, name: str) -> str:
     return next(one.value.string_value for one in span.attributes if one.key == name)
 
 
+@pytest.mark.slow
 def test_a_plan_is_one_trace_from_the_driver_to_the_database(
     collector: Collector, tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_whole_inventory_that_was_listed_before_a_commit_ended_is_refused(
     assert "list them again" in problem["detail"]
 
 
+@pytest.mark.slow
 def test_a_refresh_that_began_before_a_commit_does_not_lose_its_files(
     http: httpx.Client, events: str, location: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_damaged_bitmaps_are_refused_or_hold_positions_in_order_below_the_bound(
         assert not len(found) or 0 <= found[0] <= found[-1] < most
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_file_has_are_refused_before_they_are_decoded() -> None:
     content = written(BitMap64(range(2**16 * 64)), runs=True)
 

@@ -203,6 +203,7 @@ def test_invalid_deletes_are_refused_with_the_reason(tmp_path: Path) -> None:
             read(tmp_path, files, {"f": [delete]})
 
 
+@pytest.mark.slow
 def test_rows_that_are_named_many_times_count_once(tmp_path: Path) -> None:
     files = [write(tmp_path, f"f{at}", range(at * 10, at * 10 + 10), 10) for at in range(2)]
     named = [(f"{tmp_path}/f{at % 3}", at % 2) for at in range(600_000)]

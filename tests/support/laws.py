@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import settings
 
-_NIGHTLY_TIMES = 20
+# What profiles other than `ci` multiply the number of examples by.
+_TIMES = {"quick": 0.25, "nightly": 20}
 
 
 def is_nightly() -> bool:
@@ -17,6 +18,8 @@ def is_nightly() -> bool:
 def examples(count: int, **more: Any) -> settings:
     """Return settings for a number of examples, the same in every run.
 
-    Nightly runs use many times as many examples, and different ones each time.
+    Nightly runs use many times as many examples, and different ones each time. Runs without slow
+    tests use a quarter as many.
     """
-    return settings(max_examples=count * (_NIGHTLY_TIMES if is_nightly() else 1), **more)
+    times = _TIMES.get(settings.get_current_profile_name(), 1)
+    return settings(max_examples=max(1, round(count * times)), **more)

@@ -75,6 +75,7 @@ def test_a_shell_without_completion_is_refused_in_one_line(command: Path, tmp_pa
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_script_completes_a_command_in_bash(command: Path) -> None:
     typed = (
         'eval "$(windrow --show-completion)"; COMP_WORDS=(windrow table re); COMP_CWORD=2; '
@@ -86,6 +87,7 @@ def test_the_script_completes_a_command_in_bash(command: Path) -> None:
     assert (done.stdout.split(), done.stderr) == (["register", "refresh"], "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_script_gets_possible_completions(command: Path, shell: str) -> None:
     asked = {

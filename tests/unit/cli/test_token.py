@@ -127,6 +127,7 @@ def test_invalid_requests_are_refused_with_one_line(
     assert len(json.loads(token("list", "--json").out)["tokens"]) == 1
 
 
+@pytest.mark.slow
 def test_tokens_of_a_database_that_is_not_upgraded_are_refused_with_the_remedy(
     tmp_path: Path, postgresql_url: str
 ) -> None:

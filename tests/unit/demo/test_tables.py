@@ -16,6 +16,7 @@ from windrow.demo.hive import folder_name, partition_count, write_hive_table
 from windrow.demo.once import count_files, write_once
 
 
+@pytest.mark.slow
 def test_the_flights_of_2013_have_19486_partitions() -> None:
     flights = flights_table()
 
@@ -26,6 +27,7 @@ def test_the_flights_of_2013_have_19486_partitions() -> None:
     assert flights["time_hour"][0].as_py().isoformat() == "2013-01-01T10:00:00+00:00"
 
 
+@pytest.mark.slow
 def test_only_flights_of_the_first_days_are_written(tmp_path: Path) -> None:
     files: list[int] = []
 

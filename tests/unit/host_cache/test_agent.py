@@ -56,6 +56,7 @@ def table(tmp_path: Path) -> Path:
     return hive.write_events(tmp_path / "tables" / "events", files_per_day=3)
 
 
+@pytest.mark.slow
 def test_a_full_coordinator_still_learns_what_fits_and_what_is_removed(
     tmp_path: Path,
     table: Path,

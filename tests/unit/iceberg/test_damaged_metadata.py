@@ -188,6 +188,7 @@ def test_blocks_that_contradict_their_headers_are_refused(
     _refused(table, executor, "is damaged")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("restored")
 def test_a_block_that_expands_beyond_the_limit_is_refused(
     table: Path, executor: IsolatedExecutor

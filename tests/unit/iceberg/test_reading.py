@@ -89,6 +89,7 @@ def test_a_refresh_reads_only_manifests_that_are_new(tmp_path: Path) -> None:
     assert found.files.equals(_read(location).files)
 
 
+@pytest.mark.slow
 def test_any_snapshot_is_reached_from_any_other(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, SCHEMA)
     with table.update_spec() as spec:

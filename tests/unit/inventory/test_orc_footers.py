@@ -419,6 +419,7 @@ def test_a_footer_that_expands_beyond_memory_is_refused_by_name(
     assert [path for path, _ in caught.value.files] == ["bomb.orc"]
 
 
+@pytest.mark.slow
 def test_any_byte_of_a_footer_may_be_wrong(tmp_path: Path, processes: IsolatedExecutor) -> None:
     random = np.random.default_rng(7)
     for file in FIXTURES.glob("*.orc"):

@@ -191,6 +191,7 @@ def test_a_faulty_log_is_refused_with_the_fault(sink: Path, name: str) -> None:
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_log_is_read_within_bounds(sink: Path) -> None:
     os.truncate(sink / "_spark_metadata/1", 2**33)
 

@@ -78,6 +78,7 @@ def run_executor(
     )
 
 
+@pytest.mark.slow
 def test_an_executor_without_windrow_reads_through_the_cache(tmp_path: Path, table: Path) -> None:
     cache = cache_in(tmp_path / "cache")
     cache.close()
@@ -96,6 +97,7 @@ def test_an_executor_without_windrow_reads_through_the_cache(tmp_path: Path, tab
     assert len(keys_in(cache)) == FILES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "missing", ["windrow,diskcache", "windrow,diskcache,sqlite3,_sqlite3,fcntl"]
 )

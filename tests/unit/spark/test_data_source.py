@@ -59,6 +59,7 @@ def source_of(client: windrow.Client, table: str = "events", **options: Any) -> 
     return type("Registered", (data_source.TableSource, DataSource), given)({})
 
 
+@pytest.mark.slow
 def test_tasks_read_their_groups_without_windrow(client: windrow.Client) -> None:
     source = source_of(client, filter="id >= 12")
     assert source.schema() == "`id` bigint, `name` string, `ds` date"
