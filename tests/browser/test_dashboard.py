@@ -252,7 +252,7 @@ def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
         expect(refreshes.nth(1)).to_contain_text("31,000 of 86,400 footers")
         expect(refreshes.nth(2)).to_contain_text("failed")
         expect(page.locator("main")).to_contain_text(
-            "a coordinator has looked after it in the last 5 s"
+            "a coordinator has renewed its lease in the last 5 s"
         )
         click(page.get_by_role("link", name="Look again"))
         expect(refreshes.nth(1)).to_contain_text("running")

@@ -98,7 +98,7 @@ def test_a_peer_that_plans_other_files_is_noticed(
     peers.write_files(_inventory([2000, 3000], [0, 1]), tmp_path)
     other = _inventory([2000, 3001], [0, 1])
 
-    with pytest.raises(peers.OtherFilesError, match="the inventory has 2 of 5,001 bytes"):
+    with pytest.raises(peers.OtherFilesError, match="the inventory has 2 files, 5,001 bytes"):
         peers.pyiceberg_plan(other, tmp_path, runs=1)
-    with pytest.raises(peers.OtherFilesError, match="the inventory has 2 of 5,001 bytes"):
+    with pytest.raises(peers.OtherFilesError, match="the inventory has 2 files, 5,001 bytes"):
         peers.spark_plan(spark, other, tmp_path, runs=1)

@@ -48,7 +48,7 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     # Right after a partition is exchanged or removed.
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
-    "published": (Commit, "_published", "after"),
+    "published": (Commit, "_publish", "after"),
     "noted": (Moving, "finish", "before"),
     "finished": (StagingFolder, "remove", "before"),
 }
