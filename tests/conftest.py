@@ -61,27 +61,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _only_quick(config: pytest.Config) -> bool:
+    """Return whether slow tests are left out."""
+    return "not slow" in config.option.markexpr
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run all tests in four processes, and the files that a developer names in one.
 
     Four processes keep two cores busy, as tests wait half the time: for other processes, leases and
-    timeouts. They share the tests as `tests/support/distribution.py` says, in its order.
+    timeouts. Quick tests wait less, and three are enough. The processes share the tests as
+    `tests/support/distribution.py` says, in its order.
     """
     options = config.option
-    # The four processes are started with the same options, and must not start four more each.
-    is_one_of_four = hasattr(config, "workerinput")
+    # These processes are started with the same options, and must not start more themselves.
+    is_one_of_them = hasattr(config, "workerinput")
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if is_one_of_four or not is_whole or options.usepdb:
+    if is_one_of_them or not is_whole or options.usepdb:
         return
     if getattr(options, "numprocesses", 0) is None:
-        options.numprocesses, options.dist, options.loadscopereorder = 4, "loadfile", False
+        options.numprocesses = 3 if _only_quick(config) else 4
+        options.dist, options.loadscopereorder = "loadfile", False
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples of each law where slow tests are left out."""
-    if "not slow" in config.option.markexpr and not config.getoption("--hypothesis-profile"):
+    if _only_quick(config) and not config.getoption("--hypothesis-profile"):
         settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import files of slow folders where slow tests are left out."""
+    if collection_path.parent == _TESTS and collection_path.name in _SLOW_FOLDERS | {"spark"}:
+        return _only_quick(config) or None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -71,7 +71,7 @@ def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
     return post
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
     """An empty database of either kind."""
     if request.param == "sqlite":

@@ -17,6 +17,8 @@ from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.calls.snapshots import inventory_stream
 
+pytestmark = pytest.mark.slow
+
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 MOST_GAINED_BYTES = 200 * 2**20
 PUBLISH = "/tables/bombed/snapshots"
@@ -70,7 +72,6 @@ def test_a_json_body_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
 
 
-@pytest.mark.slow
 def test_a_damaged_stream_is_refused_or_published(
     coordinator: CoordinatorProcess,
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_rule_expires_on_time_in_any_time_zone_and_is_removed_a_day_later(
     holds(law)
 
 
+@pytest.mark.slow
 def test_rules_created_concurrently_do_not_exceed_the_limit(holds: Holds) -> None:
     async def law(rules: SqlCacheRuleStore, _: SqlTableStore, __: SqlOnceStore) -> None:
         for number in range(MAX_CACHE_RULES - 2):

@@ -270,6 +270,7 @@ def test_names_are_escaped_wherever_they_are_shown(browsers: Browsers) -> None:
     assert "<code>windrow token create NAME --scope read</code>" in told
 
 
+@pytest.mark.slow
 def test_a_process_loads_what_pages_need_but_not_pandas(tmp_path: Path) -> None:
     asked = {"state_dir": tmp_path / "state", "allowed": tmp_path, "WINDROW_LOG_LEVEL": "debug"}
     with coordinator_process(**asked) as coordinator:

@@ -185,6 +185,7 @@ def test_a_plan_shows_where_requested_columns_lie_in_large_files(
     }
 
 
+@pytest.mark.slow
 def test_a_task_requests_the_ranges_of_its_columns_and_no_footer(
     http: httpx.Client, s3: S3, tmp_path: Path, name: str
 ) -> None:

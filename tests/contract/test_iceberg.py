@@ -55,6 +55,7 @@ def _planned_by_pyiceberg(table: Table, snapshot_id: int | None = None) -> set[s
     return {task.file.file_path.removeprefix(f"{table.location()}/") for task in tasks}
 
 
+@pytest.mark.slow
 def test_a_refresh_follows_the_metadata_and_reports_its_figures(
     client: windrow.Client, name: str, table: Table
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_published_stream_has_its_own_limit(tight: httpx.Client) -> None:
     assert "MAX_BODY_BYTES" in problem_of(as_json, 413, "body-too-large")["detail"]
 
 
+@pytest.mark.slow
 def test_a_plan_is_gone_once_it_has_expired(folder: Path) -> None:
     settings = settings_of(folder, plan_ttl=timedelta(seconds=1))
     with running(settings) as url, refreshed(url, folder) as http:

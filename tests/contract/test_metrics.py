@@ -245,6 +245,7 @@ def test_the_port_of_metrics_serves_nothing_else(url: str, ports: tuple[int, int
     assert httpx.post(f"{at}/metrics", verify=PLAIN).status_code == 405
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_reported_in_one_line_that_names_the_setting(
     url: str, ports: tuple[int, int], tmp_path: Path
 ) -> None:

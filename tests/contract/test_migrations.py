@@ -41,7 +41,7 @@ REVISIONS = [
 ]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
     if request.param == "sqlite":
         return embedded_url(tmp_path)
@@ -133,6 +133,7 @@ def test_all_revisions_together_produce_the_schema_in_the_code(
     assert differences == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_upgrade_keeps_existing_data(url: sa.URL, engine: sa.Engine, revision: str) -> None:
     upgrade(url, revision)

@@ -34,6 +34,7 @@ def http(upgraded_postgresql_url: str, tmp_path: Path) -> Iterator[httpx.Client]
         yield http
 
 
+@pytest.mark.slow
 def test_null_characters_in_queries_and_forms_are_refused(http: httpx.Client) -> None:
     for path in (
         "/audit?table=",

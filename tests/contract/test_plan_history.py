@@ -220,6 +220,7 @@ def page_of(site: Site, path: str, name: str, *grants: str) -> httpx.Response:
         return http.get(path)
 
 
+@pytest.mark.slow
 def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(site: Site) -> None:
     options = {"parallelism": 3}
     with site.open("etl", "read:sales.*") as http:

@@ -282,6 +282,7 @@ def test_deleting_a_plan_that_is_being_made_stops_it_and_leaves_nothing(
     assert bodies(large[1]) - before == 1
 
 
+@pytest.mark.slow
 def test_requesting_groups_of_an_unfinished_plan_is_a_clear_problem(
     busy: httpx.Client,
 ) -> None:

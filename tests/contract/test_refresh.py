@@ -322,6 +322,7 @@ def test_a_file_outside_its_bucket_spec_is_named(
     assert "00009" in problem_of(refused, 409, "bucket-number")["detail"]
 
 
+@pytest.mark.slow
 def test_only_changed_folders_are_listed_unless_all_are_requested(
     http: httpx.Client, name: str, location: Path
 ) -> None:

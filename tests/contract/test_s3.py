@@ -206,6 +206,7 @@ def test_a_folder_without_a_name_is_refused(
     assert "folder without a name" in detail
 
 
+@pytest.mark.slow
 def test_a_missing_endpoint_is_reported_as_unreachable(
     http: httpx.Client, name: str, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ FRESH_S = 3600
 OLD_S = 1
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[httpx.Client]]:
     """Two replicas on one database, and a table of six files that was never refreshed."""
     database_url = None
@@ -77,6 +77,7 @@ def test_a_recently_checked_snapshot_is_used_unchanged(
     assert last_refresh(replicas[1]) == refresh_id
 
 
+@pytest.mark.slow
 def test_an_older_snapshot_is_refreshed_first_even_if_no_file_changed(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:

@@ -205,6 +205,7 @@ def test_the_scheme_may_be_written_in_any_case(
         assert anyone.get("/tables", headers=headers).is_success
 
 
+@pytest.mark.slow
 def test_a_revoked_token_is_soon_refused_even_if_it_was_in_use(
     anyone: httpx.Client, settings: Settings
 ) -> None:

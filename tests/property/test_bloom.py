@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def test_each_file_is_searched_for_the_listed_values_within_its_bounds(
         assert not (found[at] and not asked)
 
 
+@pytest.mark.slow
 def test_about_one_in_a_hundred_absent_values_is_a_false_positive() -> None:
     for count in (10, 100, 1_000, 20_000):
         column = column_of(pa.int64(), list(range(count)))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from windrow.files.calendars import is_certain, widened
 from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
-
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 DAY_US = 86_400_000_000
@@ -27,7 +26,7 @@ def meant(stored: pa.Array, zone: str) -> pa.Array:
     return corrected(stored, iter([rule_of(stored.type, "", calendar)]))
 
 
-@SETTINGS
+@examples(200)
 @given(
     days=st.lists(DAYS, min_size=1, max_size=5),
     micros=st.integers(0, DAY_US - 1),
@@ -56,7 +55,7 @@ def test_widened_bounds_hold_in_both_calendars(
         ).as_py()
 
 
-@SETTINGS
+@examples(200)
 @given(days=st.lists(st.integers(-141_427, 50_000), min_size=1, max_size=5), zone=ZONES)
 def test_dates_that_are_equal_in_both_calendars_stay_unchanged(days: list[int], zone: str) -> None:
     dates = pa.array(days, pa.int32()).cast(pa.date32())

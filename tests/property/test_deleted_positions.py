@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.deleted import file_vector, inline_vector, position_file
+from tests.support.laws import examples
 from windrow.calls.plans import read_group_stream
 from windrow.spark.executor.deleted_positions import DeletedPositions
 from windrow.spark.executor.errors import DeletesError, UnreadableFileError
@@ -97,7 +98,7 @@ def read(
     return ids, sum(batch.num_rows for batch in batches), counts
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_deleted_rows_are_left_out_however_files_are_cut_and_read(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tests.support.laws import examples
 from windrow.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
 from windrow.files.types import spark_type
 from windrow.models import Column, Plan, PlanOptions, PlanSummary
@@ -176,7 +177,7 @@ def read(folder: Path, files: list[str], schema: pa.Schema) -> list[dict[str, An
     return [row for batch in read_group(spec, splits, None) for row in batch.to_pylist()]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data(), st.sampled_from(["id", "name"]))
 def test_files_of_all_times_give_the_current_columns(data: st.DataObject, mode: str) -> None:
     table = Table()

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.laws import examples
 from windrow.spark.executor.filters import matching
 from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
@@ -121,13 +122,7 @@ def is_beyond_spark(condition: str) -> bool:
     )
 
 
-@settings(
-    max_examples=4,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.generate,),
-    suppress_health_check=list(HealthCheck),
-)
+@examples(4, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 @given(drawn=tables_and_conditions())
 def test_a_comparison_has_the_result_of_spark(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: tuple[Any, Any]

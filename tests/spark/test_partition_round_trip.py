@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given
 from hypothesis import strategies as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
 from tests.support import embedded
+from tests.support.laws import examples
 from windrow.spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark
@@ -140,9 +141,8 @@ def _comparable(rows: DataFrame) -> list[tuple[Any, ...]]:
 _number = iter(range(10**9))
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
+@examples(
+    2,
     # Not shrunk: each example is a whole write, and small enough to read if it fails.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],

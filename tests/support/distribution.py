@@ -11,14 +11,15 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 _TESTS = Path(__file__).parents[1]
-# Things that files in `tests/spark` share, since they are costly to start: the text that marks the
+# Things that files share, since they are costly to start: the folder and the text that mark the
 # files that use one, and the number of processes of a run that start it. The slowest come first. Two
 # sessions keep two cores busy.
 _SHARED = {
-    "benchmarks": ("one_process(", 1),
-    "older Spark": ("on_older_sparks", 1),
-    "session": ("spark: SparkSession", 2),
-    "cluster": ("CachingCluster", 1),
+    "benchmarks": ("spark", "one_process(", 1),
+    "older Spark": ("spark", "on_older_sparks", 1),
+    "session": ("spark", "spark: SparkSession", 2),
+    "cluster": ("spark", "CachingCluster", 1),
+    "coordinator of commands": ("unit/cli", "", 1),
 }
 
 
@@ -38,10 +39,11 @@ def place_in_line(item: pytest.Item) -> int:
 def shared_by(file: str) -> frozenset[str]:
     """Return the names of the things that a file shares with others."""
     path = _TESTS.parent / file
-    if _TESTS / "spark" not in path.parents:
-        return frozenset()
-    text = path.read_text()
-    return frozenset(name for name, (used, _) in _SHARED.items() if used in text)
+    return frozenset(
+        name
+        for name, (folder, used, _) in _SHARED.items()
+        if _TESTS / folder in path.parents and used in path.read_text()
+    )
 
 
 class WholeFiles(LoadFileScheduling):
@@ -63,6 +65,6 @@ class WholeFiles(LoadFileScheduling):
         }
         counts = Counter(name for names in started.values() for name in names)
         mine = started[node]
-        for_others = {name for name, (_, most) in _SHARED.items() if counts[name] >= most} - mine
+        for_others = {name for name, (_, _, most) in _SHARED.items() if counts[name] >= most} - mine
         possible = [file for file in self.workqueue if not shared_by(file) & for_others]
         return next((file for file in possible if shared_by(file) & mine), *possible[:1] or [None])

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests import conftest
 from tests.support.distribution import WholeFiles, shared_by
 
 _TESTS = Path(__file__).parents[1]
 _FILES = [
     str(path.relative_to(_TESTS.parent))
-    for folder in ("spark", "unit/planner")
+    for folder in ("spark", "unit/planner", "unit/cli")
     for path in sorted((_TESTS / folder).rglob("test_*.py"))
 ]
 _ALL = [f"{file}::test_{number}" for file in _FILES for number in range(4)]
@@ -67,4 +68,29 @@ def test_every_test_runs_once_and_few_processes_start_what_files_share(
         "cluster": 1,
         "older Spark": 1,
         "benchmarks": 1,
+        "coordinator of commands": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({}, 4),
+        ({"markexpr": "not spark and not slow"}, 3),
+        ({"usepdb": True}, None),
+        ({"args_source": pytest.Config.ArgsSource.ARGS}, None),
+        # The first four processes would start four more each, and so on.
+        ({"workerinput": {}}, None),
+    ],
+)
+def test_only_a_run_of_all_tests_starts_processes_and_they_start_no_more(
+    given: dict[str, Any], count: int | None
+) -> None:
+    option = SimpleNamespace(numprocesses=None, markexpr="", usepdb=False)
+    config: Any = SimpleNamespace(option=option, args_source=pytest.Config.ArgsSource.TESTPATHS)
+    for name, value in given.items():
+        setattr(option if hasattr(option, name) else config, name, value)
+
+    conftest.pytest_cmdline_main(config)
+
+    assert option.numprocesses == count

@@ -78,6 +78,7 @@ def test_the_next_executor_has_a_new_process_with_the_current_environment(
     assert template == same
 
 
+@pytest.mark.slow
 def test_a_lost_template_is_started_again() -> None:
     with IsolatedExecutor(1) as executor:
         template = executor.submit(_parent_of_parent).result()

@@ -225,6 +225,7 @@ except Exception as error:
 )
 
 
+@pytest.mark.slow
 def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "a.parquet")
     _, groups = plan_of(tmp_path, {"a": "bigint"}, residual={"op": "gt", "column": "a", "value": 1})
