@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from tests.support.contract import document
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
 from windrow_service import administration
-from windrow_service.openapi import document
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database, server_url
 from windrow_service.store.once import SqlOnceStore

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from anyio.from_thread import start_blocking_portal
 
-from tests.support.contract import operations
+from tests.support.contract import document, operations
 from tests.support.databases import on_database, postgresql
 from tests.support.problems import PREFIX, problem_of
 from tests.support.servers import PLAIN, running
@@ -23,7 +23,6 @@ from windrow.cli.app import run
 from windrow.connecting import connect
 from windrow.errors import NotAllowedError, NotFoundError
 from windrow_service import administration, bootstrap
-from windrow_service.openapi import document
 from windrow_service.settings import Settings
 from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.database import Database

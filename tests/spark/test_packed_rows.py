@@ -35,9 +35,9 @@ def packed(client: windrow.Client, tmp_path_factory: pytest.TempPathFactory) -> 
     """The folder of the table `sales.packed`."""
     location = tmp_path_factory.mktemp("packed") / "files"
     table = pa.table(columns(ROWS))
-    for part in range(2):
+    for part, rows in enumerate((table, table[-2_000:])):
         (location / f"part={part}").mkdir(parents=True)
-        pq.write_table(table, location / f"part={part}" / "a.parquet")
+        pq.write_table(rows, location / f"part={part}" / "a.parquet")
     client.register_table("sales.packed", str(location))
     client.refresh("sales.packed")
     return location

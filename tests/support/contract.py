@@ -12,25 +12,26 @@ _FILE = Path(__file__).parents[2] / "openapi.yaml"
 
 
 @cache
-def _document() -> dict[str, Any]:
+def document() -> dict[str, Any]:
+    """Return `openapi.yaml`, which callers must not change.
+
+    tests/contract/test_openapi.py proves that it is what the service serves.
+    """
     document: dict[str, Any] = yaml.load(_FILE.read_text(), yaml.CSafeLoader)
     return document
 
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the schemas of `openapi.yaml`, by name."""
-    found: dict[str, dict[str, Any]] = _document()["components"]["schemas"]
+    found: dict[str, dict[str, Any]] = document()["components"]["schemas"]
     return found
 
 
 @cache
 def operations() -> dict[str, dict[str, Any]]:
-    """Return the operations of `openapi.yaml`, by method and path.
-
-    tests/contract/test_openapi.py proves that they are what the service serves.
-    """
+    """Return the operations of `openapi.yaml`, by method and path."""
     return {
         f"{method.upper()} {path}": operation
-        for path, methods in _document()["paths"].items()
+        for path, methods in document()["paths"].items()
         for method, operation in methods.items()
     }

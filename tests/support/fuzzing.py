@@ -7,6 +7,7 @@ Schemathesis takes longer than most tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import schemathesis
@@ -19,8 +20,8 @@ from schemathesis.generation.hypothesis.builder import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
+from tests.support.contract import document
 from tests.support.laws import is_nightly
-from windrow_service.openapi import document
 
 _COMPARISON = {"$ref": "#/components/schemas/Comparison"}
 
@@ -39,7 +40,7 @@ def _contract(there: Mapping[str, str], with_leaves_alone: Sequence[str]) -> dic
         there: Values of parameters by their names.
         with_leaves_alone: Models whose filter is a single comparison, except in a nightly run.
     """
-    contract = document()
+    contract = deepcopy(document())
     del contract["components"]["securitySchemes"]
     for operations in contract["paths"].values():
         for operation in operations.values():
