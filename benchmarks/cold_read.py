@@ -1,7 +1,6 @@
 """Run one query in a fresh process, with the table's data not in memory, and print JSON.
 
-`read_small_files.py` runs it for its cold figures, once for each side. A quick run gives it several
-sides, which run one after another, so that the later ones are less cold. The clock starts when the
+`read_small_files.py` runs it for its cold figures, once for each side. The clock starts when the
 engine is ready (the Spark session exists, the packages are imported) but has not seen the table,
 and stops at the answer. So the time includes Spark's listing and Windrow's planning.
 """
@@ -38,42 +37,49 @@ def drop_from_memory(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run one query and print `{"seconds": …, "rows": …}`, a line for each side."""
+    """Run one query and print `{"seconds": …, "rows": …}`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     known = (SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES)
-    parser.add_argument("sides", help=f"some of {', '.join(known)}, separated by ','")
+    parser.add_argument("side", choices=known)
     parser.add_argument("query")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--url", help="coordinator, for windrow")
     parser.add_argument("--table", help="name of the table, for windrow")
     given = parser.parse_args()
-    for side in given.sides.split(","):
-        if side not in known:
-            parser.error(f"unknown side {side!r}")
-        if side in ENGINES:
-            __import__(side)
-            drop_from_memory(given.folder)
-            rows, seconds = timed_answer(ENGINES[side], given.folder, given.query)
-        else:
-            rows, seconds = _on_spark(side, given)
-        print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
+    rows, seconds = cold_answer(given.side, given.query, given.folder, given.url, given.table)
+    print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
 
 
-def _on_spark(side: str, given: argparse.Namespace) -> tuple[Rows, float]:
+def cold_answer(
+    side: str, query_name: str, folder: Path, url: str, table_name: str
+) -> tuple[Rows, float]:
+    """Return the rows of a query and the seconds that it took, in this process.
+
+    Args:
+        side: Spark as it is or tuned, Windrow, or another engine.
+        query_name: Name of the query.
+        folder: Folder of the table.
+        url: Coordinator, for Windrow.
+        table_name: Name of the table, for Windrow.
+    """
+    if side in ENGINES:
+        __import__(side)
+        drop_from_memory(folder)
+        return timed_answer(ENGINES[side], folder, query_name)
     conf = {"spark.sql.files.openCostInBytes": "0"} if side == SPARK_TUNED else {}
-    query = next(query for query in queries() if query.name == given.query)
+    query = next(query for query in queries() if query.name == query_name)
     with (
         tempfile.TemporaryDirectory() as logs,
         local_session("windrow benchmark", Path(logs) / "spark.log", conf=conf) as spark,
         ExitStack() as opened,
     ):
-        drop_from_memory(given.folder)
+        drop_from_memory(folder)
         began = time.perf_counter()
         if side == WINDROW:
-            client = opened.enter_context(connect(given.url))
-            table = client.read(spark, given.table, columns=query.columns)
+            client = opened.enter_context(connect(url))
+            table = client.read(spark, table_name, columns=query.columns)
         else:
-            table = spark.read.parquet(str(given.folder))
+            table = spark.read.parquet(str(folder))
         rows = query.ask(table).collect()
         return normal(rows), time.perf_counter() - began
 

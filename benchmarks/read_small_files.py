@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from cold_read import cold_answer
 from common import Result, arguments, console, write_json
 from peers import ENGINES, normal, queries, timed_answer
 from rich import box
@@ -150,17 +151,19 @@ def _cold(url: str, data: Path, case: TableSpec, quick: bool) -> list[Result]:
     os.sync()
     results = []
     for query in queries()[:1] if quick else queries():
+        folder, table = data / case.name, f"bench.{case.name}"
         seconds, answers = {}, {}
-        # In a quick run, starting a process for each side would take longer than all reads.
-        for together in (
-            [(WINDROW, SPARK_DEFAULT)] if quick else [(one,) for one in (WINDROW, *PEERS)]
-        ):
-            command = [sys.executable, str(COLD_READ), ",".join(together), query.name]
-            command += [str(data / case.name), "--url", url, "--table", f"bench.{case.name}"]
+        # In a quick run, starting Spark in further processes would take longer than all reads.
+        here = (WINDROW, SPARK_DEFAULT) if quick else ()
+        for side in here:
+            rows, seconds[side] = cold_answer(side, query.name, folder, url, table)
+            answers[side] = repr(rows)
+        for side in ("duckdb",) if quick else (WINDROW, *PEERS):
+            command = [sys.executable, str(COLD_READ), side, query.name, str(folder)]
+            command += ["--url", url, "--table", table]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-            for side, line in zip(together, done.stdout.splitlines(), strict=True):
-                answer = json.loads(line)
-                seconds[side], answers[side] = answer["seconds"], answer["rows"]
+            answer = json.loads(done.stdout)
+            seconds[side], answers[side] = answer["seconds"], answer["rows"]
         _require_equal(f"{case.title}, {query.title}, cold", answers)
         results += [
             _result(case, query.title, "cold read", "s", seconds[WINDROW], peer, seconds[peer])

@@ -68,7 +68,7 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
         "polars",
     }
     assert {("know the files", "spark-default"), ("tasks", "spark-tuned")} <= seen
-    assert ("cold read", "spark-default") in seen
+    assert {("cold read", "spark-default"), ("cold read", "duckdb")} <= seen
 
 
 def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
