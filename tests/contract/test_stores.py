@@ -446,7 +446,7 @@ def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
 
     async def publish(stores: Stores, name: str) -> None:
         table = await stores.register(name)
-        for round_ in range(40):
+        for round_ in range(60):
             table = await stores.publish(table, round_ % 3, 7)
             _, snapshot = await stores.snapshots.get(name, None)
             bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)

@@ -157,7 +157,7 @@ def _after(before: Read, change: Read) -> pa.Table:
     return in_path_order("t", pa.concat_tables([kept, change.files]))
 
 
-@examples(30)
+@examples(15)
 @given(_STEPS)
 def test_every_version_of_every_history_has_its_files_and_following_leads_to_the_newest(
     steps: list[tuple[str, int, Any]],

@@ -111,7 +111,7 @@ def _planned(table: Table, version: int | None) -> Mapping[str, tuple[int, list[
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
-@examples(24, deadline=None)
+@examples(12, deadline=None)
 @given(_STEPS)
 def test_every_snapshot_of_every_history_has_its_files_whichever_read_it_starts_from(
     steps: list[tuple[str, int, int]],

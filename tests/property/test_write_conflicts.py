@@ -80,7 +80,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@examples(24)
+@examples(12)
 @given(partitioned=st.booleans(), asked=st.lists(steps, min_size=4, max_size=12))
 def test_no_interleaving_removes_files_that_a_write_cannot_have_known(
     url: str, tmp_path_factory: pytest.TempPathFactory, partitioned: bool, asked: list[Step]

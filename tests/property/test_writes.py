@@ -47,7 +47,7 @@ writes = st.tuples(
 
 
 # Not shrunk: each step is a process, so shrinking a failure would take minutes.
-@examples(12, phases=[Phase.generate])
+@examples(6, phases=[Phase.generate])
 @given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=4))
 def test_a_table_holds_exactly_the_rows_of_committed_writes(
     url: str,

@@ -218,7 +218,7 @@ def answered() -> Iterator[list[bool]]:
     assert sum(answered) > len(answered) / 2
 
 
-@examples(50, deadline=None)
+@examples(25, deadline=None)
 @given(contents=files())
 def test_any_avro_has_the_rows_that_spark_reads_or_is_refused(
     spark: SparkSession,

@@ -122,7 +122,7 @@ def is_beyond_spark(condition: str) -> bool:
     )
 
 
-@examples(8, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+@examples(4, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 @given(drawn=tables_and_conditions())
 def test_a_comparison_has_the_result_of_spark(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: tuple[Any, Any]

@@ -139,7 +139,7 @@ def rows_of(rows: DataFrame) -> dict[str, str]:
 
 # Each example takes a dozen Spark jobs, and shrinking a failing one takes hundreds.
 @examples(
-    10,
+    5,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -142,7 +142,7 @@ _number = iter(range(10**9))
 
 
 @examples(
-    4,
+    2,
     # Not shrunk: each example is a whole write, and small enough to read if it fails.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],

@@ -108,7 +108,7 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 _numbers = itertools.count()
 
 
-@examples(12, deadline=None)
+@examples(6, deadline=None)
 @given(
     files=tables(),
     asked=st.lists(

@@ -289,7 +289,7 @@ Check = Callable[[Table, Sequence[str]], None]
 questions = st.lists(st.sampled_from(sorted(QUERIES)), min_size=3, max_size=3, unique=True)
 
 
-@examples(32, deadline=None)
+@examples(16, deadline=None)
 @given(table=csv(), asked=questions)
 def test_any_csv_has_the_cells_that_spark_finds(
     check: Check, table: Table, asked: list[str]
@@ -297,7 +297,7 @@ def test_any_csv_has_the_cells_that_spark_finds(
     check(table, asked)
 
 
-@examples(24, deadline=None)
+@examples(12, deadline=None)
 @given(table=json_lines(), asked=questions)
 def test_any_json_lines_have_the_cells_that_spark_finds(
     check: Check, table: Table, asked: list[str]
@@ -305,7 +305,7 @@ def test_any_json_lines_have_the_cells_that_spark_finds(
     check(table, asked)
 
 
-@examples(16, deadline=None)
+@examples(8, deadline=None)
 @given(table=text(), asked=questions)
 def test_any_text_has_the_lines_that_spark_finds(
     check: Check, table: Table, asked: list[str]

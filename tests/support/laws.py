@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import settings
 
-# What each profile multiplies the number of examples by.
-_TIMES = {"quick": 0.25, "any-failure": 0.5, "ci": 0.5, "nightly": 20}
+# What profiles other than `ci` multiply the number of examples by.
+_TIMES = {"quick": 0.25, "nightly": 20}
 
 
 def is_nightly() -> bool:
@@ -16,10 +16,10 @@ def is_nightly() -> bool:
 
 
 def examples(count: int, **more: Any) -> settings:
-    """Return settings for a law that is worth this number of examples.
+    """Return settings for a number of examples, the same in every run.
 
-    Usual runs try half as many, the same each time, and those without slow tests a quarter. Nightly
-    runs try many times as many, and different ones each time.
+    Nightly runs use many times as many examples, and different ones each time. Runs without slow
+    tests use a quarter as many.
     """
-    times = _TIMES[settings.get_current_profile_name()]
+    times = _TIMES.get(settings.get_current_profile_name(), 1)
     return settings(max_examples=max(1, round(count * times)), **more)
