@@ -65,7 +65,7 @@ demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
 	$(BIN)/pytest
 
-test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about two minutes
+test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute and a half
 	$(BIN)/pytest -m "not spark and not slow"
 
 test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, with many new examples for each law

@@ -3,6 +3,8 @@
 `read_small_files.py` runs it for its cold figures, once for each side. The clock starts when the
 engine is ready (the Spark session exists, the packages are imported) but has not seen the table,
 and stops at the answer. So the time includes Spark's listing and Windrow's planning.
+
+A quick run calls `cold_answer` for the sides on Spark, in a JVM that has already run queries.
 """
 
 from __future__ import annotations

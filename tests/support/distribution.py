@@ -11,9 +11,9 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 _TESTS = Path(__file__).parents[1]
-# Things that files share, since they are costly to start: the folder and the text that mark the
-# files that use one, and the number of processes of a run that start it. The slowest come first. Two
-# sessions keep two cores busy.
+# Things that files share, since they are costly to start: the folder of the files that use one, a
+# text in these files, and the number of processes of a run that start it. The slowest come first.
+# Two sessions keep two cores busy.
 _SHARED = {
     "benchmarks": ("spark", "one_process(", 1),
     "older Spark": ("spark", "on_older_sparks", 1),
@@ -39,11 +39,11 @@ def place_in_line(item: pytest.Item) -> int:
 def shared_by(file: str) -> frozenset[str]:
     """Return the names of the things that a file shares with others."""
     path = _TESTS.parent / file
-    return frozenset(
-        name
-        for name, (folder, used, _) in _SHARED.items()
-        if _TESTS / folder in path.parents and used in path.read_text()
-    )
+    used_there = {
+        name: used for name, (folder, used, _) in _SHARED.items() if _TESTS / folder in path.parents
+    }
+    text = path.read_text() if used_there else ""
+    return frozenset(name for name, used in used_there.items() if used in text)
 
 
 class WholeFiles(LoadFileScheduling):
