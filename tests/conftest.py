@@ -48,7 +48,7 @@ gc.disable()
 
 _TESTS = Path(__file__).parent
 # Most tests in these folders take seconds, since they start and kill processes.
-_SLOW_FOLDERS = {"browser", "deploy", "faults"}
+_SLOW_FOLDERS = {"browser", "deploy", "faults", "spark"}
 _ON_EVERY_SPARK = {"on_older_sparks", "on_spark_connect"}
 
 
@@ -62,8 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _only_quick(config: pytest.Config) -> bool:
-    """Return whether slow tests are left out."""
-    return "not slow" in config.option.markexpr
+    """Return whether slow tests are left out, whatever else is."""
+    expression = config.option.markexpr
+    return "not slow" in expression.split(" and ") and "or" not in expression.split()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,9 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import files of slow folders where slow tests are left out."""
-    if collection_path.parent == _TESTS and collection_path.name in _SLOW_FOLDERS | {"spark"}:
-        return _only_quick(config) or None
-    return None
+    is_slow = collection_path.parent == _TESTS and collection_path.name in _SLOW_FOLDERS
+    return True if is_slow and _only_quick(config) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -77,6 +77,9 @@ def test_every_test_runs_once_and_few_processes_start_what_files_share(
     [
         ({}, 4),
         ({"markexpr": "not spark and not slow"}, 3),
+        # These include slow tests.
+        ({"markexpr": "browser or not slow"}, 4),
+        ({"markexpr": "not slow and spark or browser"}, 4),
         ({"usepdb": True}, None),
         ({"args_source": pytest.Config.ArgsSource.ARGS}, None),
         # The first four processes would start four more each, and so on.
@@ -94,3 +97,26 @@ def test_only_a_run_of_all_tests_starts_processes_and_they_start_no_more(
     conftest.pytest_cmdline_main(config)
 
     assert option.numprocesses == count
+
+
+@pytest.mark.parametrize(
+    ("expression", "left_out"),
+    [
+        ("", set()),
+        ("not spark", set()),
+        ("browser or not slow", set()),
+        ("not spark and not slow", {"browser", "deploy", "faults", "spark"}),
+    ],
+)
+def test_folders_of_slow_tests_are_left_out_only_with_all_slow_tests(
+    expression: str, left_out: set[str]
+) -> None:
+    config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=expression))
+
+    ignored = {
+        folder.name
+        for folder in _TESTS.iterdir()
+        if conftest.pytest_ignore_collect(folder, config) is not None
+    }
+
+    assert ignored == left_out
