@@ -26,7 +26,7 @@ _imported_late = (
     "anyio._backends._asyncio",
     "httptools",
     "tests.support.loaded_pages",
-    "tests.support.servers",
+    "tests.support.served_once",
     "uvloop",
     # Last, as it freezes the objects of the imports before it.
     "tests.support.frozen",
