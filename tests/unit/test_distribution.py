@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests import conftest
 from tests.support.distribution import WholeFiles, shared_by
+from tests.support.laws import examples
 
 _TESTS = Path(__file__).parents[1]
 _FILES = [
@@ -120,3 +122,28 @@ def test_folders_of_slow_tests_are_left_out_only_with_all_slow_tests(
     }
 
     assert ignored == left_out
+
+
+@pytest.mark.parametrize(
+    ("expression", "chosen", "count"),
+    [
+        ("not spark and not slow", None, 10),
+        ("not spark", None, 40),
+        ("not spark and not slow", "ci", 40),
+    ],
+)
+def test_fewer_examples_are_tried_only_without_slow_tests_and_unless_a_profile_is_chosen(
+    expression: str, chosen: str | None, count: int
+) -> None:
+    config: Any = SimpleNamespace(
+        option=SimpleNamespace(markexpr=expression), getoption=lambda _: chosen
+    )
+    before = settings.get_current_profile_name()
+    settings.load_profile("ci")
+    try:
+        conftest.pytest_configure(config)
+        found = settings().max_examples, examples(40).max_examples
+    finally:
+        settings.load_profile(before)
+
+    assert found == (count, count)
