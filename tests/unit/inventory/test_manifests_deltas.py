@@ -185,10 +185,10 @@ def test_a_file_with_unchanged_size_and_time_keeps_unmentioned_statistics() -> N
 def test_many_small_deltas_leave_few_manifests_and_write_each_row_a_few_times(
     path_of: Callable[[int], str], writes: int
 ) -> None:
-    # In the proportions of 272 deltas of 150 files each on 450,000 files. More than 256 deltas, so
+    # In the proportions of 400 deltas of 150 files each on 450,000 files. More than 256 deltas, so
     # that merged manifests are merged again.
     table = Table([f"f{number:05d}" for number in range(3000)], manifest_files=333)
-    deltas = 272
+    deltas = 400
     counts = []
 
     for delta in range(deltas):
