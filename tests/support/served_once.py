@@ -1,7 +1,7 @@
-"""Serves a request, when imported, so that forked coordinators inherit what the first one takes.
+"""Serves one request when imported, so that forked coordinators inherit what libraries then build.
 
-Libraries build much on first use, among it a schema for each operation: more than half of the CPU
-time that a forked coordinator would take to start.
+FastAPI builds a schema for each operation at the first request. With the first uses of Pydantic and
+SQLAlchemy, that was more than half of the CPU time that each forked coordinator took to start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import httpx
 from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
 
-# Settings of whoever starts the first coordinator; each is started with variables of its own.
+# Whoever forks the first coordinator may have set these; each coordinator gets its own variables.
 for _name in [name for name in os.environ if name.startswith("WINDROW_")]:
     del os.environ[_name]
 with tempfile.TemporaryDirectory() as _folder, running(Settings(state_dir=Path(_folder))) as _url:
