@@ -13,18 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+from tests.support.group_reads import read
 from tests.support.laws import examples
 from windrow.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
-from windrow.files.types import spark_type
-from windrow.models import Column, Plan, PlanOptions, PlanSummary
 from windrow.spark.executor.errors import TaskReadError, UnreadableFileError
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.rebasing import Calendars
-from windrow.spark.reading.reader import Schemas, read_spec
-from windrow_service.usecases.tables.columns import file_fields
 
 NAMES = ["a", "b", "c", "A"]
 
@@ -128,53 +121,6 @@ def rows_of(data: st.DataObject, fields: tuple[Field, ...]) -> dict[int, Any]:
     return {
         one.id: data.draw(st.none()) if data.draw(st.booleans()) else value(one) for one in fields
     }
-
-
-def plan_of(folder: Path, schema: pa.Schema) -> Plan:
-    """Return a plan of all columns, as the coordinator describes it."""
-    columns = [Column(name=one.name, type=spark_type(one.type)) for one in schema]
-    fields: dict[str, Any] = {
-        "plan_id": "p",
-        "status": "completed",
-        "table": "t",
-        "snapshot_id": 1,
-        "created_at": "2026-01-01T00:00:00Z",
-        "expires_at": "2026-01-01T01:00:00Z",
-        "location": str(folder),
-        "logged": True,
-        "file_fields": file_fields(schema, schema.names),
-        "columns": columns,
-        "hidden_columns": [],
-        "partition_columns": [],
-        "sort_columns": [],
-        "filter": None,
-        "options": PlanOptions(),
-        "summary": PlanSummary.model_construct(group_count=1),
-        "groups": [],
-        "next_page_token": None,
-    }
-    return Plan.model_construct(**fields)
-
-
-def read(folder: Path, files: list[str], schema: pa.Schema) -> list[dict[str, Any]]:
-    plan = plan_of(folder, schema)
-    nothing = StructType([])
-    spec = read_spec(plan, Schemas(from_arrow_schema(schema), nothing, nothing), Calendars)
-    splits = pa.RecordBatch.from_pylist(
-        [
-            {
-                "path": name,
-                "start": 0,
-                "length": (folder / name).stat().st_size,
-                "size_bytes": (folder / name).stat().st_size,
-                "mtime_ns": 0,
-                "row_count": pq.read_metadata(folder / name).num_rows,
-                "partition": {},
-            }
-            for name in files
-        ]
-    )
-    return [row for batch in read_group(spec, splits, None) for row in batch.to_pylist()]
 
 
 @examples(150)

@@ -17,7 +17,6 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
-from windrow_service.iceberg.names import unchanged_columns
 from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
 
 MAX_METADATA_BYTES = 64 * 2**20
@@ -52,7 +51,6 @@ class TableState:
         path: The metadata file.
         location: Location of the table, as stated in the metadata.
         columns: Columns with field metadata; see `windrow_service.iceberg.schemas`.
-        unchanged: Names of the columns that all files hold under these names.
         snapshot_id: Id of the snapshot; None if the table has no snapshot yet.
         manifest_list: Path of the snapshot's list of manifests; None if there is none.
         committed_ms: When the snapshot was committed, in milliseconds since 1970.
@@ -64,7 +62,6 @@ class TableState:
     path: str
     location: str
     columns: pa.Schema
-    unchanged: frozenset[str]
     snapshot_id: int | None
     manifest_list: str | None
     committed_ms: int | None
@@ -97,7 +94,6 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
     try:
         columns = _columns(metadata, stated, schema_id)
-        unchanged = _unchanged(metadata, stated, schema_id)
     except UnreadTypeError as error:
         raise IcebergMetadataError(path, f"cannot be read here: {error}") from error
     except (LookupError, RecursionError, TypeError, ValueError) as error:
@@ -106,7 +102,6 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         path=path,
         location=metadata.location,
         columns=columns,
-        unchanged=unchanged,
         snapshot_id=snapshot.snapshot_id if snapshot else None,
         manifest_list=(snapshot.manifest_list or None) if snapshot else None,
         committed_ms=snapshot.timestamp_ms if snapshot else None,
@@ -186,16 +181,6 @@ def _columns(metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int)
     as_json = next((one for one in texts if one.get("schema-id", 0) == schema_id), texts[-1])
     mapping = metadata.name_mapping()
     return arrow_schema(schema, as_json, list(mapping) if mapping is not None else [])
-
-
-def _unchanged(
-    metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int
-) -> frozenset[str]:
-    # Older writers kept only the last schema, and files without field ids may use other names.
-    if not stated.get("schemas") or metadata.name_mapping() is not None:
-        return frozenset()
-    schema = next(one for one in metadata.schemas if one.schema_id == schema_id)
-    return unchanged_columns(metadata.schemas, schema)
 
 
 def _fields(spec: PartitionSpec) -> tuple[PartitionField, ...]:

@@ -27,7 +27,6 @@ from windrow_service.iceberg.manifests import (
     read_manifest_list,
 )
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
-from windrow_service.iceberg.names import by_name
 from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import TableFolders, read_bounded
 from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of
@@ -122,7 +121,7 @@ def read_table(
         schema = inventory_schema(table.columns, pa.schema([]))
         return SnapshotFiles(
             table=table,
-            data_schema=by_name(table.columns, table.unchanged),
+            data_schema=table.columns,
             partition_schema=pa.schema([]),
             files=schema.empty_table(),
             deletes=DELETE_ENTRIES.empty_table(),
@@ -238,7 +237,7 @@ class _Assembly:
         )
         return SnapshotFiles(
             table=table,
-            data_schema=by_name(data_schema, table.unchanged),
+            data_schema=data_schema,
             partition_schema=partition_schema,
             files=files.select(schema.names).cast(schema).combine_chunks(),
             deletes=deletes.select(DELETE_ENTRIES.names),
