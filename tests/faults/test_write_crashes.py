@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequen
 EVERYWHERE = ("staged", "recorded", "exchanged", "last exchanged", "moved in", "published")
 CRASHES = [(kind, step) for kind in KINDS for step in EVERYWHERE] + [
     ("overwrite_partitions", step)
-    for step in ("admitted", "linked", "exchanging", "noted", "finished")
+    for step in ("admitted", "linked", "exchanging", "tidied", "noted", "forgotten", "removing")
 ]
 # A write that dies at one of these steps is undone.
 UNDONE = ("staged", "admitted", "linked")
@@ -287,7 +287,7 @@ def test_a_killed_recovery_is_continued(
     assert writers.write(url, events, FILES, dies=("exchanged", 1)) == "killed"
 
     # Each of these writes finds the first commit unfinished and dies while recovering it.
-    for step in ("exchanged", "moved in", "published", "noted", "finished"):
+    for step in ("exchanged", "moved in", "published", "tidied", "noted", "forgotten"):
         assert writers.write(url, events, other, dies=(step, 1)) == "killed"
 
     recover(client, events)

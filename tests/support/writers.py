@@ -49,8 +49,11 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
     "published": (Commit, "_publish", "after"),
-    "noted": (Moving, "finish", "before"),
-    "finished": (StagingFolder, "remove", "before"),
+    "tidied": (Moving, "finish", "after"),
+    # The coordinator has noted that the write is published.
+    "noted": (StagingFolder, "remove", "before"),
+    "forgotten": (StagingFolder, "clear", "before"),
+    "removing": (StagingFolder, "clear", "after"),
 }
 
 
@@ -99,6 +102,7 @@ class Writers:
         file_limit: tuple[str, int] | None = None,
         open_limit: tuple[str, int] | None = None,
         kills: tuple[str, int] | None = None,
+        pauses: tuple[str, str] | None = None,
         can_exchange: bool = True,
         **options: Any,
     ) -> str:
@@ -114,6 +118,8 @@ class Writers:
             file_limit: A step, and the maximum size of a file in bytes from then on.
             open_limit: A step, and the maximum number of open files from then on.
             kills: A step, and a process to kill at that point.
+            pauses: A step, and a file that gets the driver's process id there, before the driver
+                suspends itself.
             can_exchange: Whether the file system can exchange folders.
             **options: Options of `begin`.
         """
@@ -127,6 +133,7 @@ class Writers:
             "file_limit": file_limit,
             "open_limit": open_limit,
             "kills": kills,
+            "pauses": pauses,
             "can_exchange": can_exchange,
             "options": options,
         }
@@ -181,6 +188,13 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _pause(path: Path) -> None:
+    aside = path.with_suffix(".new")
+    aside.write_text(str(os.getpid()))
+    aside.rename(path)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def _unsupported(one: str, other: str) -> None:
     raise NotImplementedError
 
@@ -202,6 +216,9 @@ def _drive(asked: Mapping[str, Any]) -> str:
     if asked["kills"]:
         step, process = asked["kills"]
         at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))
+    if asked["pauses"]:
+        step, path = asked["pauses"]
+        at_step(step, 1, lambda: _pause(Path(path)))
     if not asked["can_exchange"]:
         posix.exchange = _unsupported
     replaces = asked["replaces"] or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.commits import posix
@@ -63,7 +64,7 @@ class Commit:
         Raises:
             CommitInterruptedError: The commit stopped halfway; call this again to go on.
             UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
-            WriteLostError: Another process has taken the write over.
+            WriteLostError: Another process has undone the write; nothing was moved.
             NotFoundError: The table has been deleted.
         """
         moving = Moving(self.staging.location, self.staging.path, self.intent)
@@ -77,13 +78,18 @@ class Commit:
                 on_moved(done, len(self.intent.partitions))
 
         try:
+            # After a pause of any length, another process may have finished or undone the write.
+            self.lease.tell("committing")
             moving.move_in(count)
             snapshot, refusal = self._publish(added)
-            self.lease.tell("published", report=self._report())
+            # Before the record ends, as nobody looks into the folder of a write that has ended.
             moving.finish()
-        except (WriteLostError, NotFoundError):
+            self.lease.tell("published", report=self._report())
+        except NotFoundError:
             raise
         except (OSError, WindrowError) as error:
+            if isinstance(error, WriteLostError) and self._is_undone():
+                raise
             raise CommitInterruptedError(
                 self.table.name, self.intent.write_id, done, len(self.intent.partitions), str(error)
             ) from error
@@ -91,6 +97,14 @@ class Commit:
         if refusal is not None:
             raise UnpublishedError(self.table.name, self.intent.write_id, str(refusal)) from refusal
         return snapshot
+
+    def _is_undone(self) -> bool:
+        """Whether the coordinator is known to have recorded that nothing will be moved."""
+        try:
+            record = self.client.write_record(self.table.name, self.intent.write_id)
+        except WindrowError:
+            return False
+        return record.state == "undone"
 
     def _report(self) -> WriteReport:
         report = self.intent.report
@@ -102,8 +116,7 @@ class Commit:
         self, added: LocalInventory | None
     ) -> tuple[PublishedSnapshot | None, Exception | None]:
         """Publish; return the snapshot, or the error if the coordinator refuses for good."""
-        record = self.client.write_record(self.table.name, self.intent.write_id)
-        if record.snapshot_id is not None:
+        if self.lease.tell("committing").snapshot_id is not None:
             return None, None
         if not self.intent.whole:
             try:
@@ -215,6 +228,10 @@ class Moving:
         live, aside = self._live(change), self._aside(change)
         if os.path.lexists(aside) or not os.path.lexists(live):
             return
+        # Not made anew if another process has ended this commit and removed the staging folder:
+        # what is live now belongs to a later one.
+        with suppress(FileExistsError):
+            os.mkdir(os.path.join(self._staging, "old"))
         os.makedirs(os.path.dirname(aside), exist_ok=True)
         os.rename(live, aside)
         self._remove_empty(os.path.dirname(live))

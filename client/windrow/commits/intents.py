@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.commits.errors import UnreadableIntentError
-from windrow.commits.posix import write_atomically
+from windrow.commits.posix import remove_file, write_atomically
 from windrow.files.entries import is_hidden
 from windrow.models import WriteKind, WriteMode, WriteReport
 
@@ -139,6 +139,15 @@ def recorded(staging: str) -> Intent | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableIntentError(staging, str(error)) from error
+
+
+def forget(staging: str) -> None:
+    """Remove the intent in a staging folder, if there is one.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    remove_file(os.path.join(staging, _FILE))
 
 
 def _change(document: Mapping[str, Any]) -> PartitionChange:

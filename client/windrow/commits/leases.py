@@ -85,8 +85,7 @@ class Lease:
                     # Only under the lock is it certain which state was reported last.
                     if self._state in ("staging", "committing") and not self._ended.is_set():
                         self._tell(self._state)
-            except (WriteLostError, NotFoundError) as error:
-                self._lost = error
+            except (WriteLostError, NotFoundError):
                 return
             except WindrowError:
                 # The coordinator may be back next time; the write belongs to this process until
@@ -97,19 +96,20 @@ class Lease:
         self, state: WriteState, report: WriteReport | None = None, *, takes_over: bool = False
     ) -> WriteRecord:
         self.check()
-        record = self._client.put_write(
-            self._table,
-            self._write_id,
-            WriteUpdate(
-                kind=self._kind,
-                mode=self._mode,
-                state=state,
-                host=socket.gethostname(),
-                process=os.getpid(),
-                lease_seconds=self._seconds,
-                takes_over=takes_over,
-                report=report,
-            ),
+        update = WriteUpdate(
+            kind=self._kind,
+            mode=self._mode,
+            state=state,
+            host=socket.gethostname(),
+            process=os.getpid(),
+            lease_seconds=self._seconds,
+            takes_over=takes_over,
+            report=report,
         )
+        try:
+            record = self._client.put_write(self._table, self._write_id, update)
+        except (WriteLostError, NotFoundError) as error:
+            self._lost = error
+            raise
         self._state = state
         return record

@@ -16,7 +16,6 @@ _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 # Errors for an operation that the file system, the kernel or the C library does not support.
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-_LOCK = "lock"
 _SYNCING_THREADS = 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -167,9 +166,12 @@ class FolderLock:
     """The lock of a folder, held until `release` or the end of the process, however it ends.
 
     Attributes:
+        NAME: Name of its file in the folder.
         same_machine: Whether this machine made the lock, and has not been restarted since. Only
             then does this machine see whether the lock is held.
     """
+
+    NAME = "lock"
 
     def __init__(self, descriptor: int, *, same_machine: bool) -> None:
         self._descriptor = descriptor
@@ -182,7 +184,7 @@ class FolderLock:
         Raises:
             OSError: The file system has no locks.
         """
-        path = os.path.join(folder, _LOCK)
+        path = os.path.join(folder, cls.NAME)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             # A recovery that looks for dead writes may hold it for a moment.
@@ -202,7 +204,7 @@ class FolderLock:
             OSError: The lock cannot be opened.
         """
         # NFS locks only files that are open for writing.
-        descriptor = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
+        descriptor = os.open(os.path.join(folder, cls.NAME), os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

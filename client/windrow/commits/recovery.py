@@ -14,7 +14,7 @@ from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
 from windrow.commits.leases import Lease
 from windrow.commits.posix import FolderLock
 from windrow.commits.staging_folders import StagingFolder, local_location, staging_folders_in
-from windrow.errors import NotFoundError, WriteLostError
+from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
 from windrow.models import TableInfo, WriteRecord
 
 # `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
@@ -76,16 +76,15 @@ class _Recovery:
     def recover(self, staging: StagingFolder) -> Recovered:
         lock = None
         try:
-            lock = FolderLock.take(staging.path)
+            try:
+                lock = FolderLock.take(staging.path)
+            except FileNotFoundError:
+                return self._without_lock(staging)
             if lock is None:
                 return _left(staging, "its driver is running")
             return self._recover_locked(staging, same_machine=lock.same_machine)
         except PermissionError as error:
             return _left(staging, f"this user may not recover it ({error})")
-        except FileNotFoundError:
-            # A folder gets its lock before the coordinator hears of the write.
-            there = os.path.isdir(staging.path)
-            return self._unknown(staging) if there else self._without_folder(staging)
         finally:
             if lock is not None:
                 lock.release()
@@ -94,18 +93,20 @@ class _Recovery:
         """Recover a write whose lock this process holds."""
         record = self._record(staging)
         if record is None:
-            return self._unknown(staging)
+            return self._unknown(staging, same_machine=same_machine)
         if record.state in ("published", "undone"):
-            staging.remove()
-            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
+            return _tidied(staging)
         if record.alive and not same_machine:
             return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
         lease = self._lease(staging, record)
         try:
             lease.tell(record.state, takes_over=True)
-        except WriteLostError as error:
+            intent = intents.recorded(staging.path)
+            if intent is not None and record.state == "staging":
+                # The record is from a backup that is older than the intent, which is binding.
+                lease.tell("committing")
+        except (WriteLostError, WriteInProgressError) as error:
             return _left(staging, str(error))
-        intent = intents.recorded(staging.path) if record.state == "committing" else None
         if intent is None:
             lease.tell("undone")
             staging.remove()
@@ -123,8 +124,12 @@ class _Recovery:
         reason = "its driver died while committing"
         return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
 
-    def _unknown(self, staging: StagingFolder) -> Recovered:
+    def _unknown(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
         intent = intents.recorded(staging.path)
+        if intent is not None and intent.table != self.table.name:
+            other = self._of_table(intent.table)
+            if other is not None and other._record(staging) is not None:
+                return other._recover_locked(staging, same_machine=same_machine)
         if intent is not None:
             if not self.force:
                 raise UnknownCommitError(self.table.name, staging.path)
@@ -134,17 +139,34 @@ class _Recovery:
             lease.tell("staging")
             lease.tell("committing")
             return self._finish(staging, intent, lease)
-        age_s = time.time() - os.stat(staging.path).st_mtime
+        try:
+            age_s = time.time() - os.stat(staging.path).st_mtime
+        except FileNotFoundError:
+            return _tidied(staging)
         if not self.force and age_s < _FORGOTTEN_S:
             return _left(staging, "the coordinator does not know it, and it is less than a day old")
         staging.remove()
         reason = "the coordinator did not know it"
         return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)
 
-    def _without_folder(self, staging: StagingFolder) -> Recovered:
+    def _without_lock(self, staging: StagingFolder) -> Recovered:
+        """Recover a write whose folder is being made or removed, or is gone."""
         record = self._record(staging)
-        if record is None or record.state in ("published", "undone"):
-            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
+        if record is not None and record.state in ("published", "undone"):
+            return _tidied(staging)
+        if os.path.isdir(staging.path):
+            if record is None:
+                return self._unknown(staging, same_machine=False)
+            try:
+                lock = FolderLock.make(staging.path)
+            except (FileExistsError, FileNotFoundError):
+                return _left(staging, "another process is recovering it")
+            try:
+                return self._recover_locked(staging, same_machine=False)
+            finally:
+                lock.release()
+        if record is None:
+            return _tidied(staging)
         if record.alive:
             return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
         if record.state == "committing" and not self.force:
@@ -160,6 +182,13 @@ class _Recovery:
         lease.tell("undone", takes_over=True)
         return _undone(staging)
 
+    def _of_table(self, name: str) -> _Recovery | None:
+        """Return the recovery of another table over the same folder, if there is such a table."""
+        try:
+            return _Recovery(self.client, self.client.table(name), self.force)
+        except (NotFoundError, NotAllowedError):
+            return None
+
     def _record(self, staging: StagingFolder) -> WriteRecord | None:
         try:
             return self.client.write_record(self.table.name, staging.write_id)
@@ -174,6 +203,11 @@ class _Recovery:
 
 def _left(staging: StagingFolder, reason: str) -> Recovered:
     return Recovered(write_id=staging.write_id, outcome="left", reason=reason)
+
+
+def _tidied(staging: StagingFolder) -> Recovered:
+    staging.remove()
+    return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
 
 
 def _undone(staging: StagingFolder) -> Recovered:

@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from windrow.commits import posix
+from windrow.commits import intents, posix
 from windrow.commits.errors import UnfitLocationError
 from windrow.files.errors import LocationError
 from windrow.files.formats import LOGGED
@@ -71,7 +72,9 @@ class StagingFolder:
             raise UnfitLocationError(table, self.location, reason) from error
         try:
             os.mkdir(self.data)
-            posix.link(os.path.join(self.path, "lock"), os.path.join(self.path, "linked"))
+            posix.link(
+                os.path.join(self.path, posix.FolderLock.NAME), os.path.join(self.path, "linked")
+            )
         except OSError as error:
             lock.release()
             self.remove()
@@ -83,14 +86,29 @@ class StagingFolder:
         return lock
 
     def remove(self) -> None:
-        """Remove the folder and its contents, as far as that is possible now."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        above = os.path.dirname(self.path)
-        for folder in (above, os.path.dirname(above)):
-            try:
+        """Remove the folder and its contents, as far as that is possible now.
+
+        The write must have ended, or not be known to the coordinator.
+        """
+        # Without its intent, what is left cannot be mistaken for an interrupted commit.
+        with suppress(OSError):
+            intents.forget(self.path)
+            self.clear()
+            posix.remove_file(os.path.join(self.path, posix.FolderLock.NAME))
+            above = os.path.dirname(self.path)
+            for folder in (self.path, above, os.path.dirname(above)):
                 os.rmdir(folder)
-            except OSError:
-                return
+
+    def clear(self) -> None:
+        """Remove everything but the lock, as far as that is possible now; there is no intent.
+
+        The folder stays, so that a recovery finds that nothing has been moved.
+        """
+        for entry in os.scandir(self.path):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != posix.FolderLock.NAME:
+                os.remove(entry.path)
 
 
 def staging_folders_in(location: str) -> Iterator[StagingFolder]:

@@ -30,7 +30,7 @@ from windrow.commits.preparing import Preparation, Replaced, replaced_files
 from windrow.commits.recovery import recover
 from windrow.commits.shapes import check_layout, check_values, is_a_change, partition_names
 from windrow.commits.staging_folders import StagingFolder, local_location, require_plain
-from windrow.errors import NotFoundError, WindrowError, WriteInProgressError
+from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
 from windrow.files.beneath import path_in
 from windrow.files.errors import InventoryError
 from windrow.files.schema import merge_schemas
@@ -171,11 +171,23 @@ class TableWrite:
         self._lease.end()
         if self._phase == "staging":
             self._phase = "over"
-            # If the coordinator cannot be told now, the next writer tells it.
-            with suppress(WindrowError):
-                self._lease.tell("undone")
-            self._staging.remove()
+            self._end_staging()
         self._lock.release()
+
+    def _end_staging(self) -> None:
+        """Tell the coordinator that nothing will be moved in, and remove the staged files."""
+        try:
+            self._lease.tell("undone")
+        except (WriteLostError, NotFoundError):
+            pass
+        except WindrowError:
+            # The coordinator may believe that files are being moved in. The next writer tells it,
+            # given a folder that shows that none have been.
+            with suppress(OSError):
+                intents.forget(self._staging.path)
+                self._staging.clear()
+            return
+        self._staging.remove()
 
     def commit(
         self,
@@ -212,6 +224,8 @@ class TableWrite:
             intents.record(self._staging.path, intent)
         except OSError as error:
             self.undo()
+            # The folder of a write that another process has undone is gone.
+            self._lease.check()
             reason = f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
             raise UnfitLocationError(self.table.name, self._staging.location, reason) from error
         except BaseException:
