@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from windrow.files.types import has_order
 
 _NS_PER_UNIT = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
 _LAST_CHARACTER = "\U0010ffff"
-_PARQUET_MR = re.compile(r"parquet-mr version ([0-9]+)\.([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +69,6 @@ def _bounded_column(field: pa.Field, leaf: int, column: Any) -> BoundedColumn:
     return BoundedColumn(
         field.name, field.type, leaf, unsigned_bits, unit_ns, column.max_definition_level == 0
     )
-
-
-def writer_sees_nan(created_by: str | None) -> bool:
-    """Tell whether bounds from this writer prove that no value is NaN.
-
-    parquet-mr 1.10 to 1.17 treats NaN as the largest value, so that it appears as a bound
-    (which then counts as unknown). Arrow and others ignore NaN. Later versions of parquet-mr
-    may count NaN separately, so their bounds prove nothing until that has been checked.
-    """
-    match = _PARQUET_MR.match(created_by or "")
-    return match is not None and (1, 10) <= (int(match[1]), int(match[2])) <= (1, 17)
 
 
 def typed_bounds(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Array:
@@ -167,6 +154,20 @@ def _text(value: bytes | None, *, upper: bool) -> str | None:
     return text if not upper or (value is not None and text.encode() > value) else None
 
 
+def in_order(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return n bounds without those that contradict each other, and a mask of these.
+
+    A lower bound above the upper one means that the writer compared the values wrongly.
+
+    Args:
+        lower: n lower bounds, null where unknown.
+        upper: n upper bounds, null where unknown.
+    """
+    crossed = pc.fill_null(pc.greater(lower, upper), False)
+    nothing = pa.scalar(None, lower.type)
+    return pc.if_else(crossed, nothing, lower), pc.if_else(crossed, nothing, upper), crossed
+
+
 def merge_row_groups(
     lower: pa.Array,
     upper: pa.Array,
@@ -179,9 +180,10 @@ def merge_row_groups(
 
     A bound that is unknown in one row group with values is unknown for the file; row groups
     whose values are all null say nothing about bounds. A file without row groups has no nulls.
+    Impossible counts of nulls are unknown, and so is one that leaves no values between bounds.
 
     Args:
-        lower: m lower bounds, null where unknown.
+        lower: m lower bounds, null where unknown; see `in_order`.
         upper: m upper bounds, null where unknown.
         null_counts: m counts (int64), null where unknown.
         row_counts: m counts.
@@ -193,7 +195,12 @@ def merge_row_groups(
     """
     empty = row_counts == 0
     null_counts = pc.if_else(pa.array(empty), pa.scalar(0, pa.int64()), null_counts)
-    all_null = pc.fill_null(pc.equal(null_counts, pa.array(row_counts)), False)
+    rows = pa.array(row_counts)
+    bounded = pc.and_(pc.is_valid(lower), pc.is_valid(upper))
+    most = pc.subtract(rows, pc.and_(bounded, pa.array(~empty)).cast(pa.int64()))
+    possible = pc.and_(pc.greater_equal(null_counts, 0), pc.less_equal(null_counts, most))
+    null_counts = pc.if_else(possible, null_counts, pa.scalar(None, pa.int64()))
+    all_null = pc.fill_null(pc.equal(null_counts, rows), False)
     unknown = pc.and_(pc.invert(all_null), pc.or_(pc.is_null(lower), pc.is_null(upper)))
     nothing = pa.scalar(None, lower.type)
     hidden = pc.or_(all_null, unknown)

@@ -20,9 +20,9 @@ from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.bounds import (
     BoundedColumn,
     bounded_columns,
+    in_order,
     merge_row_groups,
     typed_bounds,
-    writer_sees_nan,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
 from windrow.files.excerpts.chunk_ranges import (
@@ -45,6 +45,7 @@ from windrow.files.objects.troubles import ChangedObjectError
 from windrow.files.remote import is_object, is_remote, read_part, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 from windrow.files.status import FileStatus
+from windrow.files.trust import Trust
 
 # Longer footers are read one at a time.
 _SHORT_FOOTER_BYTES = 2**20
@@ -161,6 +162,7 @@ class _GroupBuilder:
     ) -> None:
         self.files = FileSchema(file_schema(parquet, told), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
+        self._trust = Trust(parquet, [column.leaf for column in self.bounded])
         self.rows: list[int] = []
         self.row_counts: list[int] = []
         self.offsets: list[list[int]] = []
@@ -182,6 +184,8 @@ class _GroupBuilder:
     def add(self, row: int, metadata: Any, size_bytes: int, tail: bytes) -> None:
         file = len(self.rows)
         offsets = []
+        footer = footer_in(tail)
+        trusted = self._trust.in_file(footer, metadata)
         uncertain = self.has_calendar and not is_certain(metadata.metadata)
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
@@ -191,22 +195,32 @@ class _GroupBuilder:
             self.group_files.append(file)
             self.group_row_counts.append(group.num_rows)
             self.uncertain.append(uncertain)
-            for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
+            for column, is_trusted, (lower, upper, nulls) in zip(
+                self.bounded, trusted.bounds, self.raw, strict=True
+            ):
                 stats = group.column(column.leaf).statistics
-                known = stats is not None and stats.has_min_max
+                known = is_trusted and stats is not None and stats.has_min_max
                 lower.append(stats.min_raw if known else None)
                 upper.append(stats.max_raw if known else None)
                 count = stats.null_count if stats is not None else None
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
-        self._add_chunks(metadata, size_bytes, tail, offsets)
+        self._add_chunks(metadata, size_bytes, footer, offsets)
         self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
-        self.see_nan.append(writer_sees_nan(metadata.created_by))
+        self.see_nan.append(trusted.sees_nan)
         self.grouped_columns.append(self.grouped_only.names_in(metadata))
+        for at in trusted.only_by_spark:
+            self._keep_from_spark(file, self.bounded[at])
+
+    def _keep_from_spark(self, file: int, column: BoundedColumn) -> None:
+        """Note a column in which Spark's own reader would skip row groups by wrong bounds."""
+        names = self.grouped_columns[file]
+        if column.name.lower() not in names:
+            names.append(column.name.lower())
 
     def _add_chunks(
-        self, metadata: Any, size_bytes: int, tail: bytes, offsets: Sequence[int]
+        self, metadata: Any, size_bytes: int, footer: bytes, offsets: Sequence[int]
     ) -> None:
         """Record where the file's column chunks lie, if there will be excerpts of it."""
         outline = found = None
@@ -215,7 +229,7 @@ class _GroupBuilder:
         if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
             found = chunk_ranges_in(metadata, size_bytes)
         if found is not None:
-            outline = self._outlines.of(footer_in(tail), metadata, found.codecs)
+            outline = self._outlines.of(footer, metadata, found.codecs)
         self.outlines.append(outline)
         self.chunks.append(found.numbers if found and outline is not None else None)
 
@@ -228,7 +242,6 @@ class _GroupBuilder:
             "row_count": pa.array(self.row_counts, pa.int64()),
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
-            "grouped_columns": pa.array(self.grouped_columns, pa.list_(pa.string())),
             "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
             "first_row_id": pa.nulls(len(self.rows), pa.int64()),
             "outline": pa.array(self.outlines, pa.string()).dictionary_encode(),
@@ -242,6 +255,9 @@ class _GroupBuilder:
             if has_calendar(column.type) and uncertain.any():
                 least = widened(least, uncertain, upper=False)
                 greatest = widened(greatest, uncertain, upper=True)
+            least, greatest, crossed = in_order(least, greatest)
+            for file in np.unique(files[np.asarray(crossed)]).tolist():
+                self._keep_from_spark(file, column)
             merged = merge_row_groups(
                 least,
                 greatest,
@@ -253,6 +269,7 @@ class _GroupBuilder:
             columns |= dict(
                 zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
             )
+        columns["grouped_columns"] = pa.array(self.grouped_columns, pa.list_(pa.string()))
         bounded = pa.schema([(column.name, column.type) for column in self.bounded])
         return FooterGroup(self.files, bounded, pa.table(columns))
 

@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from pyarrow import json
 
 from windrow.files.arrays import flat, make_struct
+from windrow.files.bounds import in_order
 from windrow.files.types import has_order
 from windrow_service.delta.schemas import Shape
 
@@ -133,7 +134,7 @@ def of_struct(parsed: pa.StructArray, shape: Shape, count: int) -> Statistics:
                 _bounds(_child(least, name), field.type, count, upper=False),
                 _bounds(_child(greatest, name), field.type, count, upper=True),
             ]
-        found = [*bounds, _counts(_child(nulls, name), count)]
+        found = [*in_order(*bounds)[:2], _counts(_child(nulls, name), count)]
         kinds = [("min", field.type), ("max", field.type), ("null_count", pa.int64())]
         columns.append(make_struct(found, [pa.field(*kind) for kind in kinds], count))
         fields.append(pa.field(field.name, columns[-1].type))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.arrays import make_struct
+from windrow.files.bounds import in_order
 from windrow.files.file_fields import FIELD_ID
 from windrow.files.types import has_order
 from windrow_service.iceberg.avro_columns import Columns, read_columns
@@ -320,6 +321,7 @@ def _statistics(
         id_ = _id_of(task.columns, column.name)
         least = bounds_of(lower, id_, column.type, upper=False)
         most = bounds_of(upper, id_, column.type, upper=True)
+        least, most, _ = in_order(least, most)
         if pt.is_floating(column.type):
             counted = pc.fill_null(pc.equal(nans.column(id_), 0), False)
             bounded = pc.or_(least.is_valid(), most.is_valid())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,11 @@ import pytest
 from windrow.files.bounds import (
     BoundedColumn,
     fit_bounds,
+    in_order,
     merge_row_groups,
     typed_bounds,
-    writer_sees_nan,
 )
+from windrow.files.trust import writer_sees_nan
 
 
 def column(type_: pa.DataType) -> BoundedColumn:
@@ -59,8 +62,44 @@ def test_row_groups_without_values_do_not_affect_bounds(
     assert merged([silent, (1, 2, 0, 5)], [0, 0]) == [(1, 2, silent[2] or 0)]
 
 
-def test_bounds_of_a_row_group_of_nulls_are_ignored() -> None:
-    assert merged([(0, 0, 5, 5)], [0]) == [(None, None, 5)]
+def test_a_count_of_nulls_that_leaves_no_value_for_the_bounds_is_unknown() -> None:
+    assert merged([(0, 0, 5, 5)], [0]) == [(0, 0, None)]
+
+
+@pytest.mark.parametrize("nulls", [-1, 6])
+def test_an_impossible_count_of_nulls_is_unknown(nulls: int) -> None:
+    assert merged([(0, 9, nulls, 5)], [0]) == [(0, 9, None)]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "type_"),
+    [
+        (2, 1, pa.int64()),
+        (1.5, -1.5, pa.float64()),
+        ("b", "a", pa.string()),
+        (b"\x80", b"\x7f", pa.binary()),
+        (True, False, pa.bool_()),
+        (Decimal("0.02"), Decimal("0.01"), pa.decimal128(38, 2)),
+        (date(2020, 1, 2), date(2020, 1, 1), pa.date32()),
+    ],
+)
+def test_a_lower_bound_above_the_upper_one_is_unknown_and_so_is_the_other(
+    lower: Any, upper: Any, type_: pa.DataType
+) -> None:
+    lowers = pa.array([lower, upper, lower, None, None], type_)
+    uppers = pa.array([upper, lower, lower, upper, None], type_)
+
+    least, greatest, crossed = in_order(lowers, uppers)
+
+    assert crossed.to_pylist() == [True, False, False, False, False]
+    assert least.to_pylist() == [None, upper, lower, None, None]
+    assert greatest.to_pylist() == [None, lower, lower, upper, None]
+
+
+def test_zeros_of_either_sign_are_in_order() -> None:
+    _, _, crossed = in_order(pa.array([0.0, -0.0]), pa.array([-0.0, 0.0]))
+
+    assert crossed.to_pylist() == [False, False]
 
 
 def test_a_file_without_row_groups_has_neither_bounds_nor_nulls() -> None:
