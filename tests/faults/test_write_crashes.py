@@ -24,6 +24,7 @@ from windrow.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
     UnknownCommitError,
+    WriteConflictError,
 )
 from windrow.commits.inventories import list_local, take_local
 from windrow.errors import WriteInProgressError, WriteLostError
@@ -152,6 +153,71 @@ def test_a_killed_driver_leaves_old_or_new_rows_and_readers_never_see_a_mix(
             assert ids in (None, sorted(OLD.get(folder, [])), sorted(after.get(folder, [])))
     for ids_planned in planned:
         assert ids_planned in (None, rows_of(OLD), rows_of(after))
+
+
+@pytest.mark.parametrize(
+    ("mode", "step"),
+    [
+        *(("overwrite_partitions", (step, 1)) for step in ("linked", "recorded", "moved in")),
+        *(("overwrite_partitions", ("exchanged", nth)) for nth in (1, 2, 3, 4)),
+        ("overwrite_partitions", ("published", 1)),
+        ("overwrite", ("exchanged", 2)),
+        ("append", ("exchanged", 1)),
+    ],
+)
+def test_a_killed_driver_leaves_old_or_new_rows_of_values_that_several_folders_have(
+    writers: Writers,
+    url: str,
+    client: Client,
+    tmp_path: Path,
+    mode: str,
+    step: tuple[str, int],
+) -> None:
+    location, table = tmp_path / "t", f"t_{mode}_{step[0].replace(' ', '_')}_{step[1]}"
+    old = {"month=09": [1], "month=9": [2, 3], "month=+9": [4], "month=10": [5], "month=08": [6]}
+    for folder, ids in old.items():
+        hive.write_file(location / folder / "part-0.parquet", ids)
+    client.register_table(table, str(location))
+    client.publish(table, take_local(str(location), list_local(str(location)), ["month"]).files)
+    files = {"month=9/new.parquet": [100], "month=8/new.parquet": [200]}
+
+    with looking(lambda: planned_ids(url, table, location)) as planned:
+        assert writers.write(url, table, files, mode=mode, dies=step) == "killed"
+        recover(client, table)
+
+    after = {
+        "append": {**old, "month=9": [2, 3, 100], "month=08": [6, 200]},
+        "overwrite": {"month=9": [100], "month=08": [200]},
+        "overwrite_partitions": {"month=9": [100], "month=08": [200], "month=10": [5]},
+    }[mode]
+    assert_whole(client, table, location, old if step[0] in UNDONE else after)
+    for ids_planned in planned:
+        assert ids_planned in (None, rows_of(old), rows_of(after))
+
+
+def test_a_folder_that_appears_during_a_write_is_found_under_its_value(
+    writers: Writers, url: str, client: Client, tmp_path: Path
+) -> None:
+    location = tmp_path / "t"
+    hive.write_file(location / "month=10" / "part-0.parquet", [1])
+    client.register_table("appearing", str(location))
+    client.refresh("appearing")
+    with (
+        begin(client, "appearing") as append,
+        begin(client, "appearing", "overwrite_partitions") as refused,
+        begin(client, "appearing", "overwrite_partitions", conflict="overwrite") as overwrite,
+    ):
+        for write in (append, refused, overwrite):
+            stage(write.folder, {f"month=9/{write.write_id}.parquet": [len(write.write_id)]})
+        assert writers.write(url, "appearing", {"month=09/other.parquet": [2]}) == "committed"
+
+        append.commit(report_of(1))
+        assert listed_ids(location) == {"month=09": [2, 32], "month=10": [1]}
+        with pytest.raises(WriteConflictError, match="month=09"):
+            refused.commit(report_of(1))
+        overwrite.commit(report_of(1))
+
+    assert_whole(client, "appearing", location, {"month=09": [32], "month=10": [1]})
 
 
 def test_an_interrupted_commit_is_finished_by_the_next_run(

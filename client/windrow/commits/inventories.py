@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -35,6 +35,20 @@ class LocalInventory:
     def columns(self) -> dict[str, str]:
         """Spark SQL types of the columns, by name."""
         return {field.name: spark_type(field.type) for field in self.data.schema}
+
+    def moved(self, moved: Mapping[str, str]) -> LocalInventory:
+        """Return the inventory after files were moved.
+
+        Args:
+            moved: The new path of each file that was moved.
+        """
+        if not moved:
+            return self
+        at = self.files.schema.get_field_index("path")
+        paths = [moved.get(path, path) for path in self.files["path"].to_pylist()]
+        field = self.files.schema.field(at)
+        files = self.files.set_column(at, field, pa.array(paths, field.type))
+        return replace(self, files=files.sort_by("path"))
 
 
 def list_local(folder: str) -> pa.Table:

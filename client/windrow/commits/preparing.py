@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from windrow.commits import posix
 from windrow.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
 from windrow.commits.intents import PartitionChange
 from windrow.commits.inventories import list_local
+from windrow.commits.spellings import Home
 from windrow.files.entries import is_hidden
 from windrow.models import TableInfo, WriteMode
 
@@ -37,14 +39,18 @@ class Preparation:
     mode: WriteMode
 
     def changes(
-        self, staged: Iterable[str], replaced: Mapping[str, tuple[int, int] | None]
+        self,
+        staged: Iterable[str],
+        replaced: Mapping[str, tuple[int, int] | None],
+        homes: Iterable[Home] = (),
     ) -> list[PartitionChange]:
-        """Return the change of each folder, sorted by folder.
+        """Return the change of each folder; folders of the same values follow each other.
 
         Args:
             staged: Paths of the new files, relative to `data`.
             replaced: Files to remove, by path relative to the location; size and time of change
                 where they are known.
+            homes: The folders of the new files, with further ones of the same values.
 
         Raises:
             StagedFilesError: The table already has a file with the name of a new one.
@@ -56,13 +62,17 @@ class Preparation:
         wanted = set(added) | set(gone)
         if self.mode == "overwrite":
             wanted |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
+        beside = {other: home.folder for home in homes for other in home.others}
+        if self.mode == "overwrite_partitions":
+            wanted |= beside.keys()
         return [
             self._change(
                 folder,
                 added.get(folder, []),
                 {name: replaced[_join(folder, name)] for name in gone.get(folder, [])},
             )
-            for folder in sorted(wanted)
+            # The new rows come first, so that none are missing in between.
+            for folder in sorted(wanted, key=lambda one: (beside.get(one, one), one in beside, one))
         ]
 
     def _change(
@@ -133,6 +143,45 @@ class Preparation:
                 reason = f"this user may not change folder {path!r}: give it the right to write"
         if reason is not None:
             raise UnfitLocationError(self.table.name, self.location, reason)
+
+
+def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
+    """Move staged files to the folders where their rows belong.
+
+    Args:
+        data: Absolute path of the folder that they were staged in.
+        homes: Where the files of each staged folder belong.
+
+    Returns:
+        The new path of each data file that was moved.
+
+    Raises:
+        OSError: A file cannot be moved.
+    """
+    moved = {}
+    for folder, home in sorted(homes.items()):
+        if folder == home.folder:
+            continue
+        target = os.path.join(data, home.folder)
+        os.makedirs(target, exist_ok=True)
+        taken = set(os.listdir(target))
+        for name in sorted(os.listdir(os.path.join(data, folder))):
+            if is_hidden(name):
+                continue
+            # One task of Spark gives its files of all partitions the same name.
+            new = next(one for one in _names_like(name) if one not in taken)
+            for old, other in ((f".{name}.crc", f".{new}.crc"), (name, new)):
+                source = os.path.join(data, folder, old)
+                if os.path.lexists(source):
+                    os.rename(source, os.path.join(target, other))
+            moved[_join(folder, name)] = _join(home.folder, new)
+    return moved
+
+
+def _names_like(name: str) -> Iterator[str]:
+    yield name
+    for number in count(2):
+        yield f"{number}-{name}"
 
 
 def replaced_files(replaces: Replaced | None) -> dict[str, tuple[int, int] | None]:

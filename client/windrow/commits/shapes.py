@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windrow.commits.errors import StagedFilesError
-from windrow.commits.inventories import LocalInventory
+from windrow.commits.inventories import LocalInventory, list_local
 from windrow.files.arrays import make_struct
 from windrow.files.assemble import with_named
 from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
@@ -15,7 +15,9 @@ from windrow.files.partition_values import (
     InvalidValueError,
     convert,
     describe_type,
+    infer_type,
     partition_type,
+    type_with,
 )
 from windrow.models import Column, TableInfo, WriteMode
 
@@ -85,6 +87,47 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
                 f"{unescape(texts[error.index])!r} is not a value of partition column {name!r}, "
                 f"which is {describe_type(type_)}",
             ) from error
+
+
+def types_of_partitions(
+    table: TableInfo, mode: WriteMode, location: str, paths: Sequence[str], names: Sequence[str]
+) -> list[pa.DataType]:
+    """Return the types that partition columns have once new files belong to a table.
+
+    Args:
+        table: The table.
+        mode: Mode of the write.
+        location: Absolute path of the table.
+        paths: Paths of the new files, in folders like those of the table.
+        names: Names of the table's partition columns.
+    """
+    definition, snapshot = table.definition, table.current_snapshot
+    declared = definition.partition_columns
+    columns = declared if declared is not None else definition.columns or []
+    written = {column.name.lower(): partition_type(column.type) for column in columns}
+    inferred: dict[str, pa.DataType | None] = {}
+    if mode != "overwrite" and declared is None:
+        if snapshot is not None and snapshot.file_count:
+            inferred = {
+                column.name.lower(): partition_type(column.type)
+                for column in snapshot.partition_columns
+            }
+        else:
+            # Nothing has been refreshed yet, so the types depend on what lies there, too.
+            present = list_local(location)["path"].to_pylist()
+            wanted = [name.lower() for name in names]
+            like = [path for path in present if [key.lower() for key in _keys(path)] == wanted]
+            paths = [*paths, *like]
+    types = []
+    for level, name in enumerate(names):
+        type_ = written.get(name.lower())
+        if type_ is None:
+            parts = {path.split("/")[level].partition("=")[2] for path in paths}
+            texts = pa.array(sorted(parts - {HIVE_DEFAULT_PARTITION}), pa.string())
+            known = inferred.get(name.lower())
+            type_ = infer_type(texts) if known is None else type_with(known, texts)
+        types.append(type_)
+    return types
 
 
 def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:

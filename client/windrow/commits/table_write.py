@@ -6,7 +6,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Literal, get_args
@@ -26,9 +26,16 @@ from windrow.commits.errors import (
 from windrow.commits.intents import Intent, PartitionChange
 from windrow.commits.inventories import LocalInventory, list_local, take_local
 from windrow.commits.leases import Lease
-from windrow.commits.preparing import Preparation, Replaced, replaced_files
+from windrow.commits.preparing import Preparation, Replaced, move_home, replaced_files
 from windrow.commits.recovery import recover
-from windrow.commits.shapes import check_layout, check_values, is_a_change, partition_names
+from windrow.commits.shapes import (
+    check_layout,
+    check_values,
+    is_a_change,
+    partition_names,
+    types_of_partitions,
+)
+from windrow.commits.spellings import Home, Spellings
 from windrow.commits.staging_folders import StagingFolder, local_location, require_plain
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
 from windrow.files.beneath import path_in
@@ -250,10 +257,10 @@ class TableWrite:
             raise ValueError(
                 f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
             )
-        listed = self._list()
-        staged = listed["path"].to_pylist()
+        files = self._list()
+        staged = files["path"].to_pylist()
         with posix.syncing(os.path.join(self._staging.data, path) for path in staged):
-            added = self._footers(self._staging.data, listed, staged)
+            added = self._footers(self._staging.data, files, staged)
         self._admit()
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:
@@ -261,12 +268,17 @@ class TableWrite:
         whole = not is_a_change(table, self._mode, added)
         if whole and self._mode != "overwrite":
             self._check_compatible(added, staged)
+        listed = self._listed_folders(table)
+        homes = self._homes(table, staged, listed)
+        moved = move_home(self._staging.data, homes)
+        staged = [moved.get(path, path) for path in staged]
+        added = added.moved(moved)
         preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
-        changes = preparation.changes(staged, replaced)
+        changes = preparation.changes(staged, replaced, homes.values())
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
-        if table.partition_count is not None:
-            self._refuse_unlisted(table, changes)
+        if listed is not None:
+            self._refuse_unlisted(listed, changes)
         posix.sync(_folders_above(self._staging.path, changes))
         intent = Intent(
             write_id=self.write_id,
@@ -305,14 +317,31 @@ class TableWrite:
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
-    def _refuse_unlisted(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
-        """Make sure that the table's list has the partitions; it cannot change during a commit."""
+    def _homes(
+        self, table: TableInfo, staged: Sequence[str], listed: Collection[str] | None
+    ) -> dict[str, Home]:
+        """Return where the files of each staged folder belong, in the table as it is now."""
+        location = self._staging.location
+        names = partition_names(self.table, self._mode, staged)
+        if not names or not staged:
+            return {}
+        types = types_of_partitions(table, self._mode, location, staged, names)
+        folders = (path.rpartition("/")[0] for path in staged)
+        return Spellings(location, names, types, listed).homes(folders)
+
+    def _listed_folders(self, table: TableInfo) -> set[str] | None:
+        """Return the folders in the table's list, which cannot change during a commit."""
+        if table.partition_count is None:
+            return None
         listed = (one.location for one in self._client.partitions(table.name))
-        known = {path_in(self._staging.location, location) for location in listed}
+        return {path_in(self._staging.location, location) for location in listed}
+
+    def _refuse_unlisted(self, listed: Collection[str], changes: Sequence[PartitionChange]) -> None:
+        """Make sure that the table's list has the partitions."""
         for change in changes:
-            if change.folder not in known:
+            if change.folder not in listed:
                 reason = "no partition of the table's list has this folder: compact again"
-                raise StagedFilesError(table.name, change.folder, reason)
+                raise StagedFilesError(self.table.name, change.folder, reason)
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
         """Make sure that the write removes nothing that others have published since it began."""

@@ -14,7 +14,7 @@ Differences from Spark, on purpose:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation, localcontext
@@ -41,6 +41,8 @@ _SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
 
 _DECIMAL_TYPE = re.compile(r"(?:decimal|dec|numeric)(?:\(([0-9]+)(?:,([0-9]+))?\))?")
 _TEXT_TYPE = re.compile(r"(?:string|(?:var)?char\([0-9]+\))")
+
+_NO_VALUE = "not a value"
 
 _INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
@@ -139,6 +141,44 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         except (ValueError, OverflowError) as error:
             raise InvalidValueError(index) from error
     return pa.array(values, type_)
+
+
+def identities(texts: Sequence[str | None], type_: pa.DataType) -> list[Hashable]:
+    """Return what tells the values of texts apart: equal if two texts are the same value.
+
+    A text that is not a value of the type is only like itself. NaN is one value; 0.0 and -0.0 are
+    two, as Spark gives them two folders and a row would change if it moved between these.
+
+    Args:
+        texts: The texts, still escaped; null for Hive's default partition.
+        type_: A type for which `is_partition_type` is true.
+    """
+    try:
+        values = convert(pa.array(texts, pa.string()), type_).to_pylist()
+    except InvalidValueError:
+        return [_identity(text, type_) for text in texts]
+    # The text of a number has its sign, and only one NaN.
+    return [repr(value) for value in values] if pt.is_floating(type_) else values
+
+
+def _identity(text: str | None, type_: pa.DataType) -> Hashable:
+    try:
+        value = convert(pa.array([text], pa.string()), type_)[0].as_py()
+    except InvalidValueError:
+        return (_NO_VALUE, text)
+    return repr(value) if pt.is_floating(type_) else value
+
+
+def type_with(type_: pa.DataType, texts: pa.Array) -> pa.DataType:
+    """Return the type of a column of an inferred type once further texts belong to it.
+
+    Args:
+        type_: The type inferred so far.
+        texts: The further texts, still escaped; none is null.
+    """
+    if not len(texts):
+        return type_
+    return _common_type({type_, infer_type(texts)})
 
 
 @dataclass(eq=False)

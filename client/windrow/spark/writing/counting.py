@@ -15,7 +15,11 @@ from windrow.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
 from windrow.models import Column as WireColumn
 from windrow.spark.writing.errors import TooManyKeysError
 from windrow.spark.writing.expressions import bucket_of, key_texts, keys_of, quoted
-from windrow.spark.writing.folder_names import UnfitValueError, wire_values
+from windrow.spark.writing.folder_names import (
+    UnfitValueError,
+    refuse_two_spellings,
+    wire_values,
+)
 
 # Hashes are summed in three parts; none of the sums overflows a long below 2^41 rows.
 _PART_BITS = 22
@@ -72,7 +76,8 @@ def count_rows(
 
     Raises:
         TooManyKeysError: There are more keys than a plan may have.
-        UnfitValueError: A value could not be read back from a folder of the table.
+        UnfitValueError: A value could not be read back from a folder of the table, or is spelled
+            in two ways.
     """
     names = [column.name for column in partition_columns]
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
@@ -86,10 +91,10 @@ def count_rows(
         raise TooManyKeysError(tuple(by))
     rows = [int(count) for count in found[_ROWS].to_pylist()]
     sums = _summed(found) if hashed else None
-    values = [
-        wire_values(column, _texts(column, found[f"k{at}"]))
-        for at, column in enumerate(partition_columns)
-    ]
+    texts = [_texts(one, found[f"k{at}"]) for at, one in enumerate(partition_columns)]
+    values = [wire_values(*one) for one in zip(partition_columns, texts, strict=True)]
+    for column, some in zip(partition_columns, texts, strict=True):
+        refuse_two_spellings(column, some)
     if not rows:
         return Counted(None, 0, RowSums(0, 0))
     return Counted(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -13,6 +13,7 @@ from windrow.files.partition_values import (
     InvalidValueError,
     convert,
     describe_type,
+    identities,
     partition_type,
 )
 from windrow.files.types import TIMESTAMP
@@ -65,6 +66,29 @@ def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
         return [one if one is None or math.isfinite(one) else text for one, text in numbers]
     plain = pt.is_boolean(type_) or pt.is_integer(type_)
     return list(values.to_pylist() if plain else texts)
+
+
+def refuse_two_spellings(column: Column, texts: Sequence[str | None]) -> None:
+    """Make sure that each value of a partition column has one text, as a plan takes it for a key.
+
+    Args:
+        column: The table's column.
+        texts: Texts that are values of the column, as `wire_values` takes them.
+
+    Raises:
+        UnfitValueError: Two texts are one value.
+    """
+    type_ = partition_type(column.type)
+    distinct = sorted({text for text in texts if text is not None})
+    if type_ is None or pt.is_string(type_) or pt.is_binary(type_):
+        return
+    first: dict[Hashable, str] = {}
+    for text, value in zip(distinct, identities(list(map(escape, distinct)), type_), strict=True):
+        if first.setdefault(value, text) != text:
+            raise UnfitValueError(
+                f"{first[value]!r} and {text!r} are the same value of partition column "
+                f"{column.name!r}, which is {column.type}: cast the column to {column.type}"
+            )
 
 
 def is_instant(column: Column) -> bool:
