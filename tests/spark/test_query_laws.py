@@ -146,25 +146,32 @@ def test_every_query_gives_sparks_rows_with_every_reader(
         assert all(answer == answers["laws_spark"] for answer in answers.values()), answers
 
 
-@pytest.mark.parametrize("values", [[None, -0.0], [-1.5, math.nan]])
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("type_", [pa.float64(), pa.struct([("f", pa.float32())])])
+@pytest.mark.parametrize("value", [-0.0, math.nan])
 def test_zero_and_nan_are_found_although_spark_skips_their_row_groups(
-    spark: SparkSession, client: windrow.Client, folder: Path, values: list[float | None]
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    value: float,
+    type_: pa.DataType,
+    reader: Reader,
 ) -> None:
     location = folder / f"zero{next(_numbers)}"
     location.mkdir()
-    pq.write_table(pa.table({"score": pa.array(values, pa.float64())}), location / "part.parquet")
+    name = "score" if type_ == pa.float64() else "score.f"
+    rows = [-1.5, value] if name == "score" else [{"f": -1.5}, {"f": value}]
+    schema = pa.schema([("id", pa.int64()), ("score", type_)])
+    pq.write_table(pa.table({"id": [1, 2], "score": rows}, schema), location / "part.parquet")
     table = f"laws.{location.name}"
     client.register_table(table, str(location))
     client.refresh(table)
-    asked = "score >= 0"
 
-    grouped = client.read(spark, table, reader="grouped").where(asked)
-    assert str(grouped.collect()) == f"[Row(score={values[-1]})]"
-    assert spark.read.parquet(str(location)).where(asked).collect() == []
-    with _without_pushdown(spark):
-        assert str(spark.read.parquet(str(location)).where(asked).collect()) == str(
-            grouped.collect()
-        )
+    for asked in (f"{name} >= 0", f"id > 0 AND {name} >= 0", f"NOT ({name} < 0)"):
+        found = client.read(spark, table, reader=reader).where(asked).select("id")
+        assert [row.id for row in found.collect()] == [2], asked
+        if name == "score":
+            assert spark.read.parquet(str(location)).where(asked).collect() == []
 
 
 @contextmanager

@@ -8,11 +8,17 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
+import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.LongAccumulator;
@@ -43,8 +49,39 @@ public final class NAME extends BASE {
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
         return new Reader(super.buildReaderWithPartitionValues(
-            session, data, partition, required, filters, options, chosen(configuration)),
+            session, data, partition, required, exact(filters, data), options,
+            chosen(configuration)),
             counters);
+    }
+
+    /**
+     * Returns the conditions by which a reader may skip rows, all of which Spark applies again.
+     * Statistics and dictionaries leave out NaN and tell -0.0 from 0.0, so a reader that skips by a
+     * condition on floats loses rows.
+     */
+    private static SEQ exact(SEQ filters, StructType data) {
+        List exact = new ArrayList();
+        for (int i = 0; i < filters.size(); i++) {
+            Filter filter = (Filter) filters.apply(i);
+            boolean isExact = true;
+            for (String name : filter.references()) isExact &= holdsNoFloat(name, data);
+            if (isExact) exact.add(filter);
+        }
+        return (SEQ) PythonUtils.toSeq(exact);
+    }
+
+    /** Tells whether a column, or the column that a nested one is part of, has no floats. */
+    private static boolean holdsNoFloat(String name, StructType data) {
+        String wanted = name.toLowerCase(Locale.ROOT);
+        for (StructField field : data.fields()) {
+            String known = field.name().toLowerCase(Locale.ROOT);
+            if (wanted.equals(known) || wanted.startsWith(known + ".")) {
+                String type = field.dataType().json();
+                return !type.contains("\"float\"") && !type.contains("\"double\"");
+            }
+        }
+        // A name with dots is in quotes.
+        return false;
     }
 
     /** Counts of tasks, which Spark adds up, each task once. */
