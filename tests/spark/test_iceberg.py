@@ -17,7 +17,13 @@ from pyiceberg.types import DoubleType, LongType, StringType
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.iceberg import catalog_in, new_table, newest_metadata, published_table
+from tests.support.iceberg import (
+    catalog_in,
+    new_table,
+    newest_metadata,
+    published_table,
+    table_with_odd_names,
+)
 from tests.support.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
 from tests.support.laws import is_nightly
 from windrow.commits.errors import UnfitLocationError
@@ -92,6 +98,19 @@ def test_published_tables_have_the_rows_that_pyiceberg_reads(
         client.read(spark, name).toArrow(),
         StaticTable.from_metadata(str(newest_metadata(table))).scan().to_arrow(),
     )
+
+
+def test_columns_whose_names_icebergs_java_writer_replaced_are_read_at_every_level(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table, expected = table_with_odd_names(folder)
+    _register(client, "odd_names", table)
+
+    for reader in ("auto", "native", "grouped"):
+        rows = client.read(spark, "odd_names", reader=reader).orderBy("id").collect()
+        assert [row.asDict(recursive=True) for row in rows] == expected
+    odd = client.read(spark, "odd_names").where("`2nd` is null and s.`y x` = 4 and price > 1")
+    assert [row.id for row in odd.collect()] == [1]
 
 
 def test_rows_deleted_by_vectors_of_a_published_table_are_gone(

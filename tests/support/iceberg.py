@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -15,7 +16,9 @@ from pyiceberg.table import StaticTable, Table
 
 from tests.support.iceberg_files import moved_table
 
-_PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-impala" / "iceberg_tables.zip"
+_FIXTURES = Path(__file__).parents[1] / "fixtures"
+_PUBLISHED = _FIXTURES / "apache-impala" / "iceberg_tables.zip"
+_ODD_NAMES = _FIXTURES / "apache-iceberg" / "odd_names.zip"
 
 
 class Here(Executor):
@@ -50,7 +53,17 @@ def new_table(
 
 def published_table(name: str, folder: Path) -> Path:
     """Return the folder of one of Impala's tables, moved into a folder."""
-    with zipfile.ZipFile(_PUBLISHED) as archive:
+    return _unpacked(_PUBLISHED, name, folder)
+
+
+def table_with_odd_names(folder: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """Return the folder of a table that Iceberg for Java wrote, and the rows that Spark read."""
+    rows: list[dict[str, Any]] = json.loads(_ODD_NAMES.with_suffix(".json").read_text())
+    return _unpacked(_ODD_NAMES, "odd_names", folder), rows
+
+
+def _unpacked(packed: Path, name: str, folder: Path) -> Path:
+    with zipfile.ZipFile(packed) as archive:
         members = [one for one in archive.namelist() if one.startswith(f"{name}/")]
         archive.extractall(folder / "published", members)
     return moved_table(folder / "published" / name, folder / name)
