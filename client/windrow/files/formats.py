@@ -20,6 +20,9 @@ SMALL_FILE_BYTES = 32 * 2**20
 # Formats that only Spark's own reader reads.
 READ_BY_SPARK = frozenset({*LISTED, "avro"})
 
+# Formats in which Spark gives rows of files that lack a column the column's default.
+WITH_DEFAULTS = ("parquet", "orc", "csv", "json")
+
 # Options that allow a record to be more than one line.
 _OVER_LINES = ("multiLine", "wholetext", "lineSep")
 

@@ -273,7 +273,7 @@ def declared_data(declared: pa.Schema, partition_names: Iterable[str]) -> pa.Sch
     """
     ColumnNames(declared)
     partitions = ColumnNames(pa.schema([(name, pa.null()) for name in partition_names]))
-    return pa.schema([(f.name, f.type) for f in declared if partitions.find(f.name) is None])
+    return pa.schema([field for field in declared if partitions.find(field.name) is None])
 
 
 def data_schema_of(

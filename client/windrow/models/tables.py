@@ -27,6 +27,13 @@ class Column(Request):
 
     name: ColumnName
     type: Annotated[str, StringConstraints(min_length=1, max_length=65_536)]
+    default: Annotated[str, StringConstraints(min_length=1, max_length=65_536)] | None = Field(
+        default=None,
+        exclude_if=lambda default: default is None,
+        description="Its value, as JSON, in rows of files that lack the column: of a data column, "
+        "in tables of `parquet`, `orc`, `csv` and `json`. Binary values are texts of hexadecimal "
+        "digits; dates, times without zone and decimals are texts. By default, it is null.",
+    )
 
 
 class BucketSpec(Request):

@@ -55,6 +55,9 @@ _ARROW: dict[type[DataType], pa.DataType] = {
 }
 
 
+# The collation of Spark's strings that have no other.
+_BY_BYTES = "UTF8_BINARY"
+
 # Types whose names in Spark's JSON differ from those in SQL.
 _IN_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
@@ -117,6 +120,9 @@ def _arrow_type(column: str, type_: DataType) -> pa.DataType:
         return pa.map_(_arrow_type(column, type_.keyType), _arrow_type(column, type_.valueType))
     if isinstance(type_, StructType):
         return pa.struct([(field.name, _arrow_type(column, field.dataType)) for field in type_])
+    # Texts of other collations are compared and grouped in another way.
+    if getattr(type_, "collation", _BY_BYTES) != _BY_BYTES:
+        raise UnsupportedTypeError(column, type_.simpleString())
     try:
         return _ARROW[type(type_)]
     except KeyError as error:

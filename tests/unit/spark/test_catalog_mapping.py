@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
+from windrow.spark.catalog import mapping
 from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition, matching, pattern_of
-from windrow.spark.catalog.mapping import UnreadableTableError, definition_of, partitions_of
+from windrow.spark.catalog.mapping import Mapped, UnreadableTableError, partitions_of
 
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
@@ -18,6 +19,11 @@ ORC = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 AVRO = "org.apache.hadoop.hive.serde2.avro.AvroSerDe"
 LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
+
+
+def definition_of(entry: CatalogEntry) -> Mapped:
+    # The defaults of these tables are literals that SQL and JSON write alike.
+    return mapping.definition_of(entry, lambda sql, _: json.loads(sql.lower()))
 
 
 def schema(**columns: str) -> str:
@@ -231,3 +237,77 @@ def test_partitions_of_another_format_than_their_table_are_refused_by_name() -> 
 )
 def test_patterns_match_databases_and_tables(pattern: str, name: str, matches: bool) -> None:
     assert matching([pattern_of(pattern)], *name.split(".")) is matches
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({"serde": ORC, "properties": {"orc.force.positional.evolution": "true"}}, "orc.force"),
+        (
+            {"serde": LAZY, "input_format": TEXT_INPUT, "properties": {"field.delim": ";"}},
+            "field.delim",
+        ),
+        (
+            {"serde": LAZY, "input_format": TEXT_INPUT, "properties": {"timestamp.formats": "y"}},
+            "timestamp.formats",
+        ),
+        (
+            {
+                "serde": LAZY,
+                "input_format": TEXT_INPUT,
+                "options": {"serialization.format": ","},
+            },
+            "serialization.format",
+        ),
+        ({"properties": {"int96RebaseMode": "LEGACY"}}, "int96RebaseMode"),
+    ],
+)
+def test_properties_that_change_rows_are_passed_on(changes: dict[str, Any], options: str) -> None:
+    found = definition_of(replace(HIVE, schema=schema(id="long", ds="string"), **changes)).fields
+
+    assert any(name.startswith(options) for name in found["format_options"])
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"avro.schema.url": "file:/s"},
+        {"avro.schema.literal": '{"fields": [{"name": "a", "default": 1}]}'},
+        {"avro.schema.literal": '{"fields": [{"name": "a", "aliases": ["b"]}]}'},
+    ],
+)
+def test_schemas_of_avro_that_change_rows_refuse_the_table(properties: dict[str, str]) -> None:
+    with pytest.raises(UnreadableTableError, match=r"avro\.schema\.url or avro\.schema\.literal"):
+        definition_of(replace(HIVE, serde=AVRO, properties=properties))
+
+
+def test_one_property_with_two_values_refuses_the_table() -> None:
+    entry = replace(HIVE, serde=LAZY, input_format=TEXT_INPUT, options={"field.delim": ","})
+
+    with pytest.raises(UnreadableTableError, match=r"table property field\.delim differs"):
+        definition_of(replace(entry, properties={"field.delim": ";"}))
+
+
+def _with_metadata(metadata: dict[str, Any]) -> str:
+    found = json.loads(schema(id="long", c="integer", ds="string"))
+    found["fields"][1]["metadata"] = metadata
+    return json.dumps(found)
+
+
+def test_only_defaults_of_rows_that_exist_are_kept() -> None:
+    entry = replace(SPARK, schema=_with_metadata({"EXISTS_DEFAULT": "7", "comment": "x"}))
+    assert definition_of(entry).fields["columns"][1]["default"] == "7"
+
+    for metadata in ({"CURRENT_DEFAULT": "7"}, {"EXISTS_DEFAULT": "NULL"}, {"comment": "x"}):
+        entry = replace(SPARK, schema=_with_metadata(metadata))
+        assert "default" not in definition_of(entry).fields["columns"][1]
+    avro = replace(SPARK, provider="avro", schema=_with_metadata({"EXISTS_DEFAULT": "7"}))
+    with pytest.raises(UnreadableTableError, match="column 'c' has the default 7"):
+        definition_of(avro)
+
+
+def test_a_collation_refuses_the_table_whichever_spark_reads_the_catalog() -> None:
+    entry = replace(SPARK, schema=_with_metadata({"__COLLATIONS": {"c": "icu.UNICODE_CI"}}))
+
+    with pytest.raises(UnreadableTableError, match="column 'c' has a collation"):
+        definition_of(entry)

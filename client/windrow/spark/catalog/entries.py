@@ -116,6 +116,7 @@ class SparkCatalog:
 
     def __init__(self, spark: SparkSession) -> None:
         require_classic(spark)
+        self._spark = spark
         self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
         kept = self._catalog.unwrapped()
         is_hive = str(kept.getClass().getName()) == _HIVE_CATALOG
@@ -157,6 +158,11 @@ class SparkCatalog:
             pairs = (folder.partition("=") for folder in name.split("/"))
             found.add(tuple(unescape(text) for _, _, text in pairs))
         return found
+
+    def value_of(self, sql: str, type_: str) -> Any:
+        """Return the value of a constant expression of Spark's SQL as a type."""
+        (row,) = self._spark.sql(f"SELECT CAST({sql} AS {type_})").collect()
+        return row[0]
 
     def _names_of_partitions(self, entry: CatalogEntry) -> str:
         if self._hive is None:

@@ -122,7 +122,7 @@ class _Import:
         before = self.known.get(name)
         kept = {} if before is None else {one: getattr(before.definition, one) for one in _OF_USERS}
         try:
-            mapped = definition_of(entry)
+            mapped = definition_of(entry, self.catalog.value_of)
             fields = {**mapped.fields, **kept, "imported_from": _ORIGIN + name}
             wanted = checked(TableDefinition, fields)
             listed = None

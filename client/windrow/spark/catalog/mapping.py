@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pt
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
+from windrow.files.formats import WITH_DEFAULTS
 from windrow.files.types import spark_type
 from windrow.spark.arrow_types import arrow_schema
 from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition
+from windrow.spark.defaults import EXISTS_DEFAULT, as_json
 from windrow.spark.errors import UnsupportedTypeError
+
+ValueOf: TypeAlias = Callable[[str, str], Any]
 
 # Metadata key under which Spark keeps the declared type of char and varchar columns.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+# Metadata key under which Spark keeps the collations of a column, also those within it.
+_COLLATIONS = "__COLLATIONS"
 _CHAR = re.compile(r"\bchar\(")
 _PARQUET_SERDES = (
     "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
@@ -47,7 +60,30 @@ _IRRELEVANT = {
     "parquet.compression",
 }
 # Properties of text tables that may be set on the table instead of on its SerDe.
-_OF_TABLE = ("skip.header.line.count", "skip.footer.line.count", "serialization.null.format")
+_OF_TEXT = frozenset(
+    {
+        "collection.delim",
+        "escape.delim",
+        "escapeChar",
+        "field.delim",
+        "line.delim",
+        "mapkey.delim",
+        "quoteChar",
+        "separatorChar",
+        "serialization.encoding",
+        "serialization.last.column.takes.rest",
+        "serialization.null.format",
+        "skip.footer.line.count",
+        "skip.header.line.count",
+        "timestamp.formats",
+    }
+)
+# What Spark's readers do with the files of Hive's tables, if a property of the table says so.
+_OF_ORC = ("orc.force.positional.evolution",)
+_OF_PARQUET = ("datetimeRebaseMode", "int96RebaseMode")
+_AVRO_SCHEMA, _AVRO_SCHEMA_FILE = "avro.schema.literal", "avro.schema.url"
+# `field.delim` if a table has none; this is the number of Hive's own separator.
+_SEPARATOR, _HIVES_SEPARATOR = "serialization.format", "1"
 
 
 class UnreadableTableError(Exception):
@@ -67,8 +103,12 @@ class Mapped:
     notes: tuple[str, ...] = ()
 
 
-def definition_of(entry: CatalogEntry) -> Mapped:
+def definition_of(entry: CatalogEntry, value_of: ValueOf) -> Mapped:
     """Return the definition of a table of the catalog.
+
+    Args:
+        entry: The table.
+        value_of: Returns the value of a constant expression of SQL as a type.
 
     Raises:
         UnreadableTableError: It is a view, it has no location, or its format or the type of a
@@ -95,7 +135,7 @@ def definition_of(entry: CatalogEntry) -> Mapped:
     fields = {"location": location, "format": format_}
     if options:
         fields["format_options"] = options
-    fields |= _columns(entry)
+    fields |= _columns(entry, format_, value_of)
     notes = []
     transactional = _transactional(entry, format_)
     if transactional:
@@ -193,26 +233,46 @@ def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
             raise UnreadableTableError(f"its data source {entry.provider!r} is not read")
         return short, _read_options(entry.options)
     if entry.serde in _PARQUET_SERDES:
-        return "parquet", {}
+        return "parquet", _passed_on(entry, _OF_PARQUET)
     if entry.serde == _ORC_SERDE:
-        return "orc", {}
+        return "orc", _passed_on(entry, _OF_ORC)
     if entry.serde == _AVRO_SERDE:
         return "avro", {}
     if entry.serde in _TEXT_SERDES and entry.input_format == _TEXT_INPUT:
-        options = _read_options(entry.options)
-        more = {name: entry.properties[name] for name in _OF_TABLE if name in entry.properties}
-        return "text", {"serde": str(entry.serde), **more, **options}
+        return "text", {"serde": str(entry.serde), **_text_options(entry)}
     what = f"SerDe {entry.serde}" if entry.serde else "storage handler"
     if entry.serde in _TEXT_SERDES:
         what = f"input format {entry.input_format}"
     raise UnreadableTableError(f"its {what} is not read")
 
 
+def _passed_on(entry: CatalogEntry, names: Sequence[str]) -> dict[str, str]:
+    stated = {**entry.properties, **entry.options}
+    return {name: stated[name] for name in names if name in stated}
+
+
+def _text_options(entry: CatalogEntry) -> dict[str, str]:
+    """Return the properties of a SerDe of text, which Hive also takes from the table's."""
+    options = _read_options(entry.options)
+    separator = entry.options.get(_SEPARATOR, _HIVES_SEPARATOR)
+    if separator != _HIVES_SEPARATOR and entry.serde == _TEXT_SERDES[0]:
+        options[_SEPARATOR] = separator
+    for name in sorted(_OF_TEXT & entry.properties.keys()):
+        value = entry.properties[name]
+        if options.setdefault(name, value) != value:
+            raise UnreadableTableError(
+                f"its table property {name} differs from that of its SerDe: set the same for both"
+            )
+    return options
+
+
 def _read_options(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name.lower() not in _IRRELEVANT}
 
 
-def _columns(entry: CatalogEntry) -> dict[str, Any]:
+def _columns(entry: CatalogEntry, format_: str, value_of: ValueOf) -> dict[str, Any]:
+    if _COLLATIONS in entry.schema:
+        _refuse_collations(json.loads(entry.schema))
     schema = StructType.fromJson(json.loads(entry.schema))
     for field in schema:
         declared = (field.metadata or {}).get(_DECLARED) or field.dataType.simpleString()
@@ -227,12 +287,67 @@ def _columns(entry: CatalogEntry) -> dict[str, Any]:
         raise UnreadableTableError(_first_line(str(error))) from error
     partition = list(entry.partition_columns)
     types = {field.name: spark_type(field.type) for field in held}
+    data = [field for field in schema if field.name not in partition]
     return {
         "columns": [
-            {"name": name, "type": type_} for name, type_ in types.items() if name not in partition
+            {
+                "name": field.name,
+                "type": types[field.name],
+                **_default(field, entry, format_, value_of),
+            }
+            for field in data
         ],
         "partition_columns": [{"name": name, "type": types[name]} for name in partition],
     }
+
+
+def _default(
+    field: StructField, entry: CatalogEntry, format_: str, value_of: ValueOf
+) -> dict[str, str]:
+    """Return the default that Spark gives a column in rows of files that lack it."""
+    if _has_default_within(field.dataType):
+        raise UnreadableTableError(
+            f"its column {field.name!r} has a default within, which is not read: rewrite the table"
+        )
+    sql = (field.metadata or {}).get(EXISTS_DEFAULT)
+    if sql is None:
+        return {}
+    type_ = field.dataType.simpleString()
+    value = value_of(sql, type_)
+    if value is None:
+        return {}
+    default = as_json(value)
+    # What a timestamp's text means depends on the session that reads it.
+    is_fixed = default is not None and not isinstance(field.dataType, TimestampType)
+    if not (is_fixed and _is_sparks(entry) and format_ in WITH_DEFAULTS):
+        raise UnreadableTableError(
+            f"its column {field.name!r} has the default {sql} in files that lack it, which is not "
+            f"read for {type_} in {format_}: rewrite the table, so that all files have the column"
+        )
+    assert default is not None
+    return {"default": default}
+
+
+def _has_default_within(type_: DataType) -> bool:
+    if isinstance(type_, ArrayType):
+        return _has_default_within(type_.elementType)
+    if isinstance(type_, MapType):
+        return _has_default_within(type_.keyType) or _has_default_within(type_.valueType)
+    return isinstance(type_, StructType) and any(
+        EXISTS_DEFAULT in (field.metadata or {}) or _has_default_within(field.dataType)
+        for field in type_
+    )
+
+
+def _refuse_collations(schema: Mapping[str, Any]) -> None:
+    """Refuse columns with collations, which older versions of PySpark do not know."""
+    for field in schema["fields"]:
+        text = json.dumps(field)
+        if _COLLATIONS in text:
+            raise UnreadableTableError(
+                f"its column {field['name']!r} has a collation, by which Spark compares its texts: "
+                "declare it as string without a collation"
+            )
 
 
 def _transactional(entry: CatalogEntry, format_: str) -> str | None:
@@ -248,12 +363,25 @@ def _transactional(entry: CatalogEntry, format_: str) -> str | None:
 
 def _require_alike_in_avro(entry: CatalogEntry) -> None:
     """Refuse columns that Hive's Avro SerDe may read differently from Spark's own reader."""
+    stated = {**entry.properties, **entry.options}
+    literal = stated.get(_AVRO_SCHEMA, "")
+    if _AVRO_SCHEMA_FILE in stated or '"aliases"' in literal or _has_avro_default(literal):
+        raise UnreadableTableError(
+            f"{_AVRO_SCHEMA_FILE} or {_AVRO_SCHEMA} may give its columns defaults or other names "
+            "in files, which Spark's own reader does not see: create the table with columns"
+        )
     for field in arrow_schema(StructType.fromJson(json.loads(entry.schema))):
         if not _is_plain(field.type):
             raise UnreadableTableError(
                 f"its column {field.name!r} is {spark_type(field.type)}, which Hive's Avro SerDe "
                 "may read differently from Spark's reader"
             )
+
+
+def _has_avro_default(literal: str) -> bool:
+    """Tell whether a schema of Avro may state a default other than null."""
+    defaults = re.findall(r'"default"\s*:\s*(.)', literal)
+    return any(one != "n" for one in defaults)
 
 
 def _is_plain(type_: pa.DataType) -> bool:

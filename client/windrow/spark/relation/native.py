@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from windrow.files.beneath import absolute_path
 from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
+from windrow.spark.defaults import with_defaults
 from windrow.spark.relation.java import planned_format
 
 # Spark partitions have about this size at most if there are several for each slot.
@@ -87,7 +88,9 @@ def _relation(
     folders = {column.name for column in plan.partition_columns}
     known = spark_schema(columns)
     partition = StructType([field for field in known if field.name in folders])
-    data = StructType([field for field in known if field.name not in folders])
+    data = with_defaults(
+        StructType([field for field in known if field.name not in folders]), plan.file_fields
+    )
     values, places = _distinct(files["partition"], arrow_schema(partition))
     statuses = pa.table(
         {

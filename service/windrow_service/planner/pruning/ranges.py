@@ -8,7 +8,7 @@ NaN, NaN, or null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -68,19 +68,22 @@ def join_ranges(rows: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(rows).combine_chunks() if rows else nothing
 
 
-def prune_manifests(ranges: pa.Table, expression: Expression | None) -> tuple[Bools, Pruned]:
+def prune_manifests(
+    ranges: pa.Table, expression: Expression | None, unsure: Collection[str] = ()
+) -> tuple[Bools, Pruned]:
     """Tell which manifests may hold a row for which `expression` is TRUE.
 
     Args:
         ranges: One row for each of n manifests of one table.
         expression: The filter; None keeps every manifest.
+        unsure: Columns whose ranges must not be relied on.
 
     Returns:
         n flags, and the totals of the manifests that are ruled out.
     """
     kept = np.ones(len(ranges), np.bool_)
     if expression is not None and len(ranges):
-        kept = truth_values(expression, _Ranges(ranges)).true
+        kept = truth_values(expression, _Ranges(ranges, unsure)).true
     gone = ranges.filter(pa.array(~kept))
     return kept, Pruned(*(int(gone[name].to_numpy().sum()) for name in gone.column_names[:2]))
 
@@ -88,14 +91,15 @@ def prune_manifests(ranges: pa.Table, expression: Expression | None) -> tuple[Bo
 class _Ranges:
     """The `Facts` of manifests."""
 
-    def __init__(self, ranges: pa.Table) -> None:
+    def __init__(self, ranges: pa.Table, unsure: Collection[str]) -> None:
         self._columns = ranges["columns"]
+        self._unsure = unsure
         self.file_count = len(ranges)
 
     def bounds(self, column: str) -> Bounds | None:
         """See `Facts.bounds`."""
         at = self._columns.type.get_field_index(column)
-        if at < 0:
+        if at < 0 or column in self._unsure:
             return None
         # By position, because pyarrow could interpret a name as a path of names.
         lower, upper, *flags = pc.struct_field(self._columns, [at]).flatten()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import LOGGED, begins_at_any_line, files_of
+from windrow.files.formats import LOGGED, READ_BY_SPARK, begins_at_any_line, files_of
 from windrow.files.remote import is_object
 from windrow.models import (
     Column,
@@ -41,7 +41,7 @@ from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
-from windrow_service.usecases.tables.columns import file_fields, wire_columns
+from windrow_service.usecases.tables.columns import default_fields, file_fields, wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
 
 # Above this, times are not predicted: that deals groups to slots one by one, in Python.
@@ -228,7 +228,8 @@ def draft_plan(
         delete_files=scan.snapshot.delete_files,
         by_manifest=scan.pruned,
         table_format=files_of(definition.format),
-        mapped=bool(fields),
+        # Where only Spark's own reader reads the files, it knows the defaults from the session.
+        mapped=bool(fields) and definition.format not in READ_BY_SPARK,
         any_line=begins_at_any_line(definition.format_options),
         begin=begin,
     )
@@ -259,10 +260,11 @@ def _file_fields(
     definition: TableDefinition, scan: SnapshotScan, columns: Sequence[str]
 ) -> dict[str, FileField]:
     """Return how files hold those of the columns read that are not found by name alone."""
-    if definition.format not in LOGGED:
-        return {}
     compared = columns_of(scan.expression) if scan.expression is not None else ()
-    return file_fields(scan.snapshot.data_schema, [*columns, *compared])
+    wanted = [*columns, *compared]
+    if definition.format in LOGGED:
+        return file_fields(scan.snapshot.data_schema, wanted)
+    return default_fields(scan.snapshot.data_schema, wanted)
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from windrow.files.arrays import make_struct
+from windrow.files.file_fields import DEFAULT, FIELD_ID
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.columns import inventory_schema
@@ -41,7 +43,8 @@ class SnapshotScan:
     @classmethod
     def of(cls, snapshot: Snapshot, expression: Expression | None) -> SnapshotScan:
         """Prune a snapshot's manifests by their ranges."""
-        kept, pruned = prune_manifests(snapshot.ranges, expression)
+        unsure = columns_with_defaults(snapshot.data_schema)
+        kept, pruned = prune_manifests(snapshot.ranges, expression, unsure)
         manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
         return cls(snapshot, expression, manifests, pruned)
 
@@ -55,7 +58,21 @@ class SnapshotScan:
         if not decoded:
             schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
             return schema.empty_table()
-        return merge_files(decoded, [manifest.removed for manifest in self.manifests])
+        files = merge_files(decoded, [manifest.removed for manifest in self.manifests])
+        return _without_evidence(files, columns_with_defaults(self.snapshot.data_schema))
+
+
+def columns_with_defaults(schema: pa.Schema) -> frozenset[str]:
+    """Return the columns that have a default in files that lack them, and are found by name.
+
+    An inventory says that all values in such files are null.
+    """
+    # Iceberg's manifests say nothing about columns that a file lacks.
+    return frozenset(
+        field.name
+        for field in schema
+        if DEFAULT in (field.metadata or {}) and FIELD_ID not in field.metadata
+    )
 
 
 def columns_beside_partitions(expression: Expression, snapshot: Snapshot) -> list[str]:
@@ -221,3 +238,19 @@ class ManifestReader:
 
 def _size(files: pa.Table) -> int:
     return int(files.nbytes)
+
+
+def _without_evidence(files: pa.Table, columns: Collection[str]) -> pa.Table:
+    """Return an inventory without statistics and Bloom filters of some columns."""
+    if not columns:
+        return files
+    for name in ("stats", "bloom"):
+        at = files.schema.get_field_index(name)
+        if at < 0:
+            continue
+        held = files.column(at).combine_chunks()
+        kept = [field for field in held.type if field.name not in columns]
+        parts = [held.field(held.type.get_field_index(field.name)) for field in kept]
+        field = files.schema.field(at).with_type(pa.struct(kept))
+        files = files.set_column(at, field, make_struct(parts, kept, len(held)))
+    return files

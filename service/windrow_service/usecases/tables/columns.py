@@ -25,14 +25,19 @@ def wire_columns(schema: pa.Schema) -> list[Column]:
 
 
 def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
-    """Return declared columns as a schema of Arrow types; None stays None.
+    """Return declared columns as a schema of Arrow types, with defaults; None stays None.
 
     Raises:
         UnknownTypeError: A type is not one of Spark SQL's.
     """
     if columns is None:
         return None
-    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+    return pa.schema([_field(column) for column in columns])
+
+
+def _field(column: Column) -> pa.Field:
+    field = pa.field(column.name, arrow_type(column.type))
+    return field if column.default is None else field.with_metadata({DEFAULT: column.default})
 
 
 def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
@@ -40,6 +45,17 @@ def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileFiel
     wanted = set(columns)
     found = ((field.name, _file_field(field)) for field in schema if field.name in wanted)
     return {name: mapped for name, mapped in found if mapped is not None}
+
+
+def default_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
+    """Return the defaults of columns that are found by name, in rows of files that lack them."""
+    wanted = set(columns)
+    defaults = ((field.name, (field.metadata or {}).get(DEFAULT)) for field in schema)
+    return {
+        name: FileField(default=default.decode())
+        for name, default in defaults
+        if default is not None and name in wanted
+    }
 
 
 def _file_field(field: pa.Field) -> FileField | None:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from windrow.files.formats import LOGGED, READ_BY_SPARK
+import pyarrow as pa
+
+from windrow.files.file_fields import DEFAULT, absent
+from windrow.files.formats import LOGGED, READ_BY_SPARK, WITH_DEFAULTS
 from windrow.models import PlanOptions, TableDefinition
 from windrow_service.inventory.listing.locations import first_overlap
 from windrow_service.inventory.spark_types import arrow_type
@@ -124,6 +127,7 @@ def check_definition(definition: TableDefinition) -> None:
     _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
+    _check_defaults(definition)
     data = [column.name for column in definition.columns or []]
     partition = [column.name for column in definition.partition_columns or []]
     sort = [column.name for column in definition.sort_columns]
@@ -174,6 +178,31 @@ def _check_transactional(definition: TableDefinition) -> None:
             "bloom_columns do not fit transactional 'full': leave them out, since Bloom filters "
             "are not built for rows that may be deleted"
         )
+
+
+def _check_defaults(definition: TableDefinition) -> None:
+    """Refuse defaults that are not values of their columns, or that Spark does not give rows."""
+    for column in definition.partition_columns or []:
+        if column.default is not None:
+            raise InvalidTableError(
+                f"partition column {column.name!r} has a default, but its values come from "
+                "folders: leave the default out"
+            )
+    for column in definition.columns or []:
+        if column.default is None:
+            continue
+        if definition.format not in WITH_DEFAULTS or definition.transactional:
+            raise InvalidTableError(
+                f"column {column.name!r} has a default, which only tables of "
+                f"{', '.join(WITH_DEFAULTS)} can have that are not transactional: leave it out"
+            )
+        try:
+            absent(pa.field("", arrow_type(column.type), metadata={DEFAULT: column.default}), 1)
+        except (pa.ArrowException, ArithmeticError, RecursionError, TypeError, ValueError) as error:
+            raise InvalidTableError(
+                f"the default of column {column.name!r} is not a value of type {column.type}, as "
+                "JSON: correct it"
+            ) from error
 
 
 def _check_serde(definition: TableDefinition) -> None:
