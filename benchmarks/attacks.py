@@ -25,8 +25,10 @@ from urllib.parse import urlsplit
 import httpx
 from common import Result, arguments, console, write_json
 from rich.table import Table
-from servers import CoordinatorProcess, coordinator_process, peak_bytes
+from servers import CoordinatorProcess, coordinator_process
 from tests.support.arrow_bombs import BOMBS
+from tests.support.json_bombs import KINDS, calls_with_json
+from tests.support.servers import peak_bytes
 
 _POLL_S = 0.01
 _IDLE_S = 1.0
@@ -34,6 +36,8 @@ _GIVE_UP_S = 60.0
 # How long half-sent requests are kept open.
 _PATIENCE_S = 40.0
 _CHUNK = b"a" * 65_536
+# A little less than a coordinator accepts.
+_JSON_BYTES = 15 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,27 @@ def arrow_bombs(target: Target) -> str:
     )
 
 
+def json_bombs(kind: Callable[[int], bytes]) -> Callable[[Target], str]:
+    """Return the attack that sends a kind of JSON to every call that takes JSON."""
+
+    def attack(target: Target) -> str:
+        size_bytes = _JSON_BYTES // 10 if target.quick else _JSON_BYTES
+        body = kind(10_000 * size_bytes // len(kind(10_000)))
+        httpx.put(f"{target.url}/tables/attacked", json={"location": str(target.folder)})
+        return _statuses(
+            httpx.request(
+                method,
+                target.url + path,
+                content=body,
+                headers={"Content-Type": "application/json"},
+                timeout=_GIVE_UP_S,
+            )
+            for method, path in calls_with_json()
+        )
+
+    return attack
+
+
 def footer_bombs(target: Target) -> str:
     """Refresh a table with a sparse file of 8 GiB whose footer claims to take 4 GB."""
     with (target.folder / "bomb.parquet").open("wb") as file:
@@ -196,6 +221,7 @@ ATTACKS: dict[str, Callable[[Target], str]] = {
     "idle connections": idle_connections,
     "Arrow bombs": arrow_bombs,
     "footer bombs": footer_bombs,
+    **{f"JSON: {kind.__name__.replace('_', ' ')}": json_bombs(kind) for kind in KINDS},
 }
 
 

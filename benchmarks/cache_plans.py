@@ -23,7 +23,8 @@ from common import Result, arguments, console, write_json
 from inventories import generated
 from rich import box
 from rich.table import Table as RichTable
-from servers import Deployment, deployment, peak_bytes
+from servers import Deployment, deployment
+from tests.support.servers import peak_bytes
 
 import windrow
 from windrow.calls.plans import SplitPlan

@@ -71,10 +71,3 @@ def deployment() -> Iterator[Deployment]:
         made = Deployment(folder, database_url, redis.url)
         made.upgrade()
         yield made
-
-
-def peak_bytes(coordinator: CoordinatorProcess) -> int:
-    """Return the peak resident memory of a replica (Linux)."""
-    status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +12,7 @@ import pytest
 
 from tests.support.arrow_bombs import BOMBS
 from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process, peak_bytes
 from windrow.calls.snapshots import inventory_stream
 
 pytestmark = pytest.mark.slow
@@ -31,13 +29,6 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
         table = {"location": str(folder)}
         httpx.put(f"{process.url}/tables/bombed", verify=PLAIN, json=table).raise_for_status()
         yield process
-
-
-def peak_bytes(coordinator: CoordinatorProcess) -> int:
-    status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: str(bomb.__name__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -82,6 +83,14 @@ class CoordinatorProcess:
     def has_ended(self) -> bool:
         """Return whether the process has ended, for whatever reason."""
         return self.process.poll() is not None
+
+
+def peak_bytes(coordinator: CoordinatorProcess) -> int:
+    """Return the most memory that a coordinator has taken so far."""
+    status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
 
 
 @contextmanager

@@ -1,22 +1,37 @@
-"""Request bodies: their size is limited, and long ones are parsed off the event loop."""
+"""Request bodies: their size and shape are limited, and long ones are parsed off the event loop."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import threading
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_service.api.html.rendering import is_page
+from windrow_service.api.json_shapes import LARGE, ORDINARY, BodyTooComplexError, check_shape
 from windrow_service.api.problems import BodyTooLargeError
 
 JSON = b"application/json"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+T = TypeVar("T")
 # Forms of pages are parsed on the event loop.
 _MAX_FORM_BYTES = 2**16
+# Longer JSON is parsed in a thread.
+_SHORT_BYTES = 2**16
+# Longer JSON is parsed one after another: it takes many times its size in memory, and holds the
+# interpreter lock while it is decoded.
+_LONG_BYTES = 2**20
+_ONE_LONG_BODY = threading.Lock()
+_MOST_ERRORS = 1_000
 # Calls whose body may be a stream of columns.
 _STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partitions/?")
 
@@ -74,18 +89,71 @@ class BoundedBodies:
         await self._app(scope, bounded, send)
 
 
+class BoundedRoute(APIRoute):
+    """A route whose JSON bodies are bounded, and parsed off the event loop if they are long."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of one request."""
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            return await handle(_BoundedRequest(request.scope, request.receive))
+
+        return handler
+
+
+class _BoundedRequest(Request):
+    async def json(self) -> Any:
+        """Return the parsed body.
+
+        Raises:
+            BodyTooComplexError: It has too many parts.
+            JSONDecodeError: It is no JSON.
+        """
+        body = await self.body()
+        if len(body) <= _SHORT_BYTES:
+            return _parsed(body)
+        return await asyncio.to_thread(lambda: _in_turn(body, lambda: _parsed(body)))
+
+
 def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
     """Parse and validate a body as FastAPI would; CPU-bound.
 
     Raises:
+        BodyTooComplexError: The body has too many parts.
         RequestValidationError: The body does not fit the model.
     """
+    return _in_turn(body, lambda: _validated(model, body))
+
+
+def _in_turn(body: bytes, parse: Callable[[], T]) -> T:
+    if len(body) <= _LONG_BYTES:
+        return parse()
+    with _ONE_LONG_BODY:
+        return parse()
+
+
+def _parsed(body: bytes) -> Any:
+    check_shape(body, ORDINARY)
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise BodyTooComplexError(ORDINARY.depth, "levels of lists and objects") from None
+
+
+def _validated(model: type[AnyModel], body: bytes) -> AnyModel:
+    check_shape(body, LARGE)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
+        if error.error_count() > _MOST_ERRORS:
+            # Listing all of them, in order to show ten, would take as long as finding them.
+            problem = f"{error.error_count():,} errors, such as unknown keys; /docs has the fields"
+            issues: list[Any] = [{"loc": (), "msg": problem, "type": "too_many_errors"}]
+        else:
+            issues = list(error.errors(include_url=False, include_context=False))
         raise RequestValidationError(
-            [issue | {"loc": ("body", *issue["loc"])} for issue in found]
+            [issue | {"loc": ("body", *issue["loc"])} for issue in issues]
         ) from error
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request, Response, status
 from fastapi.responses import StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
 from windrow.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.bodies import BoundedRoute
 from windrow_service.api.deps import (
     ARROW_STREAM,
     PageSizeQuery,
@@ -47,7 +47,7 @@ async def _plannable(request: PlanRequest, principal: PrincipalDep) -> PlanReque
 PlannableDep = Annotated[PlanRequest, Depends(_plannable)]
 
 
-class _Replaying(APIRoute):
+class _Replaying(BoundedRoute):
     """Answers a repeated request with the plan made first, whose groups are stored only once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

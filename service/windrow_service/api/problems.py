@@ -17,6 +17,7 @@ from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
 from windrow_service.api.browsers import FormOutdatedError
 from windrow_service.api.html.rendering import is_page, problem_page
+from windrow_service.api.json_shapes import BodyTooComplexError
 from windrow_service.delta import errors as delta
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.iceberg import errors as iceberg
@@ -309,6 +310,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
     ),
+    BodyTooComplexError: ProblemType(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-complex", "Request body has too many parts"
+    ),
 }
 
 _TRY_LATER = (
@@ -322,6 +326,8 @@ _TRY_LATER = (
     snapshots.TableContendedError,
     usecases.TooManyRequestsError,
 )
+_SHOWN_ISSUES = 10
+_MOST_CHARACTERS = 500
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _UNKNOWN = ProblemType(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
@@ -447,8 +453,15 @@ def _encodable(text: str) -> str:
 
 def _detail(error: Exception) -> str:
     if isinstance(error, RequestValidationError):
-        return "; ".join(
-            f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg'].removeprefix('Value error, ')}"
-            for issue in error.errors()[:10]
-        )
+        issues = error.errors()
+        shown = [_issue(issue) for issue in issues[:_SHOWN_ISSUES]]
+        more = len(issues) - len(shown)
+        return "; ".join([*shown, f"and {more:,} more errors"] if more else shown)
     return str(error)
+
+
+def _issue(issue: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in issue["loc"])
+    said = f"{where}: {issue['msg'].removeprefix('Value error, ')}"
+    # A caller's own key may be megabytes long.
+    return said if len(said) <= _MOST_CHARACTERS else f"{said[:_MOST_CHARACTERS]}…"

@@ -11,6 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.routing import BaseRoute
 
 from windrow_service.api.access import PrincipalDep, is_open
+from windrow_service.api.bodies import BoundedRoute
 from windrow_service.api.deps import PlanIdPath
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.plans.history import KnownPlan
@@ -117,7 +118,10 @@ class RuleMissingError(Exception):
 
 
 class GuardedRouter(APIRouter):
-    """A router that takes no call without a rule."""
+    """A router that takes no call without a rule, and no JSON without limits."""
+
+    def __init__(self, *, route_class: type[BoundedRoute] = BoundedRoute, **options: Any) -> None:
+        super().__init__(route_class=route_class, **options)
 
     def add_api_route(
         self,

@@ -1,0 +1,122 @@
+"""How many values and keys a JSON body has, and how deep they lie, before it is decoded.
+
+What a body costs depends on these more than on its bytes: a list of `1,1,1,…` takes a hundred times
+its size in memory, and an unknown key becomes an error with a text of its own. The bytes are scanned
+in columns, which takes some milliseconds per megabyte and does not hold the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.exceptions import HTTPException
+
+_Kinds = NDArray[np.uint8]
+_OPEN, _CLOSE, _COMMA, _COLON = 1, 2, 3, 4
+_KINDS = np.zeros(256, np.uint8)
+for _kind, _characters in ((_OPEN, b"[{"), (_CLOSE, b"]}"), (_COMMA, b","), (_COLON, b":")):
+    _KINDS[list(_characters)] = _kind
+# How each kind changes the depth.
+_STEPS = np.array([0, 1, -1, 0, 0], np.int8)
+_QUOTE = ord('"')
+_CHUNK_BYTES = 2**20
+
+
+class BodyTooComplexError(HTTPException):
+    """The request's JSON has more parts than the call accepts.
+
+    This is an HTTPException because FastAPI hides any other error raised while it reads a body.
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        self.most = most
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"the body has more than {self.most:,} {self.what}: send less in one request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeLimits:
+    """Most parts of one JSON body.
+
+    Attributes:
+        values: Most values, including lists and objects.
+        containers: Most lists and objects, which take the most time and memory.
+        keys: Most keys of all objects together.
+        object_keys: Most keys of one object.
+        depth: Most lists and objects inside one another.
+    """
+
+    values: int
+    containers: int
+    keys: int
+    # As many as columns of a file can have statistics: more is allowed nowhere.
+    object_keys: int = 10_000
+    depth: int = 500
+
+
+# Room for 20,000 files that a worker reports, or a table of 10,000 columns.
+ORDINARY = ShapeLimits(values=1_000_000, containers=65_000, keys=65_000)
+# Room for 100,000 keys of a write plan, or 10,000 files with statistics of 40 columns.
+LARGE = ShapeLimits(values=4_000_000, containers=500_000, keys=2_000_000)
+
+
+def check_shape(body: bytes, limits: ShapeLimits) -> None:
+    """Make sure that a JSON body is within limits; a body that is no JSON may also pass.
+
+    Raises:
+        BodyTooComplexError: It is not.
+    """
+    if len(body) <= limits.depth:
+        return
+    chunks = []
+    values = containers = keys = 0
+    for kinds in _structure(body):
+        # Counted chunk by chunk, so that a body far beyond its limits takes no memory.
+        counts = np.bincount(kinds, minlength=5)
+        containers += int(counts[_OPEN])
+        values += int(counts[_OPEN] + counts[_COMMA])
+        keys += int(counts[_COLON])
+        _refuse_above(limits.containers, containers, "lists and objects")
+        _refuse_above(limits.values, values, "values")
+        _refuse_above(limits.keys, keys, "keys")
+        chunks.append(kinds)
+    structure = np.concatenate(chunks)
+    depths = np.cumsum(_STEPS[structure], dtype=np.int32)
+    _refuse_above(limits.depth, int(depths.max(initial=0)), "levels of lists and objects")
+    _refuse_above(limits.object_keys, _most_keys(structure, depths), "keys in one object")
+
+
+def _refuse_above(most: int, count: int, what: str) -> None:
+    if count > most:
+        raise BodyTooComplexError(most, what)
+
+
+def _structure(body: bytes) -> Iterator[_Kinds]:
+    """Return the kinds of the brackets, commas and colons outside texts, in chunks."""
+    if b"\\" in body:
+        # An escaped quote does not end a text. Lengths stay as they are, which is quickest.
+        body = body.replace(rb"\\", b"__").replace(rb"\"", b"__")
+    in_text = np.uint8(0)
+    for start in range(0, len(body), _CHUNK_BYTES):
+        count = min(_CHUNK_BYTES, len(body) - start)
+        part = np.frombuffer(body, np.uint8, count, start)
+        inside = np.bitwise_xor.accumulate((part == _QUOTE).view(np.uint8)) ^ in_text
+        in_text = inside[-1]
+        kinds = _KINDS[part]
+        yield kinds[(kinds != 0) & (inside == 0)]
+
+
+def _most_keys(structure: _Kinds, depths: NDArray[np.int32]) -> int:
+    """Return the number of keys of the object with the most keys."""
+    chosen = (structure == _OPEN) | (structure == _COLON)
+    # In this order, the colons of each object directly follow its bracket.
+    order = np.argsort(depths[chosen].astype(np.int16), kind="stable")
+    opens = np.flatnonzero(structure[chosen][order] == _OPEN)
+    return int(np.diff(opens, append=order.size).max(initial=1)) - 1
