@@ -7,6 +7,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from json import loads
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -25,6 +26,8 @@ _ENTRY = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("isDir", pa.bool_()), ("action", pa.string())]
 )
 _HEADER = b"v1"
+# A line that is neither blank nor an object without objects in it, which is what Spark writes.
+_OTHER_LINE = re.compile(rb"^(?![ \t\r]*(?:\{[^{}\n]*\}[ \t\r]*)?$).*$", re.MULTILINE)
 _COMPACT = ".compact"
 _MAX_LOG_BYTES = 2**29
 _BLOCK_BYTES = 2**20
@@ -125,6 +128,17 @@ def _read_one(log: str, max_bytes: int, name: str) -> bytes:
     return body
 
 
+def _require_objects(path: str, lines: bytes) -> None:
+    """Refuse lines that are not one JSON object: Arrow ends the process on some of them."""
+    for odd in _OTHER_LINE.finditer(lines):
+        try:
+            is_object = isinstance(loads(odd[0]), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        if not is_object:
+            raise LocationError(path, f"has a line that is not an entry of Spark's: {_RESTORE}")
+
+
 def _entries(log: str, name: str, body: bytes) -> pa.Table:
     """Return the entries in one file of the log, with `_ENTRY`."""
     header, _, lines = body.partition(b"\n")
@@ -135,6 +149,7 @@ def _entries(log: str, name: str, body: bytes) -> pa.Table:
         )
     if not lines.strip():
         return _ENTRY.empty_table()
+    _require_objects(f"{log}/{name}", lines)
     try:
         table = json.read_json(
             io.BytesIO(lines),

@@ -132,8 +132,10 @@ def shape_of(location: str, protocol: Mapping[str, Any], metadata: Mapping[str, 
         raise _damaged(location, "no schema of a reasonable length")
     try:
         root = json.loads(text)
+        # Escapes may stand for halves of characters.
+        json.dumps(root, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise _damaged(location, "a schema that is not JSON") from error
+        raise _damaged(location, "a schema that is not JSON in Unicode") from error
     provider = (metadata.get("format") or {}).get("provider", "parquet")
     if provider != "parquet":
         raise DeltaFeatureError(location, f"files of format {str(provider)[:60]!r}")

@@ -104,13 +104,14 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
             entries.optional(_ADDED_COUNT), entries.optional(_KEPT_COUNT), strict=True
         )
     ]
+    sequence = [one or 0 for one in entries.optional(_MANIFEST_SEQUENCE)]
     found = {
-        "path": paths,
-        "length": entries.required(_MANIFEST_LENGTH),
-        "spec_id": entries.required(_SPEC_ID),
+        "path": entries.typed(_MANIFEST_PATH, paths, pa.string()),
+        "length": entries.typed(_MANIFEST_LENGTH, entries.required(_MANIFEST_LENGTH), pa.int64()),
+        "spec_id": entries.typed(_SPEC_ID, entries.required(_SPEC_ID), pa.int32()),
         "holds_deletes": [one == 1 for one in entries.optional(_MANIFEST_CONTENT)],
-        "sequence_number": [one or 0 for one in entries.optional(_MANIFEST_SEQUENCE)],
-        "snapshot_id": entries.optional(_ADDED_BY),
+        "sequence_number": entries.typed(_MANIFEST_SEQUENCE, sequence, pa.int64()),
+        "snapshot_id": entries.typed(_ADDED_BY, entries.optional(_ADDED_BY), pa.int64()),
     }
     return pa.table(found, schema=MANIFESTS).filter(pa.array(holds_files, pa.bool_()))
 
@@ -132,7 +133,9 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     stats, see_nan = _statistics(entries, task, raw)
     found = {
         **_common(entries, task, raw),
-        "snapshot_id": entries.inherited(_SNAPSHOT, task.snapshot_id),
+        "snapshot_id": entries.typed(
+            _SNAPSHOT, entries.inherited(_SNAPSHOT, task.snapshot_id), pa.int64()
+        ),
         "row_group_offsets": _offsets(entries),
         "stats_see_nan": see_nan,
         "partition": _partition(task, raw, entries.count),
@@ -212,6 +215,17 @@ class _Entries:
     def inherited(self, field_id: int, value: int | None) -> list[Any]:
         return [value if one is None else one for one in self.optional(field_id)]
 
+    def typed(self, field_id: int, values: list[Any], type_: pa.DataType) -> pa.Array:
+        """Return values of a field as an array."""
+        if pt.is_integer(type_) and bool in set(map(type, values)):
+            raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is not {type_}")
+        try:
+            return pa.array(values, type_)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise IcebergMetadataError(
+                self.path, f"is damaged: field {field_id} is not {type_}"
+            ) from error
+
     def refuse_keys(self, field_id: int, paths: Sequence[str]) -> None:
         for key, path in zip(self.optional(field_id), paths, strict=True):
             if key:
@@ -248,10 +262,12 @@ def _common(
 ) -> dict[str, pa.Array]:
     """Return the columns that data files and delete files have in common."""
     found = {
-        "path": pa.array(entries.required(_PATH), pa.string()),
-        "size_bytes": pa.array(entries.required(_SIZE), pa.int64()),
-        "row_count": pa.array(entries.required(_ROWS), pa.int64()),
-        "sequence_number": pa.array(entries.inherited(_SEQUENCE, task.sequence_number), pa.int64()),
+        "path": entries.typed(_PATH, entries.required(_PATH), pa.string()),
+        "size_bytes": entries.typed(_SIZE, entries.required(_SIZE), pa.int64()),
+        "row_count": entries.typed(_ROWS, entries.required(_ROWS), pa.int64()),
+        "sequence_number": entries.typed(
+            _SEQUENCE, entries.inherited(_SEQUENCE, task.sequence_number), pa.int64()
+        ),
         "partition_key": pa.array(
             partition_keys(task.spec_id, list(raw.values()), entries.count), pa.string()
         ),

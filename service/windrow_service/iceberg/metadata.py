@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ _SHOWN = 10
 _MAIN = "main"
 _NO_SNAPSHOT = -1
 _GZIP = b"\x1f\x8b"
+_LIMIT = 2**63
+# Nanoseconds of later times exceed 64 bits.
+_MOST_MS = _LIMIT // 1_000_000 - 1
+# Half of a pair of escapes, which stands for no character by itself, or a whole pair.
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         raise IcebergMetadataError(path, f"is not valid: {where}: {first['msg']}") from error
     except (ValidationError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise IcebergMetadataError(path, f"is not valid: {error}") from error
+    _require_times(metadata, path)
     snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
     try:
         columns = _columns(metadata, stated, schema_id)
@@ -114,8 +121,11 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
 def _parsed(content: bytes, path: str) -> dict[str, Any]:
     if content.startswith(_GZIP):
         content = _inflated(content, path)
+    beyond: list[str] = []
     try:
-        stated = json.loads(content)
+        stated = json.loads(content, parse_int=lambda digits: _whole(digits, beyond))
+        if beyond or _HALF_CHARACTER.search(content):
+            _refuse_odd(stated, "", path)
     except (ValueError, RecursionError) as error:
         raise IcebergMetadataError(path, "is damaged: it is not JSON") from error
     version = stated.get("format-version") if isinstance(stated, dict) else None
@@ -133,6 +143,41 @@ def _parsed(content: bytes, path: str) -> dict[str, Any]:
             "states that the table is encrypted, which Windrow cannot read: read it with Spark",
         )
     return dict(stated)
+
+
+def _whole(digits: str, beyond: list[str]) -> int:
+    number = int(digits)
+    if not -_LIMIT <= number < _LIMIT:
+        beyond.append(digits)
+    return number
+
+
+def _refuse_odd(value: Any, where: str, path: str) -> None:
+    """Refuse numbers beyond 64 bits and texts that are not Unicode, by the name of their field."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _refuse_odd(name, where or "the names of its fields", path)
+            _refuse_odd(one, f"{where}.{name}" if where else name, path)
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            _refuse_odd(one, f"{where}[{at}]", path)
+    elif isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
+        raise IcebergMetadataError(path, f"is not valid: {where}: the number exceeds 64 bits")
+    elif isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise IcebergMetadataError(path, f"is not valid: {where}: not Unicode") from error
+
+
+def _require_times(metadata: TableMetadata, path: str) -> None:
+    for one in metadata.snapshots:
+        if not 0 <= one.timestamp_ms <= _MOST_MS:
+            raise IcebergMetadataError(
+                path,
+                f"is not valid: snapshots: timestamp-ms of snapshot {one.snapshot_id} is "
+                f"{one.timestamp_ms}, which is not a time in milliseconds",
+            )
 
 
 def _inflated(content: bytes, path: str) -> bytes:
