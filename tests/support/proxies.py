@@ -61,6 +61,10 @@ class Proxy:
             if server is None:
                 client.close()
                 continue
+            # Otherwise each small piece waits until the one before it is acknowledged.
+            for one in (client, server):
+                if one.family != socket.AF_UNIX:
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._open |= {client, server}
             for work in (self._ask, self._answer):
                 threading.Thread(target=work, args=(client, server), daemon=True).start()
