@@ -25,6 +25,7 @@ _imported_late = (
     "aiosqlite",
     "anyio._backends._asyncio",
     "httptools",
+    "tests.support.killed_drivers",
     "tests.support.loaded_pages",
     "tests.support.served_once",
     "uvloop",

@@ -163,8 +163,12 @@ def forking_writers() -> Iterator[Writers]:
             process.kill()
 
 
-def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
-    """Call a function when this process reaches a step of a commit for the n-th time."""
+def at_step(step: str, nth: int, act: Callable[[], object]) -> Callable[[], None]:
+    """Call a function when this process reaches a step of a commit for the n-th time.
+
+    Returns:
+        A function that undoes this.
+    """
     holder, name, when = STEPS[step]
     original = getattr(holder, name)
     reached = 0
@@ -181,6 +185,7 @@ def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
         return result
 
     setattr(holder, name, instead)
+    return lambda: setattr(holder, name, original)
 
 
 def die() -> None:
