@@ -412,6 +412,7 @@ def problem_answer(request: Request, error: Exception) -> Response:
 def _answer_with(request: Request, body: dict[str, Any], headers: Mapping[str, str]) -> Response:
     request_id = request.state.request_id
     body = {**body, "request_id": request_id}
+    request.state.problem = body
     if body["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
         # By this id, operators find the details in the log.
         body["detail"] += f" (request {request_id})"

@@ -25,6 +25,7 @@ _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:=+/@-]{1,128}")
 # nginx's status for a client that disconnected before there was an answer.
 _CLIENT_CLOSED = 499
+_FAILED = 500
 _log = get_logger(__name__)
 
 
@@ -102,6 +103,13 @@ def _note(scope: Scope, status: int, seconds: float) -> None:
         "principal": None if principal is None else principal.name,
         "ms": round(seconds * 1000, 1),
     }
+    problem = scope["state"].get("problem")
+    if problem is not None and status >= _FAILED:
+        # What the coordinator could not do, its operators must learn without asking the caller.
+        fields |= {
+            "problem": problem["type"].rpartition(":")[2],
+            "reason": problem["detail"],
+        }
     meters = services_of(Request(scope)).operations.meters
     meters.request(scope["method"], route or "", status, seconds)
     if scope["path"].startswith("/health/"):

@@ -25,7 +25,11 @@ async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: flo
         try:
             await work()
         except UseCaseError as error:
-            _log.warning(f"failed, and tried again later: {what}", reason=str(error))
+            _log.warning(
+                f"failed, and tried again later: {what}",
+                error=type(error).__name__,
+                reason=str(error),
+            )
         except Exception:  # an unexpected error must not stop the work until a restart
             _log.exception(f"failed, and tried again later: {what}")
         await asyncio.sleep(every_s)

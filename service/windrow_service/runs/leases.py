@@ -35,7 +35,11 @@ async def renewed(
             try:
                 await renew()
             except (StoreUnavailableError, OutcomeUnknownError) as error:
-                _log.warning(f"the lease of {what} could not be renewed", reason=str(error))
+                _log.warning(
+                    f"the lease of {what} could not be renewed",
+                    error=type(error).__name__,
+                    reason=str(error),
+                )
         return await task
     finally:
         await stop(task)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from windrow_service.logs import get_logger
 from windrow_service.telemetry.meters import LooksAtTables, Meters
 from windrow_service.usecases.caches.ports import Heartbeats
 from windrow_service.usecases.errors import UseCaseError
@@ -12,6 +14,7 @@ from windrow_service.usecases.ports import Clock
 
 # Not more often, because the database reads a row for each table.
 _TABLES_EVERY_S = 60.0
+_log = get_logger(__name__)
 
 
 class LookAround:
@@ -42,10 +45,20 @@ class LookAround:
 
     async def __call__(self) -> None:
         """Look; if a store does not answer, its figures stay as they were."""
-        with suppress(UseCaseError):
+        with _logged("workers"):
             self._meters.workers(await self._workers.live(self._clock()))
         now = time.monotonic()
         if now >= self._tables_again_s:
             self._tables_again_s = now + _TABLES_EVERY_S
-            with suppress(UseCaseError):
+            with _logged("tables"):
                 self._meters.tables(*await self._tables.worst(self._max_tables))
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    try:
+        yield
+    except UseCaseError as error:
+        _log.warning(
+            f"metrics of {what} were not looked up", error=type(error).__name__, reason=str(error)
+        )

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
+from windrow.files.stated import StatedError
 from windrow.models import PlanRequest
 from windrow_service.logs import get_logger
 from windrow_service.runs.leases import NamedTasks, renewed
@@ -107,13 +108,23 @@ class PlanRuns:
                 raise PlanCancelledError
 
         try:
-            await renewed("a plan", self._make.finish(plan), renew)
+            failure = await renewed("a plan", self._make.finish(plan), renew)
         except PlanCancelledError:
             _log.info("a plan was deleted, or made elsewhere, meanwhile", plan_id=plan.plan_id)
-        except UseCaseError as error:
+        except Exception as error:
             # The failure could not be recorded; the replica that adopts the plan tries again.
-            _log.warning(
-                "a plan was left for another replica", plan_id=plan.plan_id, reason=str(error)
-            )
-        except Exception:
-            _log.exception("a plan was left for another replica", plan_id=plan.plan_id)
+            self._note("a plan was left for another replica", plan, error)
+        else:
+            if failure is not None:
+                self._note("a plan in the background failed", plan, failure)
+
+    @staticmethod
+    def _note(event: str, plan: PlanRecord, error: Exception) -> None:
+        _log.warning(
+            event,
+            plan_id=plan.plan_id,
+            table=plan.request.table,
+            error=type(error).__name__,
+            reason=str(error),
+            exc_info=None if isinstance(error, StatedError) else error,
+        )

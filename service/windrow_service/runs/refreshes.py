@@ -36,6 +36,7 @@ _POLL_S, _MAX_POLL_S = 0.2, 1.0
 # How long callers wait for a database that is away, in order to learn how a refresh ended.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
+_UNFORESEEN = 500
 _ANYTHING = RefreshRequest()
 _log = get_logger(__name__)
 
@@ -274,6 +275,16 @@ class Refreshes:
             error = RefreshCancelledError(run.status.table)
         status = "cancelled" if run.reason == "cancelled" else "failed"
         problem = self._describe(error)
+        if status == "failed":
+            # Only an unforeseen error needs the place where it was raised.
+            _log.warning(
+                "a refresh failed",
+                table=run.status.table,
+                refresh_id=run.status.refresh_id,
+                error=type(error).__name__,
+                reason=str(error),
+                exc_info=error if problem["status"] == _UNFORESEEN else None,
+            )
         return self._now(run).model_copy(update={"status": status, "problem": problem})
 
     async def _end(self, run: _Run, outcome: Ended) -> Ended:
@@ -287,7 +298,10 @@ class Refreshes:
                 await self._store.renew(run.table_id, self._now(run), self._clock())
         except (StoreUnavailableError, OutcomeUnknownError) as error:
             _log.warning(
-                "the end of a refresh cannot be recorded", table=run.status.table, reason=str(error)
+                "the end of a refresh cannot be recorded",
+                table=run.status.table,
+                error=type(error).__name__,
+                reason=str(error),
             )
             if outcome is not None and not self._closing:
                 self._tasks.start(run.status.refresh_id, self._end_later(run, outcome))

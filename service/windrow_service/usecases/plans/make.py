@@ -122,8 +122,8 @@ class MakePlan:
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan
 
-    async def finish(self, plan: PlanRecord) -> None:
-        """Make a plan that was submitted to any replica, and record the outcome.
+    async def finish(self, plan: PlanRecord) -> Exception | None:
+        """Make a plan that was submitted to any replica, and record the outcome; return why it failed.
 
         Raises:
             StoreUnavailableError: The outcome could not be recorded; the call may be repeated.
@@ -144,6 +144,9 @@ class MakePlan:
         except Exception as error:  # reported by the plan
             failed = replace(plan, state="failed", problem=self.describe(error))
             await self.plans.finish(failed)
+            return error
+        else:
+            return None
 
     async def _snapshot_of(self, request: PlanRequest) -> tuple[StoredTable, Snapshot]:
         return await self.snapshots.get(request.table, request.snapshot_id, request.version)
