@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
 
 import httpx
 import pytest
@@ -223,3 +225,30 @@ def test_a_form_is_bounded_before_it_is_read(site: Site) -> None:
     assert long.status_code == 413
     assert "send less" in long.text
     assert many.status_code == 403
+
+
+def test_tokens_are_shown_a_page_at_a_time_with_their_first_grants(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, require_tokens=True)
+    made = [f"caller-{number:03}" for number in range(130)]
+    grants = [f"read:t{number}.*" for number in range(12)]
+    seen: list[str] = []
+    with running(settings) as url:
+        sent = token(settings, "boss", "admin")
+        headers = {"Authorization": f"Bearer {sent}"}
+        with httpx.Client(base_url=url, headers=headers, verify=PLAIN) as api:
+            for name in made:
+                asked = {"name": name, "scopes": [], "grants": grants}
+                api.post("/tokens", json=asked).raise_for_status()
+        with Site(url, settings).browser(sent) as http:
+            path: str | None = "/dashboard/access"
+            while path is not None:
+                text = http.get(path).text
+                shown = re.findall(r'<th scope="row">(caller-[0-9]+)</th>', text)
+                assert len(shown) <= 100
+                assert text.count("and 2 more") == len(shown)
+                seen += shown
+                further = re.search(r'rel="next" href="(\?after=[^"#]*)', text)
+                path = f"/dashboard/access{unescape(further[1])}" if further else None
+            assert "There are no further tokens" in http.get("/dashboard/access?after=z").text
+
+    assert seen == made

@@ -364,3 +364,20 @@ def test_a_list_may_be_empty_and_be_filled_later(
     assert client.refresh(name).files_added == 1
     client.set_partitions(name, listed())
     assert client.refresh(name).files_removed == 1
+
+
+def test_a_page_holds_at_most_a_thousand_entries_however_many_are_asked_for(
+    client: windrow.Client, http: httpx.Client, name: str, location: Path
+) -> None:
+    register(client, name, location)
+    path = f"/tables/{name}/partitions"
+    many = [{"values": [f"{n:04}"], "location": str(location / f"{n:04}")} for n in range(1_001)]
+    http.put(path, json={"partitions": many}).raise_for_status()
+
+    first = http.get(path, params={"page_size": 10_000}).json()
+    asked = {"page_size": 10_000, "page_token": first["next_page_token"]}
+    last = http.get(path, params=asked).json()
+
+    assert len(first["partitions"]) == 1_000
+    assert first["partitions"] + last["partitions"] == many
+    assert last["next_page_token"] is None

@@ -7,7 +7,14 @@ from typing import Annotated
 from fastapi import Query
 
 from windrow.models import TABLE_NAME_PATTERN, AuditPage
-from windrow_service.api.deps import NO_NULLS, Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import (
+    NO_NULLS,
+    Moment,
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    entries_of,
+)
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import OperationsDep
@@ -51,7 +58,7 @@ async def list_changes(
     A record is made in the transaction of its change, so a failed change leaves none. Plans,
     heartbeats and reports of cached files are not recorded, since they expire by themselves.
     """
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     before = page_tokens.read_number("audit", page_token, _NEWEST)
     found = await services.audit.page(
         before, limit + 1, table=table, principal=principal, since=since

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path, Response, status
 
 from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, entries_of
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
@@ -65,7 +65,7 @@ async def list_tokens(
 
     A token that has expired or was revoked stays in the list for 30 days.
     """
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     after = page_tokens.read_text("tokens", page_token)
     found = await services.tokens.page(after, limit + 1)
     more = len(found) > limit

@@ -57,7 +57,17 @@ def in_utc(at: datetime) -> datetime:
 Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number), AfterValidator(in_utc)]
 # PostgreSQL has no text with a null character.
 NO_NULLS = r"^[^\x00]*$"
-PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries to return.")]
+PageSizeQuery = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=10_000,
+        description="Most entries to return. A page may hold fewer; the last one is the page "
+        "without `next_page_token`.",
+    ),
+]
+# An entry of some lists takes kilobytes, such as a table with its columns.
+_MOST_ENTRIES = 1_000
 IfMatchHeader = Annotated[
     str | None,
     Header(description="Make the change only if the table's ETag is still this.", max_length=256),
@@ -70,6 +80,11 @@ PreferHeader = Annotated[
     ),
 ]
 _MAX_WAIT_S = 60
+
+
+def entries_of(page_size: int | None, default: int) -> int:
+    """Return how many entries a page of a list has."""
+    return min(page_size or default, _MOST_ENTRIES)
 
 
 def version_of(if_match: str | None) -> str | None:

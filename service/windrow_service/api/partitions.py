@@ -14,6 +14,7 @@ from windrow_service.api.deps import (
     PageTokenQuery,
     PageTokensDep,
     TableNamePath,
+    entries_of,
     version_of,
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
@@ -88,7 +89,7 @@ async def list_partitions(
 
     If the list changes between two pages, the next page is not found.
     """
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     table, listed = await services.show_partitions(name)
     listing = f"partitions:{name}:{table.version}"
     start = page_tokens.read_number(listing, page_token, 0)

@@ -8,7 +8,13 @@ from fastapi import Query
 
 from windrow.models import TABLE_NAME_PATTERN, PlanHistoryPage
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import (
+    Moment,
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    entries_of,
+)
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import PlansDep
@@ -58,7 +64,7 @@ async def list_plans(
     its groups are gone once it has expired. Plans that failed in the background are listed too;
     refused requests are not.
     """
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     before = page_tokens.read_number("plans", page_token, NEWEST)
     wanted = Wanted(before=before, plan_id=plan_id, table=table, since=since, until=until)
     found = await services.look_back.page(principal, wanted, limit + 1)

@@ -26,6 +26,7 @@ from windrow_service.api.deps import (
     PageTokenQuery,
     PageTokensDep,
     TableNamePath,
+    entries_of,
     version_of,
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
@@ -164,7 +165,7 @@ async def list_snapshots(
     page_size: PageSizeQuery = None,
 ) -> SnapshotPage:
     """List a table's snapshots, newest first, a page at a time."""
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"snapshots:{name}"
     before = page_tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
     found = await services.snapshots.page(name, before, limit + 1)

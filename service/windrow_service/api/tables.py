@@ -16,6 +16,7 @@ from windrow_service.api.deps import (
     PageTokenQuery,
     PageTokensDep,
     TableNamePath,
+    entries_of,
     version_of,
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
@@ -79,7 +80,7 @@ async def list_tables(
     page_size: PageSizeQuery = None,
 ) -> TablePage:
     """List the registered tables that the caller may read, by name, a page at a time."""
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     after = page_tokens.read_text("tables", page_token)
     found = await services.tables.page(after, limit + 1, principal.tables)
     tables = [table.info for table in found[:limit]]

@@ -15,7 +15,7 @@ from windrow.models import (
     WorkerPage,
 )
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, entries_of
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, THIS_WORKER, GuardedRouter
 from windrow_service.api.services import CachesDep
@@ -56,7 +56,7 @@ async def list_workers(
     page_size: PageSizeQuery = None,
 ) -> WorkerPage:
     """List the live workers by id, a page at a time."""
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     after = page_tokens.read_text("workers", page_token)
     live = await services.heartbeats.live(services.clock())
     found = [worker for worker in live if worker.worker_id > after]

@@ -12,6 +12,7 @@ from windrow_service.api.deps import (
     PageTokenQuery,
     PageTokensDep,
     TableNamePath,
+    entries_of,
 )
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -84,7 +85,7 @@ async def list_writes(
     page_size: PageSizeQuery = None,
 ) -> WritePage:
     """List a table's writes, newest first, a page at a time; the newest 1,000 are kept."""
-    limit = page_size or _DEFAULT_PAGE
+    limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"writes:{name}"
     before = page_tokens.read_number(listing, page_token, _NEWEST)
     found = await services.writes.page(name, before, limit + 1, open_only=open_only)

@@ -27,7 +27,9 @@ from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedR
 from windrow_service.usecases.ports import Once
 
 router = GuardedRouter(include_in_schema=False)
-_TOKENS, _CHANGES, _SESSIONS = 500, 100, 100
+_TOKENS, _CHANGES, _SESSIONS = 100, 100, 100
+# A token may have a hundred grants.
+_GRANTS = 10
 _log = get_logger(__name__)
 _NEWEST = 2**63 - 1
 _ACCESS = f"{ROOT}/access"
@@ -50,9 +52,10 @@ async def show_access(
     table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
     who: Annotated[str, Query(max_length=128, pattern=NO_NULLS)] = "",
     before: Annotated[int, Query(ge=1, le=_NEWEST)] = _NEWEST,
+    after: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
 ) -> Response:
-    """Show the latest changes, the tokens, and who is signed in."""
-    return await _access_page(request, access, operations.audit, table, who, before)
+    """Show the latest changes, the tokens from a name on, and who is signed in."""
+    return await _access_page(request, access, operations.audit, table, who, before, after)
 
 
 @router.post(
@@ -126,12 +129,14 @@ async def _access_page(
     table: str = "",
     who: str = "",
     before: int = _NEWEST,
+    after: str = "",
     *,
     refused: str = "",
     asked: Mapping[str, str] | None = None,
 ) -> Response:
     changes = await audit.page(before, _CHANGES + 1, table=table or None, principal=who or None)
-    tokens = await access.tokens.page("", _TOKENS + 1)
+    tokens = await access.tokens.page(after, _TOKENS + 1)
+    last = tokens[_TOKENS - 1] if len(tokens) > _TOKENS else None
     return await page(
         request,
         "access.html",
@@ -140,7 +145,9 @@ async def _access_page(
         changes=changes[:_CHANGES],
         older=changes[_CHANGES - 1].number if len(changes) > _CHANGES else None,
         tokens=tokens[:_TOKENS],
-        more=len(tokens) > _TOKENS,
+        after=after,
+        next_after=None if last is None else f"{last.name} {last.token_id}",
+        most_grants=_GRANTS,
         sessions=await access.sessions.current(_SESSIONS),
         lifetimes=_LIFETIMES,
         key=secrets.token_hex(16),
