@@ -221,5 +221,5 @@ def test_a_line_that_is_not_an_object_does_not_end_the_process(tmp_path: Path, l
     text = f"v1\n{line}".encode(errors="surrogatepass")
     (tmp_path / "_spark_metadata" / "0").write_bytes(text)
 
-    with pytest.raises(LocationError, match="not an entry of Spark's"):
+    with pytest.raises(LocationError, match="not a log of Spark's"):
         take_inventory(str(tmp_path))

@@ -136,7 +136,8 @@ def _require_objects(path: str, lines: bytes) -> None:
         except (ValueError, RecursionError):
             is_object = False
         if not is_object:
-            raise LocationError(path, f"has a line that is not an entry of Spark's: {_RESTORE}")
+            shown = odd[0][:40].decode(errors="backslashreplace")
+            raise LocationError(path, f"is not a log of Spark's (line {shown!r}): {_RESTORE}")
 
 
 def _entries(log: str, name: str, body: bytes) -> pa.Table:
