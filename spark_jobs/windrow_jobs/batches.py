@@ -50,13 +50,14 @@ class Batch:
     """Partitions to rewrite together, as parallel columns.
 
     Attributes:
-        columns: The partition columns, all as text, so that rows return to exactly the folders
-            that they come from, even if Spark would write a value differently.
+        columns: The partition columns, all as text, so that rows are written to folders that are
+            spelled as their partitions, even if Spark would spell a value differently.
         partitions: Folders with their buckets.
         rows: Number of rows of each partition.
         size_bytes: Expected size of the rows of each partition after rewriting.
         files: Number of small files of each partition.
-        paths: Paths of the small files of all partitions.
+        paths: Paths of the files to rewrite, one partition after another. Some may lie in other
+            folders than the partition's, if these have the same values.
         old_bytes: Size of these files.
         is_bucketed: Whether the table is bucketed.
     """
@@ -111,6 +112,12 @@ class Batch:
             }
         )
 
+    def partitions_in(self, folder: str) -> list[Partition]:
+        """Return the partitions with files in a folder."""
+        found = pc.equal(_folders_of(self.paths), folder).to_numpy(zero_copy_only=False)
+        of_file = np.repeat(np.arange(len(self.partitions)), self.files)
+        return [self.partitions[at] for at in np.unique(of_file[found]).tolist()]
+
     def replaced(self, plan: SplitPlan) -> pa.Table:
         """Return path, size and time of change of the files to rewrite, as planned."""
         splits = plan.groups["splits"].combine_chunks().flatten()
@@ -158,10 +165,11 @@ class Batch:
         return of_batch.filter(pa.array(counts > 0)).drop_columns(["cached_on"])
 
     def _texts(self, paths: pa.Array) -> pa.StructArray:
-        coded = pc.replace_substring_regex(paths, "/?[^/]*$", "").dictionary_encode()
-        values = [_values(folder, len(self.columns)) for folder in coded.dictionary.to_pylist()]
+        of_file = pa.array(np.repeat(np.arange(len(self.partitions)), self.files))
+        at_partition = of_file.take(pc.index_in(paths, self.paths))
+        values = [_values(folder, len(self.columns)) for folder, _ in self.partitions]
         columns = [
-            pa.array([value[at] for value in values], pa.string()).take(coded.indices)
+            pa.array([value[at] for value in values], pa.string()).take(at_partition)
             for at in range(len(self.columns))
         ]
         if not columns:
@@ -292,8 +300,13 @@ def _empty(folder: str) -> None:
             os.unlink(path)
 
 
+def _folders_of(paths: pa.Array) -> pa.Array:
+    """Return the folder of each path."""
+    return pc.replace_substring_regex(paths, "/?[^/]*$", "")
+
+
 def _values(folder: str, levels: int) -> tuple[str | None, ...]:
     """Return the partition values in a folder's name as text; null for Hive's default."""
     parts = folder.split("/") if levels else []
-    texts = [unescape(part.partition("=")[2]) for part in parts]
-    return tuple(None if text == _NULL else text for text in texts)
+    texts = [part.partition("=")[2] for part in parts]
+    return tuple(None if text == _NULL else unescape(text) for text in texts)

@@ -175,8 +175,7 @@ class _Work:
                 self._rewrite(spark, batch, read)
             except PartitionChangedError as error:
                 # The other partitions of the batch are tried again without it.
-                changed = [one for one in batch.partitions if one[0] == error.partition]
-                self._leave(changed, str(error))
+                self._leave(batch.partitions_in(error.partition), str(error))
             except (PySparkException, Py4JError) as error:
                 failure = task_failure(error)
                 if failure is None or self.refreshed:

@@ -109,6 +109,19 @@ def test_too_fine_partitions_are_reported_with_coarser_ones(refreshed: Any, loca
     assert "partition by ds alone, and sort by hour" in advice["remedy"]
 
 
+def test_values_with_several_folders_are_named_with_the_command_that_joins_them(
+    refreshed: Any, location: Path, name: str
+) -> None:
+    write(location, ["month=09", "month=9", "month=10"], 1)
+
+    (advice,) = refreshed()["advice"]
+
+    assert (advice["kind"], advice["files"], advice["would_be"]) == ("several_folders", 2, 1)
+    assert advice["problem"].startswith("1 partition has several folders, 2 in all")
+    assert "'month=09' and 'month=9'" in advice["problem"]
+    assert f"`windrow compact {name}` joins them" in advice["remedy"]
+
+
 def test_a_planned_write_is_recognised_by_its_report(
     http: httpx.Client, refreshed: Any, location: Path, name: str
 ) -> None:

@@ -16,7 +16,9 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
+from windrow_service.planner.upkeep.homes import Homes
 
+DS = pa.schema([("ds", pa.string())])
 TARGET = 1_000_000
 ROW_BYTES = 10
 
@@ -61,7 +63,7 @@ def inventory_of(files: list[File]) -> pa.Table:
 
 
 def judged(table: pa.Table, policy: CompactionPolicy) -> Candidates:
-    return find_candidates(table, ["ds"], columns=1, is_bucketed=True, policy=policy)
+    return find_candidates(table, DS, joins=False, columns=1, is_bucketed=True, policy=policy)
 
 
 def rewritten(table: pa.Table, found: Candidates, off: list[float]) -> list[File]:
@@ -150,3 +152,69 @@ def test_all_pages_together_hold_the_chosen_partitions(
         pages += page.tolist()
 
     assert pages == found.chosen.tolist()
+
+
+SPELLED = st.dictionaries(
+    st.sampled_from(["k=9", "k=09", "k=+9", "K=009", "k=1", "k=01", "k=2"]),
+    st.lists(st.integers(1, 2 * TARGET), min_size=1, max_size=4),
+    min_size=1,
+)
+
+
+@given(SPELLED, POLICIES, st.booleans())
+def test_folders_of_one_value_become_one_and_then_stay(
+    folders: dict[str, list[int]], policy: CompactionPolicy, as_doubles: bool
+) -> None:
+    type_ = pa.float64() if as_doubles else pa.int32()
+    partition = pa.schema([("k", type_)])
+
+    def compacted(files: list[File]) -> tuple[pa.Table, Candidates]:
+        table = inventory_of(files)
+        values = [int(path.split("/")[0][2:]) for path in table["path"].to_pylist()]
+        struct = pa.StructArray.from_arrays([pa.array(values, type_)], names=["k"])
+        at = table.schema.get_field_index("partition")
+        table = table.set_column(at, "partition", struct)
+        found = find_candidates(table, partition, columns=1, is_bucketed=False, policy=policy)
+        return table, found
+
+    files = [(folder, 0, size) for folder, sizes in folders.items() for size in sizes]
+    table, found = compacted(files)
+    left = rewritten(table, found, [1.0])
+    homes = {int(folder[2:]): folder for folder, _, _ in left}
+    assert sorted(homes.values()) == sorted({folder for folder, _, _ in left})
+    for value, home in homes.items():
+        same = {folder: sizes for folder, sizes in folders.items() if int(folder[2:]) == value}
+        assert home in same
+        if len(same) == 1:
+            continue
+        spelled_alike = [folder for folder in same if folder.startswith("k=")]
+        most = max(len(same[folder]) for folder in spelled_alike or same)
+        assert len(same[home]) == most
+
+    # Folders that are joined once need not be joined again.
+    _, again = compacted(left)
+    assert set(again.folders.to_pylist()) <= set(homes.values())
+
+
+def test_the_signs_of_zero_and_files_in_folders_below_are_not_joined() -> None:
+    folders = ["k=-0.0", "k=0", "k=0.0", "k=0/sub", "k=NaN", "k=nan"]
+    table = inventory_of([(folder, 0, 10) for folder in folders])
+    numbers = pa.array([-0.0, 0.0, 0.0, 0.0, float("nan"), float("nan")])
+    struct = pa.StructArray.from_arrays([numbers], names=["k"])
+    by_path = dict(zip(folders, struct.to_pylist(), strict=True))
+    values = [by_path[path.rpartition("/")[0]] for path in table["path"].to_pylist()]
+    at = table.schema.get_field_index("partition")
+    table = table.set_column(at, "partition", pa.array(values, struct.type))
+
+    homes = Homes.of(table, pa.schema([("k", pa.float64())]))
+
+    names = homes.names.to_pylist()
+    home = {name: names[at] for name, at in zip(names, homes.of_folder.tolist(), strict=True)}
+    assert home == {
+        "k=-0.0": "k=-0.0",
+        "k=0": "k=0",
+        "k=0.0": "k=0",
+        "k=0/sub": "k=0/sub",
+        "k=NaN": "k=NaN",
+        "k=nan": "k=NaN",
+    }

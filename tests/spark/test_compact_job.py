@@ -220,6 +220,30 @@ def test_a_table_without_partitions_can_be_compacted(
     assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(60))
 
 
+def test_folders_of_one_value_are_joined_and_no_row_is_lost(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "spelled"
+    folders = ("month=09/k=a%20b", "month=09/k=a b", "month=9/k=a b", "month=10/k=c%2fd")
+    for at, folder in enumerate(folders):
+        hive.write_file(location / folder / "part-0.parquet", range(10 * at, 10 * at + 10))
+    hive.write_file(location / folders[1] / "part-1.parquet", range(40, 50))
+    table = registered(client, "spelled", location)
+
+    # No file is small, so nothing but joining them is a reason to rewrite any.
+    done = compact(lambda: spark, client, table, target_file_size=512)
+
+    assert (done.partitions, done.rows, done.left) == (1, 20, {})
+    read = client.read(spark, table).select("id", "month", "k").collect()
+    assert sorted((row.id, row.month, row.k) for row in read) == [
+        (id_, *((10, "c/d") if 30 <= id_ < 40 else (9, "a b"))) for id_ in range(50)
+    ]
+    there = {path.parent.relative_to(location).as_posix() for path in location.rglob("*.parquet")}
+    assert there == {folders[1], folders[3]}
+    again = compact(lambda: pytest.fail("no work"), client, table, target_file_size=512)
+    assert again.batches == 0
+
+
 def test_a_file_removed_before_it_is_read_is_skipped(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:

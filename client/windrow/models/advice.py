@@ -13,11 +13,12 @@ from windrow.models.writes import WriteScheme
 # `explosion`: every task wrote into every partition. `many_tasks`: far more tasks than the data
 # needs. `one_file_per_key`: each partition is one file, however large. `large_files`: files that
 # are too large for other reasons. `small_appends`: many writes of little data. `fine_partitions`:
-# more partitions than there is data for.
+# more partitions than there is data for. `several_folders`: partition values that are spelled in
+# several ways, each of which has a folder.
 WriteTrouble: TypeAlias = Literal[
     "explosion", "many_tasks", "one_file_per_key", "large_files", "small_appends"
 ]
-AdviceKind: TypeAlias = WriteTrouble | Literal["fine_partitions"]
+AdviceKind: TypeAlias = WriteTrouble | Literal["fine_partitions", "several_folders"]
 
 
 class WriteOrigin(Answer):

@@ -31,10 +31,18 @@ class FolderBuckets:
         return len(self.folder)
 
     @classmethod
-    def of(cls, files: pa.Table) -> FolderBuckets:
-        """Number the folders and buckets of an inventory's files, which are in path order."""
-        coded = folders_of(files["path"]).combine_chunks().dictionary_encode()
+    def of(cls, files: pa.Table, home: Ints | None = None) -> FolderBuckets:
+        """Number the folders and buckets of an inventory's files.
+
+        Args:
+            files: n files in path order.
+            home: For each folder, in order of paths, the position of the folder that it counts as;
+                None if each counts by itself.
+        """
+        coded = numbered_folders(files)
         folder = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if home is not None:
+            folder = home[folder]
         bucket: Ints = files["bucket"].fill_null(NO_BUCKET).to_numpy().astype(np.int64)
         # NO_BUCKET (-1) is numbered 0.
         buckets = int(bucket.max(initial=NO_BUCKET)) + 2
@@ -45,6 +53,11 @@ class FolderBuckets:
             bucket=distinct % buckets - 1,
             names=coded.dictionary,
         )
+
+
+def numbered_folders(files: pa.Table) -> pa.DictionaryArray:
+    """Return the folder of each file; folders are numbered as they come."""
+    return folders_of(files["path"]).combine_chunks().dictionary_encode()
 
 
 def folders_of(paths: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -9,14 +9,11 @@ stay, because plans cut them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.policy import (
@@ -26,6 +23,7 @@ from windrow_service.planner.policy import (
     TASK_COST,
 )
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
+from windrow_service.planner.upkeep.homes import Homes, has_layout
 from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import SMALL, Floats, WriteKeys
 from windrow_service.planner.writes.row_sizes import row_sizes
@@ -50,13 +48,6 @@ CHOSEN = VERDICTS.index("chosen")
 # benchmarks/compaction_cost.py, on tables of five columns.
 REWRITE_BYTES_PER_SECOND = 12 * MIB
 NEW_FILE_SECONDS = 0.04
-
-# A value in the name of a folder, escaped as Spark and Hive do. If a folder's name is escaped
-# differently, rewritten rows would land in another folder.
-_VALUE = (
-    r"""(?:[^\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]"""
-    r"|%(?:0[1-9A-F]|1[0-9A-F]|2[2357AF]|3[ADF]|5[B-E]|7[BF]))+"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +81,12 @@ class Candidates:
     """Partitions, or buckets of them, as columns in path order; large ones are in pieces.
 
     Attributes:
-        folders: Folder of each, relative to the table's location.
+        folders: Folder of each, relative to the table's location; its home if several folders have
+            its values.
         bucket: Bucket of each, or NO_BUCKET.
         all_files: Number of files in the partition or bucket.
-        files: Number of small files to be rewritten.
+        files: Number of small files to be rewritten, and of files in other folders of the same
+            values.
         size_bytes: Bytes of the small files.
         rows: Rows of the small files.
         becomes_bytes: Expected bytes of their rows in fewer files.
@@ -138,8 +131,9 @@ class Candidates:
 
 def find_candidates(
     files: pa.Table,
-    partition: Sequence[str],
+    partition: pa.Schema,
     *,
+    joins: bool = True,
     columns: int,
     is_bucketed: bool,
     policy: CompactionPolicy,
@@ -148,7 +142,9 @@ def find_candidates(
 
     Args:
         files: n files, with the schema of `columns.inventory_schema`.
-        partition: Names of the partition columns.
+        partition: The partition columns.
+        joins: Whether folders of the same values are one partition: files outside its home are
+            rewritten, whatever that costs.
         columns: Number of columns in the files.
         is_bucketed: Whether each file should belong to a bucket.
         policy: When compaction is worth it.
@@ -156,16 +152,19 @@ def find_candidates(
     Complexity: O(n log n); O(n) memory.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
-    folders = FolderBuckets.of(files)
+    homes = Homes.of(files, partition) if joins else None
+    folders = FolderBuckets.of(files, None if homes is None else homes.of_folder)
+    away = homes.away(files) if homes is not None else np.zeros(len(files), np.bool_)
     part, bucket, count = folders.of_file, folders.bucket, len(folders)
     has_deletes = np.bincount(part, files["delete_count"].to_numpy(), count) > 0
-    small = np.flatnonzero(sizes < policy.small_bytes)
+    small = np.flatnonzero((sizes < policy.small_bytes) | away)
     small = small[stable_order(part[small])]
     owner, offsets = _pieces(part[small], sizes[small], count, policy)
     of_small = np.concatenate(([0], np.cumsum(sizes[small])))
     of_rows = np.concatenate(([0], np.cumsum(files["row_count"].to_numpy()[small])))
     counts, size_bytes = np.diff(offsets), np.diff(of_small[offsets])
     rows = np.diff(of_rows[offsets])
+    joined = np.diff(np.concatenate(([0], np.cumsum(away[small])))[offsets]) > 0
     row_bytes = _row_bytes(files, folders, columns)[owner]
     becomes_bytes = np.minimum(size_bytes, np.ceil(rows * row_bytes)).astype(np.int64)
     weight = becomes_bytes / policy.target_bytes
@@ -174,18 +173,19 @@ def find_candidates(
     cost = _cost_seconds(counts, size_bytes, becomes, policy.target_bytes)
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
-    fits = _fits(folders.names, partition)[folders.folder]
+    fits = has_layout(folders.names, partition)[folders.folder]
     too_expensive = cost > gain * policy.worth_reads
-    pays = (ratio[owner] >= policy.min_small_ratio) & (rows > 0) & ~too_expensive
+    few = ratio[owner] < policy.min_small_ratio
+    pays = (joined | ~(few | too_expensive)) & (rows > 0)
     refused = [
         has_deletes[owner],
         ~fits[owner],
         (bucket[owner] == NO_BUCKET) & is_bucketed,
         counts == 0,
-        counts < policy.min_files,
-        ratio[owner] < policy.min_small_ratio,
+        (counts < policy.min_files) & ~joined,
+        few & ~joined,
         rows == 0,
-        too_expensive,
+        too_expensive & ~joined,
     ]
     return Candidates(
         folders=folders.names.take(pa.array(folders.folder[owner])),
@@ -253,13 +253,6 @@ def _pieces(part: Ints, sizes: Ints, count: int, policy: CompactionPolicy) -> tu
     np.add.at(pieces, part[cuts], 1)
     offsets = np.sort(np.concatenate((begins, cuts, [len(part)]))).astype(np.int64)
     return np.repeat(np.arange(count), pieces), offsets
-
-
-def _fits(folders: pa.StringArray, partition: Sequence[str]) -> Bools:
-    """Tell which folders have the names that Spark would give them when writing a partition."""
-    pattern = "/".join(f"{re.escape(name)}={_VALUE}" for name in partition)
-    matched = pc.match_substring_regex(folders, f"^{pattern}$")
-    return np.asarray(matched.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _row_bytes(files: pa.Table, folders: FolderBuckets, columns: int) -> Floats:

@@ -15,6 +15,7 @@ from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
+from windrow_service.planner.upkeep.homes import Homes
 from windrow_service.planner.upkeep.origins import (
     NO_TASKS,
     TROUBLES,
@@ -27,7 +28,12 @@ from windrow_service.planner.writes.keys import SMALL
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.errors import TransactionalTableError
-from windrow_service.usecases.upkeep.advice_texts import Case, explained, of_fine_partitions
+from windrow_service.usecases.upkeep.advice_texts import (
+    Case,
+    explained,
+    of_fine_partitions,
+    of_several_folders,
+)
 from windrow_service.usecases.upkeep.errors import COMPACT_IN_HIVE
 from windrow_service.usecases.writes.ports import WriteHistory
 
@@ -62,7 +68,12 @@ class AdviseTable:
             snapshot,
             lambda: None,
             lambda _, files: _Table(
-                name, snapshot, files, target_bytes, LOGGED.get(table.info.definition.format)
+                name,
+                snapshot,
+                files,
+                target_bytes,
+                LOGGED.get(table.info.definition.format),
+                is_listed=table.info.partition_count is not None,
             ).advice(reports),
         )
 
@@ -77,9 +88,12 @@ class _Table:
         files: pa.Table,
         target_bytes: int,
         engine: str | None,
+        *,
+        is_listed: bool,
     ) -> None:
         self._name = name
         self._engine = engine
+        self._is_listed = is_listed
         self._snapshot = snapshot
         self._files = files
         self._target_bytes = target_bytes
@@ -93,7 +107,7 @@ class _Table:
         """Return the writes and the advice; `reports` tell which of Windrow's writes these were."""
         writes = self._writes
         worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
-        found = [*self._troubles(), *self._fine_partitions()]
+        found = [*self._troubles(), *self._fine_partitions(), *self._several_folders()]
         return TableAdvice(
             table=self._name,
             snapshot_id=self._snapshot.info.snapshot_id,
@@ -142,6 +156,33 @@ class _Table:
                 writes=case.writes,
                 files=case.files,
                 would_be=grain.becomes,
+                problem=problem,
+                remedy=remedy,
+            )
+        ]
+
+    def _several_folders(self) -> list[Advice]:
+        # Elsewhere folders are not what tells values.
+        if self._engine is not None or self._is_listed or not self._partition:
+            return []
+        home = Homes.of(self._files, self._snapshot.partition_schema).of_folder
+        shared = np.bincount(home, minlength=len(home)) > 1
+        at = np.flatnonzero(shared[home])
+        if not len(at):
+            return []
+        names = self._folders.names.take(pa.array(at[np.argsort(home[at], kind="stable")]))
+        problem, remedy = of_several_folders(
+            self._name, names.to_pylist(), values=int(np.count_nonzero(shared))
+        )
+        folder = self._folders.folder[self._folders.of_file]
+        rows = np.flatnonzero(shared[home[folder]])
+        sizes, counts = self._sizes[rows], self._rows[rows]
+        return [
+            Advice(
+                kind="several_folders",
+                writes=len(np.unique(self._writes.of_file[rows])),
+                files=len(rows),
+                would_be=ideal_files(sizes, counts, home[folder[rows]], self._target_bytes),
                 problem=problem,
                 remedy=remedy,
             )

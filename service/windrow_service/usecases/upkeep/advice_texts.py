@@ -95,6 +95,23 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
     )
 
 
+def of_several_folders(table: str, folders: Sequence[str], *, values: int) -> tuple[str, str]:
+    """Return what is wrong with values that have several folders, and what to do.
+
+    Args:
+        table: Name of the table.
+        folders: All of these folders, those of one value next to each other.
+        values: Number of the values.
+    """
+    count = "1 partition has" if values == 1 else f"{values:,} partitions have"
+    return (
+        f"{count} several folders, {len(folders):,} in all, since their values are spelled in "
+        f"different ways, such as {folders[0]!r} and {folders[1]!r}",
+        f"`windrow compact {table}` joins them; `client.write` uses the folder that a value has, "
+        "so write with it, or let all programs spell values alike",
+    )
+
+
 def size(size_bytes: float) -> str:
     """Return bytes as text such as `11.2 KB`, in units of 1024."""
     unit = 0

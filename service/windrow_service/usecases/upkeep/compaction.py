@@ -82,11 +82,13 @@ class PlanCompaction:
         if definition.format != "parquet":
             raise FormatNotCompactableError(name, definition.format)
         is_bucketed = definition.bucket_spec is not None
+        # The catalog would still know of the folders that were left.
+        joins = table.info.partition_count is None
         planned = await self.manifests.scan(
             name,
             snapshot,
             lambda: self._expression(request, snapshot),
-            lambda scan, files: _planned(name, scan, files, request, is_bucketed),
+            lambda scan, files: _planned(name, scan, files, request, is_bucketed, joins),
         )
         self.meters.compaction_planned()
         return planned
@@ -111,6 +113,7 @@ def _planned(
     files: pa.Table,
     request: CompactionRequest,
     is_bucketed: bool,
+    joins: bool,
 ) -> CompactionPlan:
     if scan.expression is not None:
         files = files.filter(pa.array(MarkingRule(scan.expression).marks(files)))
@@ -125,7 +128,8 @@ def _planned(
     partition = scan.snapshot.partition_schema
     found = find_candidates(
         files,
-        partition.names,
+        partition,
+        joins=joins,
         columns=len(scan.snapshot.data_schema),
         is_bucketed=is_bucketed,
         policy=policy,
@@ -213,7 +217,7 @@ def _explanations(request: CompactionRequest) -> dict[LeftAloneReason, str]:
     return {
         "deletes": "delete files apply to files in it, and must be applied first by the program "
         "that made them",
-        "layout": "its folder is not the one that Spark would write its rows to",
+        "layout": "its rows, written by Spark, would not return to its folder",
         "no_bucket": "files in it have no known bucket, though the table is bucketed",
         "large_files": "it holds no small file",
         "few_files": f"it holds fewer than {request.min_files:,} small files",
