@@ -22,7 +22,7 @@ from tests.support.servers import coordinator_process, running, wait_until
 from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
 from windrow.commits import begin, posix
-from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
+from windrow.commits.errors import CommitBlockedError, UnknownCommitError
 from windrow.commits.inventories import list_local, take_local
 from windrow.errors import WindrowError
 from windrow_service import bootstrap
@@ -481,9 +481,38 @@ def test_a_commit_whose_folder_somebody_removed_needs_a_person(
     (table.location / "_windrow").rename(tmp_path / "removed")
     wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
 
-    with pytest.raises(CommitInterruptedError, match="is gone: if it cannot be restored"):
+    with pytest.raises(CommitBlockedError, match="is gone: if it cannot be restored"):
         table.append(client, [1_000])
     (tmp_path / "removed").rename(table.location / "_windrow")
+    table.append(client, [1_000])
+
+    table.assert_is_whole(client, url, [*after, 1_000])
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_write_that_cannot_finish_another_says_that_its_own_rows_are_not_written(
+    writers: Writers, url: str, client: Client, tmp_path: Path, waiting: bool
+) -> None:
+    mode, before, new, after = WRITES["append"]
+    table = Table(client, tmp_path / "t", dict(before))
+    files = named(dict(new), "new")
+    with (
+        proxy(address_of(url)) as between,
+        windrow.connect(f"http://127.0.0.1:{between.port}", attempts=1) as cut,
+        ExitStack() as stack,
+    ):
+        begun = stack.enter_context(begin(cut, table.name)) if waiting else None
+        writers.write(url, table.name, files, mode=mode, dies=("exchanged", 1))
+        (dead,) = (one for one in client.writes(table.name) if one.state == "committing")
+        # The other commit cannot be published.
+        between.judge = lambda data: "cut before" if data.startswith(b"POST ") else "pass"
+
+        def write_on() -> None:
+            write = begin(cut, table.name) if begun is None else begun
+            write.commit(report_of(stage(write.folder, {f"{DAYS[1]}/mine.parquet": [1]})))
+
+        with pytest.raises(CommitBlockedError, match=f"nothing was changed: .* {dead.write_id} "):
+            write_on()
     table.append(client, [1_000])
 
     table.assert_is_whole(client, url, [*after, 1_000])

@@ -204,6 +204,7 @@ class Driver:
             outcome, said = "committed", ""
         except (WindrowError, OSError) as error:
             outcome, said = type(error).__name__, str(error)
+            time.sleep(0.05)
         restore()
         self._notes.add(ended=write_id[0] if write_id else None, outcome=outcome, said=said)
 

@@ -7,7 +7,7 @@
     - PartitionChangedError       files to be replaced have changed
     - WriteConflictError          others published files that the write would remove
     - DefinitionChangedError      the table's definition has changed
-    - CommitBlockedError          another write has been moving its files in for too long
+    - CommitBlockedError          another commit takes too long, or cannot be finished
     - CommitInterruptedError      some partitions are moved in, others not yet
     - UnpublishedError            all files are moved in, but the coordinator refuses them
     - UnknownCommitError          the coordinator does not know an interrupted commit
@@ -96,7 +96,7 @@ class DefinitionChangedError(WriteError):
 
 @dataclass(eq=False)
 class CommitBlockedError(WriteError):
-    """Another write has been moving its files in for too long; nothing was moved."""
+    """Another commit takes too long, or cannot be finished; nothing was moved."""
 
     table: str
     waited_s: float

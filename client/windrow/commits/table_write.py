@@ -18,6 +18,7 @@ from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
 from windrow.commits.errors import (
     CommitBlockedError,
+    CommitInterruptedError,
     DefinitionChangedError,
     StagedFilesError,
     UnfitLocationError,
@@ -82,7 +83,7 @@ def begin(
     Raises:
         UnfitLocationError: The table does not lie on a local path, or cannot be written there.
         UnknownCommitError: The coordinator does not know an interrupted commit.
-        CommitInterruptedError: An interrupted commit cannot be finished.
+        CommitBlockedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
     if conflict not in get_args(WriteConflict):
@@ -99,7 +100,7 @@ def begin(
             "own writer, then run `windrow table sync` or refresh the table",
         )
     require_plain(table, location)
-    recover(client, table)
+    _recover_others(client, table)
     # Read only now, so that files that the recovery published are older than this write.
     info = client.table(table)
     staging = StagingFolder(location, uuid.uuid4().hex)
@@ -219,7 +220,7 @@ class TableWrite:
                 `begin`.
             DefinitionChangedError: The table's definition has changed.
             UnfitLocationError: A partition's folder cannot be exchanged.
-            CommitBlockedError: Another commit takes too long.
+            CommitBlockedError: Another commit takes too long, or cannot be finished.
             CommitInterruptedError: The commit stopped halfway.
             UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
             WriteLostError: See `check`.
@@ -378,7 +379,16 @@ class TableWrite:
                     raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
                 time.sleep(random.uniform(*_POLL_S))
                 # The other write may be dead.
-                recover(self._client, self.table.name)
+                _recover_others(self._client, self.table.name, waited_s)
+
+
+def _recover_others(client: CommitCalls, table: str, waited_s: float = 0.0) -> None:
+    """Recover dead writes before this one goes on."""
+    try:
+        recover(client, table)
+    except CommitInterruptedError as error:
+        # Of another write: whoever gets this error must not take its own rows for written.
+        raise CommitBlockedError(table, waited_s, str(error)) from error
 
 
 def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
