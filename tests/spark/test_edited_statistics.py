@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ from tests.support.footers import (
     Fields,
     deprecate,
     edit_statistics,
+    statistics_in,
     swap,
 )
+from tests.support.footers import edit as edit_footer
 from tests.support.laws import examples
 from windrow.spark.relation.division import Reader
 
@@ -114,26 +117,34 @@ def _without(*fields: int) -> Callable[[Fields], None]:
     return drop
 
 
-def _by_signed_bytes(statistics: Fields) -> None:
-    """State the deprecated bounds that a comparison of bytes with sign prefers."""
-    deprecate(statistics)
-    if MIN in statistics and MAX in statistics:
-        ends = sorted(
-            (statistics[MIN][1], statistics[MAX][1]),
-            key=lambda value: [byte - 256 if byte > 127 else byte for byte in value],
-        )
-        if len(ends[0]) == len(ends[1]) and len(ends[0]) not in (1, 4, 8):
-            statistics[MIN], statistics[MAX] = (BINARY, ends[0]), (BINARY, ends[1])
+def _by_signed_bytes(footer: Fields, rows: pa.Table) -> None:
+    """State the deprecated bounds that a comparison of bytes with sign finds among the values."""
+    for statistics, column in zip(statistics_in(footer), rows.columns, strict=True):
+        deprecate(statistics)
+        if pa.types.is_decimal(column.type) and column.type.precision < 19:
+            continue  # stored as integers
+        values = [_bytes_of(value) for value in column.to_pylist() if value is not None]
+        if values and None not in values and MIN in statistics:
+            ordered = sorted(values, key=lambda value: [byte ^ 128 for byte in value or b""])
+            statistics[MIN], statistics[MAX] = (BINARY, ordered[0]), (BINARY, ordered[-1])
+
+
+def _bytes_of(value: Any) -> bytes | None:
+    """Return how a column of this test stores text, bytes and wide decimals; None for others."""
+    if isinstance(value, Decimal):
+        return int(value.scaleb(2)).to_bytes(16, "big", signed=True)
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
 
 
 def _negative_nulls(statistics: Fields) -> None:
     statistics[NULL_COUNT] = LONG, -1
 
 
+_SIGNED = "deprecated, by signed bytes"
 EDITS: dict[str, tuple[Callable[[Fields], None], bool]] = {
     "as written": (lambda _: None, True),
     "deprecated": (deprecate, False),
-    "deprecated, by signed bytes": (_by_signed_bytes, False),
+    _SIGNED: (lambda _: None, False),
     "deprecated, though orders are named": (deprecate, True),
     "truncated": (_truncate, True),
     "no order": (_without(MIN, MAX), False),
@@ -151,7 +162,7 @@ def edited_files(draw: st.DrawFn) -> list[tuple[pa.Table, str, str, bool]]:
     """Draw files: their rows, their writer, the edit, and whether Arrow's schema stays."""
     files = []
     for _ in range(draw(st.integers(1, 3))):
-        count = draw(st.integers(1, 4))
+        count = draw(st.integers(1, 5))
         columns = {
             name: pa.array(
                 draw(st.lists(st.none() | st.sampled_from(values), min_size=count, max_size=count)),
@@ -163,7 +174,7 @@ def edited_files(draw: st.DrawFn) -> list[tuple[pa.Table, str, str, bool]]:
             (
                 pa.table(columns),
                 draw(st.sampled_from(WRITERS)),
-                draw(st.sampled_from(list(EDITS))),
+                draw(st.sampled_from([*EDITS, *[_SIGNED] * 6])),
                 draw(st.booleans()),
             )
         )
@@ -224,7 +235,9 @@ def test_no_filter_loses_a_row_whatever_the_statistics_say(
     location.mkdir()
     for place, (rows, writer, edit, with_keys) in enumerate(files):
         path = location / f"{place}.parquet"
-        pq.write_table(rows, path, row_group_size=2, store_decimal_as_integer=True)
+        pq.write_table(rows, path, store_decimal_as_integer=True)
+        if edit == _SIGNED:
+            edit_footer(path, partial(_by_signed_bytes, rows=rows))
         change, with_orders = EDITS[edit]
         edit_statistics(
             path, change, created_by=writer, with_orders=with_orders, with_keys=with_keys
