@@ -17,7 +17,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_service.api.html.rendering import is_page
-from windrow_service.api.json_shapes import LARGE, ORDINARY, BodyTooComplexError, check_shape
+from windrow_service.api.json_shapes import (
+    COLUMNS,
+    ORDINARY,
+    BodyTooComplexError,
+    ShapeLimits,
+    check_shape,
+)
 from windrow_service.api.problems import BodyTooLargeError
 
 JSON = b"application/json"
@@ -116,14 +122,14 @@ class _BoundedRequest(Request):
         return await asyncio.to_thread(lambda: _in_turn(body, lambda: _parsed(body)))
 
 
-def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
+def read_json(model: type[AnyModel], body: bytes, limits: ShapeLimits = COLUMNS) -> AnyModel:
     """Parse and validate a body as FastAPI would; CPU-bound.
 
     Raises:
         BodyTooComplexError: The body has too many parts.
         RequestValidationError: The body does not fit the model.
     """
-    return _in_turn(body, lambda: _validated(model, body))
+    return _in_turn(body, lambda: _validated(model, body, limits))
 
 
 def _in_turn(body: bytes, parse: Callable[[], T]) -> T:
@@ -141,8 +147,8 @@ def _parsed(body: bytes) -> Any:
         raise BodyTooComplexError(ORDINARY.depth, "levels of lists and objects") from None
 
 
-def _validated(model: type[AnyModel], body: bytes) -> AnyModel:
-    check_shape(body, LARGE)
+def _validated(model: type[AnyModel], body: bytes, limits: ShapeLimits) -> AnyModel:
+    check_shape(body, limits)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -151,7 +157,9 @@ def _validated(model: type[AnyModel], body: bytes) -> AnyModel:
             problem = f"{error.error_count():,} errors, such as unknown keys; /docs has the fields"
             issues: list[Any] = [{"loc": (), "msg": problem, "type": "too_many_errors"}]
         else:
-            issues = list(error.errors(include_url=False, include_context=False))
+            issues = list(
+                error.errors(include_url=False, include_context=False, include_input=False)
+            )
         raise RequestValidationError(
             [issue | {"loc": ("body", *issue["loc"])} for issue in issues]
         ) from error

@@ -63,8 +63,10 @@ class ShapeLimits:
 
 # Room for 20,000 files that a worker reports, or a table of 10,000 columns.
 ORDINARY = ShapeLimits(values=1_000_000, containers=65_000, keys=65_000)
-# Room for 100,000 keys of a write plan, or 10,000 files with statistics of 40 columns.
-LARGE = ShapeLimits(values=4_000_000, containers=500_000, keys=2_000_000)
+# Room for 100,000 keys of a write plan, as columns, or for 10,000 partitions.
+COLUMNS = ShapeLimits(values=4_000_000, containers=65_000, keys=65_000)
+# Room for 10,000 files with statistics of 20 columns.
+FILES = ShapeLimits(values=4_000_000, containers=250_000, keys=1_000_000)
 
 
 def check_shape(body: bytes, limits: ShapeLimits) -> None:

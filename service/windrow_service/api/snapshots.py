@@ -29,6 +29,7 @@ from windrow_service.api.deps import (
     entries_of,
     version_of,
 )
+from windrow_service.api.json_shapes import FILES
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN_TABLE, READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -131,7 +132,7 @@ async def publish_inventory(
     body = await request.body()
     content: bytes | InventoryChange = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        content = await services.runner.run(lambda: read_json(InventoryChange, body))
+        content = await services.runner.run(lambda: read_json(InventoryChange, body, FILES))
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, but mode={mode}")
         mode = content.mode or mode
