@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,7 +24,8 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.commits import begin, recover
 from windrow.commits.errors import PartitionChangedError
-from windrow.models import TableInfo
+from windrow.commits.staging_folders import local_location
+from windrow.models import CompactionPlan, TableInfo
 from windrow.spark.failures import cause_of, task_failure
 from windrow.spark.placement import default_parallelism, require_classic
 from windrow.terminal.consoles import show, show_json
@@ -39,6 +41,7 @@ from windrow.terminal.options import (
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
+from windrow_jobs.losses import column_types, losses
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -160,7 +163,9 @@ class _Work:
         """Rewrite the worthwhile partitions of a snapshot; return whether more may follow."""
         before = self.done.batches, len(self.left)
         read: SplitPlan | None = None
-        for batch, snapshot_id in self._batches():
+        for page in self._pages():
+            if self._batch_of(page) is None:
+                continue
             spark = self.start_spark()
             require_classic(spark)
             if read is None:
@@ -168,9 +173,12 @@ class _Work:
                 read = self.client.plan(
                     self.table.name,
                     filter=self.filter,
-                    snapshot_id=snapshot_id,
+                    snapshot_id=page.snapshot_id,
                     parallelism=default_parallelism(spark),
                 )
+            self._leave_losses(page, read)
+            if (batch := self._batch_of(page)) is None:
+                continue
             try:
                 self._rewrite(spark, batch, read)
             except PartitionChangedError as error:
@@ -188,15 +196,31 @@ class _Work:
                 return True
         return (self.done.batches, len(self.left)) != before
 
-    def _batches(self) -> Iterator[tuple[Batch, int]]:
-        is_bucketed = self.table.definition.bucket_spec is not None
-        pages = self.client.plan_compaction(
+    def _pages(self) -> Iterator[CompactionPlan]:
+        yield from self.client.plan_compaction(
             self.table.name, filter=self.filter, with_paths=True, **self.options
         )
-        for page in pages:
-            batch = Batch.of(page, self.left, is_bucketed=is_bucketed)
-            if batch is not None:
-                yield batch, page.snapshot_id
+
+    def _batch_of(self, page: CompactionPlan) -> Batch | None:
+        is_bucketed = self.table.definition.bucket_spec is not None
+        return Batch.of(page, self.left, is_bucketed=is_bucketed)
+
+    def _leave_losses(self, page: CompactionPlan, read: SplitPlan) -> None:
+        """Leave alone each partition with a file that would not come back as it is."""
+        batch = self._batch_of(page)
+        assert batch is not None
+        partition_columns = {column.name for column in read.info.partition_columns}
+        types = column_types(
+            [column for column in read.info.columns if column.name not in partition_columns]
+        )
+        paths = batch.paths.to_pylist()
+        found = losses(local_location(self.table), paths, types)
+        ends = np.cumsum(batch.files)
+        for partition, end, files in zip(batch.partitions, ends, batch.files, strict=True):
+            for at in range(end - files, end):
+                if (lost := found[at]) is not None:
+                    self._leave([partition], f"{paths[at]} cannot be rewritten as it is: {lost}")
+                    break
 
     def _rewrite(self, spark: SparkSession, batch: Batch, read: SplitPlan) -> None:
         self.tell(

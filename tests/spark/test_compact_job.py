@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +243,34 @@ def test_folders_of_one_value_are_joined_and_no_row_is_lost(
     assert there == {folders[1], folders[3]}
     again = compact(lambda: pytest.fail("no work"), client, table, target_file_size=512)
     assert again.batches == 0
+
+
+def test_partitions_whose_files_would_not_come_back_alike_are_left_and_named(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "unlike"
+    ids = pa.array([1, 2])
+    files = {
+        "k=1": pa.table({"id": ids}),
+        "k=2": pa.table({"id": ids, "note": ["a", "b"]}),
+        "k=3": pa.table({"id": ids.cast(pa.int32())}),
+    }
+    for folder, rows in files.items():
+        (location / folder).mkdir(parents=True)
+        for number in range(3):
+            pq.write_table(rows, location / folder / f"{number}.parquet")
+    table = registered(client, "demo.unlike", location, columns={"id": "bigint", "k": "int"})
+
+    done = compacted(spark, client, table)
+
+    assert (done.partitions, done.files_after, sorted(done.left)) == (1, 1, ["k=2", "k=3"])
+    assert "column 'note' is none of the table's" in done.left["k=2"]
+    assert "column 'id' is int32" in done.left["k=3"]
+    for folder in ("k=2", "k=3"):
+        for number in range(3):
+            assert pq.read_table(location / folder / f"{number}.parquet", partitioning=None).equals(
+                files[folder]
+            )
 
 
 def test_a_file_removed_before_it_is_read_is_skipped(
