@@ -81,7 +81,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], Callable[[Any], str]]] = {
     "n": (pa.decimal128(9, 2), [Decimal(n).scaleb(-2) for n in (-128, -1, 1, 127, 200)], str),
     "d": (
         pa.decimal128(38, 2),
-        [Decimal(n).scaleb(-2) for n in (-(10**30), -128, -1, 1, 127, 128, 200, 10**30)],
+        [Decimal(n).scaleb(-2) for n in (-128, -1, 1, 127, 128, 256)],
         lambda value: f"{value:f}",
     ),
     "t": (
@@ -161,11 +161,12 @@ EDITS: dict[str, tuple[Callable[[Fields], None], bool]] = {
 def edited_files(draw: st.DrawFn) -> list[tuple[pa.Table, str, str, bool]]:
     """Draw files: their rows, their writer, the edit, and whether Arrow's schema stays."""
     files = []
-    for _ in range(draw(st.integers(1, 3))):
-        count = draw(st.integers(1, 5))
+    for place in range(draw(st.integers(1, 3))):
+        # Of three values or more, bounds by signed bytes may be wrong without being reversed.
+        count = draw(st.integers(1 if place else 3, 6))
         columns = {
             name: pa.array(
-                draw(st.lists(st.none() | st.sampled_from(values), min_size=count, max_size=count)),
+                draw(st.lists(st.sampled_from([None, *values]), min_size=count, max_size=count)),
                 type_,
             )
             for name, (type_, values, _) in COLUMNS.items()
@@ -174,7 +175,7 @@ def edited_files(draw: st.DrawFn) -> list[tuple[pa.Table, str, str, bool]]:
             (
                 pa.table(columns),
                 draw(st.sampled_from(WRITERS)),
-                draw(st.sampled_from([*EDITS, *[_SIGNED] * 6])),
+                draw(st.sampled_from(list(EDITS))) if place else _SIGNED,
                 draw(st.booleans()),
             )
         )
@@ -186,7 +187,7 @@ def conditions(draw: st.DrawFn) -> str:
     """Draw a condition on one or two columns."""
     parts = []
     for _ in range(draw(st.integers(1, 2))):
-        name = draw(st.sampled_from(list(COLUMNS)))
+        name = draw(st.sampled_from([*COLUMNS, *"d" * len(COLUMNS)]))
         _, values, sql = COLUMNS[name]
         # Lists of Windrow's SQL take no NaN.
         values = [value for value in values if value == value]
