@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -37,6 +38,7 @@ from windrow_jobs.errors import RowsDifferError
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 # Files are planned again if their size differs from the expected one by more than this factor.
 _MUCH = 1.1
+_TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 # Limits the attempts to plan again: each new number of files changes the size once more, as large
 # files compress better.
 _ATTEMPTS = 3
@@ -254,8 +256,20 @@ class _Staged:
 def _stage(batch: Batch, rows: DataFrame, planned: WritePlan, write: TableWrite) -> _Staged:
     observation = Observation()
     observed = rows.observe(observation, *sums_of(rows, batch.names))
-    stage(observed, planned, write.table, write.folder)
+    with _timestamps_as_int64(rows.sparkSession):
+        stage(observed, planned, write.table, write.folder)
     return _Staged(staged_files(write.folder), row_sums(observation.get))
+
+
+@contextmanager
+def _timestamps_as_int64(spark: SparkSession) -> Iterator[None]:
+    """Write timestamps as Parquet has them, not as INT96, which is Spark's default."""
+    before = spark.conf.get(_TIMESTAMP_TYPE)
+    spark.conf.set(_TIMESTAMP_TYPE, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIMESTAMP_TYPE, str(before))
 
 
 def _planned(

@@ -273,9 +273,7 @@ def run(
         WindrowError: See `compact`.
     """
     tell = telling(table, quiet=as_json)
-    # The statistics of this type are usable; those of Spark 3's default (INT96) are not.
-    conf = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-    with SparkWhenNeeded(f"windrow compact {table}", master, conf) as start_spark:
+    with SparkWhenNeeded(f"windrow compact {table}", master) as start_spark:
 
         def tell_tasks_once_started() -> None:
             if start_spark.started is not None:

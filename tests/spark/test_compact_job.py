@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,43 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 KIB = 2**10
 EVERYTHING = {"worth_reads": 10**9, "min_files": 2}
+
+STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
+MOMENT = datetime.fromisoformat("2026-11-01T01:02:03.456789")
+# Two values of each type that a Parquet file may have.
+OF_EVERY_TYPE = [
+    pa.array([True, False]),
+    pa.array([-(2**7), None], pa.int8()),
+    pa.array([2**15 - 1, 0], pa.int16()),
+    pa.array([2**31 - 1, 0], pa.int32()),
+    pa.array([-(2**63), 2**63 - 1], pa.int64()),
+    pa.array([math.nan, -0.0], pa.float32()),
+    pa.array([math.inf, 5e-324], pa.float64()),
+    pa.array(["", "naïve\0"]),
+    pa.array([b"\xff", b""]),
+    pa.array([Decimal("-9.99"), None], pa.decimal128(3, 2)),
+    pa.array([Decimal(10) ** 37, None], pa.decimal128(38, 0)),
+    pa.array([date(1, 1, 1), date(9999, 12, 31)]),
+    pa.array([MOMENT, None], pa.timestamp("us")),
+    pa.array([MOMENT, None], pa.timestamp("us", "UTC")),
+    pa.array([{"a": None, "b": ["x", None]}, {"a": 1, "b": []}], STRUCT),
+    pa.array([[None, [1]], None], pa.list_(pa.list_(pa.int64()))),
+    pa.array([[("x", None)], []], pa.map_(pa.string(), pa.int64())),
+    pa.array(["x", "y"]).dictionary_encode(),
+    pa.array([0, 2**8 - 1], pa.uint8()),
+    pa.array([0, 2**16 - 1], pa.uint16()),
+    pa.array([0, 2**32 - 1], pa.uint32()),
+    pa.array([0, 2**64 - 1], pa.uint64()),
+    pa.array([1.5, -2.5]).cast(pa.float16()),
+    pa.array([1, 2]).cast(pa.timestamp("ms")),
+    pa.array([1_001, 2_002], pa.timestamp("ns")),
+    pa.array([1_001, 2_002], pa.timestamp("ns", "UTC")),
+    pa.array([b"abcd", b"efgh"], pa.binary(4)),
+    pa.array([[2**64 - 1], []], pa.list_(pa.uint64())),
+    pa.array([{"t": 1_001}, None], pa.struct([("t", pa.timestamp("ns"))])),
+]
+UTC_ZONE = ", tzinfo=zoneinfo.ZoneInfo(key='UTC')"
+UNLIKE_IN_SPARK = range(17, len(OF_EVERY_TYPE))
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +311,44 @@ def test_partitions_whose_files_would_not_come_back_alike_are_left_and_named(
             assert pq.read_table(location / folder / f"{number}.parquet", partitioning=None).equals(
                 files[folder]
             )
+
+
+def test_files_of_every_type_come_back_alike_or_not_at_all(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "types"
+    for number, values in enumerate(OF_EVERY_TYPE):
+        folder = location / f"k={number}"
+        folder.mkdir(parents=True)
+        for file in range(3):
+            rows = pa.table({"id": [2 * file, 2 * file + 1], f"c{number}": values})
+            pq.write_table(rows, folder / f"{file}.parquet")
+    moments = spark.range(9).selectExpr("id", "timestamp_micros(id) AS int96")
+    moments.repartition(3).write.parquet(str(location / "k=100"))
+    table = registered(client, "demo.types", location)
+    before = stored_by_folder(location)
+
+    done = compacted(spark, client, table)
+
+    after = stored_by_folder(location)
+    assert {"k=0", "k=100"}.isdisjoint(done.left)
+    assert {f"k={number}" for number in UNLIKE_IN_SPARK} == {*done.left}
+    assert after == before
+    # Not INT96, which is Spark's default.
+    (path,) = (path for path in hive.data_files(location) if path.startswith("k=13/"))
+    assert {pq.read_schema(location / path).field("c13").type} == {pa.timestamp("us", "UTC")}
+
+
+def stored_by_folder(location: Path) -> dict[str, list[str]]:
+    """Return what Arrow reads from the files of each folder, without columns of NULL."""
+    rows: dict[str, list[str]] = {}
+    for path in hive.data_files(location):
+        file = pq.ParquetFile(location / path, coerce_int96_timestamp_unit="us").read()
+        own = [name for name in file.column_names if file[name].null_count < len(file)]
+        # As text, since NaN does not equal itself; Spark's timestamps of INT96 have no zone.
+        texts = [repr(row).replace(UTC_ZONE, "") for row in file.select(own).to_pylist()]
+        rows.setdefault(path.partition("/")[0], []).extend(texts)
+    return {folder: sorted(texts) for folder, texts in rows.items()}
 
 
 def test_a_file_removed_before_it_is_read_is_skipped(

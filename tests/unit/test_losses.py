@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windrow_jobs.losses import loss
+from windrow_jobs.losses import loss, losses
 
 INTS = pa.int64()
 STRUCT = pa.struct([("a", INTS), ("b", pa.list_(pa.string()))])
@@ -31,9 +33,6 @@ def loss_of(file_type: pa.DataType | pa.Field, spark_type: Any, **options: Any) 
         (INTS, INTS),
         (STRUCT, pa.struct([("a", INTS), ("b", pa.list_(pa.field("element", pa.string())))])),
         (pa.map_(pa.string(), INTS), pa.map_(pa.string(), INTS)),
-        (pa.large_string(), pa.string()),
-        (pa.dictionary(pa.int32(), pa.string()), pa.string()),
-        (pa.timestamp("us", "Europe/Berlin"), MICROS),
         (pa.decimal128(9, 2), pa.decimal128(9, 2)),
     ],
     ids=str,
@@ -50,6 +49,10 @@ def test_what_spark_writes_alike_is_no_loss(file_type: Any, spark_type: Any) -> 
         (pa.timestamp("us"), MICROS),
         (pa.uint64(), pa.decimal128(20, 0)),
         (pa.int32(), INTS),
+        (pa.large_string(), pa.string()),
+        (pa.dictionary(pa.int32(), pa.string()), pa.string()),
+        (pa.timestamp("us", "Europe/Berlin"), MICROS),
+        (pa.field("c", pa.binary(), metadata={"ARROW:extension:name": "geo.wkb"}), pa.binary()),
         (pa.float16(), pa.float32()),
         (pa.null(), pa.null()),
         (pa.binary(16), pa.binary()),
@@ -74,3 +77,27 @@ def test_int96_of_others_and_foreign_metadata_are_losses() -> None:
     int96 = {"use_deprecated_int96_timestamps": True, "store_schema": False}
     assert "timestamp[ns]" in (loss_of(MICROS, MICROS, **int96) or "")
     assert "'owner'" in (loss_of(INTS, INTS, metadata={"owner": "ana"}) or "")
+
+
+def test_a_file_that_is_gone_is_no_loss_but_one_that_cannot_be_read_is(tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"PAR1 no footer PAR1")
+    gone, damaged = losses(str(tmp_path), ["gone", "damaged"], {})
+    assert gone is None
+    assert "footer cannot be read" in (damaged or "")
+
+
+@pytest.mark.parametrize(
+    ("column", "lost"),
+    [
+        ({"type": "long", "metadata": {"comment": "a note"}}, None),
+        ({"type": "long", "metadata": {"ml_attr": {"name": "x"}}}, "ml_attr"),
+        ({"type": {"type": "udt", "class": "VectorUDT", "sqlType": "long"}}, "VectorUDT"),
+    ],
+)
+def test_what_spark_noted_about_columns_is_a_loss_unless_the_catalog_has_it(
+    column: dict[str, Any], lost: str | None
+) -> None:
+    row = {"type": "struct", "fields": [{"name": "c", "nullable": True, "metadata": {}, **column}]}
+    key = "org.apache.spark.sql.parquet.row.metadata"
+    found = loss_of(INTS, INTS, metadata={key: json.dumps(row)})
+    assert found is None if lost is None else lost in (found or "")
