@@ -38,7 +38,11 @@ from windrow_jobs.errors import RowsDifferError
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 # Files are planned again if their size differs from the expected one by more than this factor.
 _MUCH = 1.1
-_TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
+# Spark would write timestamps as INT96, and days before 1582 in the old calendar or not at all.
+_AS_THEY_ARE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
 # Limits the attempts to plan again: each new number of files changes the size once more, as large
 # files compress better.
 _ATTEMPTS = 3
@@ -256,20 +260,22 @@ class _Staged:
 def _stage(batch: Batch, rows: DataFrame, planned: WritePlan, write: TableWrite) -> _Staged:
     observation = Observation()
     observed = rows.observe(observation, *sums_of(rows, batch.names))
-    with _timestamps_as_int64(rows.sparkSession):
+    with _values_as_they_are(rows.sparkSession):
         stage(observed, planned, write.table, write.folder)
     return _Staged(staged_files(write.folder), row_sums(observation.get))
 
 
 @contextmanager
-def _timestamps_as_int64(spark: SparkSession) -> Iterator[None]:
-    """Write timestamps as Parquet has them, not as INT96, which is Spark's default."""
-    before = spark.conf.get(_TIMESTAMP_TYPE)
-    spark.conf.set(_TIMESTAMP_TYPE, "TIMESTAMP_MICROS")
+def _values_as_they_are(spark: SparkSession) -> Iterator[None]:
+    """Write dates and timestamps in the calendar and type of Parquet, whatever the session says."""
+    before = {key: spark.conf.get(key) for key in _AS_THEY_ARE}
     try:
+        for key, value in _AS_THEY_ARE.items():
+            spark.conf.set(key, value)
         yield
     finally:
-        spark.conf.set(_TIMESTAMP_TYPE, str(before))
+        for key, was in before.items():
+            spark.conf.set(key, str(was))
 
 
 def _planned(

@@ -327,8 +327,14 @@ def test_files_of_every_type_come_back_alike_or_not_at_all(
     moments.repartition(3).write.parquet(str(location / "k=100"))
     table = registered(client, "demo.types", location)
     before = stored_by_folder(location)
+    calendar = "spark.sql.parquet.datetimeRebaseModeInWrite"
+    spark.conf.set(calendar, "LEGACY")
 
-    done = compacted(spark, client, table)
+    try:
+        done = compacted(spark, client, table)
+        assert spark.conf.get(calendar) == "LEGACY"
+    finally:
+        spark.conf.unset(calendar)
 
     after = stored_by_folder(location)
     assert {"k=0", "k=100"}.isdisjoint(done.left)
