@@ -19,7 +19,8 @@ class Descriptor:
 
     Attributes:
         content: The task's work, as bytes.
-        hosts: Where the task should run, best first; empty for anywhere.
+        hosts: Where the task should run, best first; empty for anywhere. In local mode they count
+            for nothing.
     """
 
     content: bytes
@@ -51,6 +52,19 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
+def may_prefer_hosts(spark: SparkSession) -> bool:
+    """Tell whether tasks may prefer hosts.
+
+    In local mode they may not: if some prefer this host and others do not, Spark waits before it
+    starts the others here, and nothing ends that wait, so that the query never ends.
+
+    Args:
+        spark: A classic session.
+    """
+    master = str(spark.sparkContext.master)
+    return master != "local" and not master.startswith("local[")
+
+
 def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
     """Return one binary row per descriptor, each in a partition of its own on its hosts.
 
@@ -79,12 +93,14 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     def sent(values: Sequence[Any]) -> Any:
         return jvm.to_seq(jvm.unpickler().loads(pickle.dumps(values, protocol=4)))
 
-    number_of = {hosts: number for number, hosts in enumerate({d.hosts: None for d in descriptors})}
+    may_prefer = may_prefer_hosts(spark)
+    preferred = [d.hosts if may_prefer else () for d in descriptors]
+    number_of = {hosts: number for number, hosts in enumerate(dict.fromkeys(preferred))}
     distinct = jvm.array_list()
     for hosts in number_of:
         distinct.add(sent(list(hosts)))
     # Scala's sequence is a function from positions to elements.
-    numbers = sent([number_of[d.hosts] for d in descriptors])
+    numbers = sent([number_of[hosts] for hosts in preferred])
     # Iterators, because Java cannot call these methods on the sequences of Scala 2.12.
     hosts_of_each = numbers.iterator().map(jvm.to_seq(distinct))
     pairs = sent([d.content for d in descriptors]).iterator().zip(hosts_of_each).toList()

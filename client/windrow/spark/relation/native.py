@@ -21,6 +21,7 @@ from windrow.files.beneath import absolute_path
 from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.defaults import with_defaults
+from windrow.spark.placement import may_prefer_hosts
 from windrow.spark.relation.java import planned_format
 
 # Spark partitions have about this size at most if there are several for each slot.
@@ -58,7 +59,10 @@ def native_relations(
         files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in any order.
         slots: How many tasks run at the same time.
     """
-    hosts = pc.fill_null(pc.binary_join(files["hosts"], _BETWEEN_HOSTS), "")
+    if may_prefer_hosts(spark):
+        hosts = pc.fill_null(pc.binary_join(files["hosts"], _BETWEEN_HOSTS), "")
+    else:
+        hosts = pa.chunked_array([pa.repeat("", len(files))])
     files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
     first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
     places = first.combine_chunks().dictionary_encode()
