@@ -11,6 +11,7 @@
     - FormatUnavailableError    this Spark has no reader of a table's format
     - ClientClosedError         a query needs a plan, but the client is closed
     - CaseSensitiveNamesError   the session tells names apart by case
+    - SettingError              a setting of the session changes what Spark's own reader reads
     - InexactColumnError        no reader reads a column of a transactional table exactly
     - OnlySparkReadsError       only Spark's own reader reads the files, but it may not be used
     - UnsupportedDeletesError   delete files apply to the plan's files
@@ -294,6 +295,30 @@ class CaseSensitiveNamesError(ReadError):
         "case, so rows could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
+
+
+@dataclass(eq=False)
+class SettingError(ReadError):
+    """With a setting of the session, Spark's own reader would read other rows than groups.
+
+    Attributes:
+        table: The table.
+        setting: Name of the setting.
+        value: Its value in the session.
+        effect: What Spark's own reader does with that value.
+        agreed: The value with which all ways read the same rows.
+    """
+
+    table: str
+    setting: str
+    value: str
+    effect: str
+    agreed: str
+    message = (
+        "{setting} is {value}, with which Spark {effect}, and Windrow does not, so that rows of "
+        "{table} would depend on which of the two reads a file: {remedy}"
+    )
+    remedy = "set it to {agreed} to read the table"
 
 
 @dataclass(eq=False)

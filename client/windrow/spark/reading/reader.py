@@ -50,6 +50,7 @@ from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadLimits, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
 from windrow.spark.reading.session_calendars import calendars_of
+from windrow.spark.session_settings import check_settings
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 
@@ -170,21 +171,24 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
+        SettingError: Another of its settings would change rows of the plan.
     """
     check_files(plan)
-    check_session(spark)
+    check_session(spark, plan)
 
 
-def check_session(spark: SparkSession) -> None:
+def check_session(spark: SparkSession, plan: Plan) -> None:
     """Refuse a session in which a table's rows would differ from Spark's.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
+        SettingError: Another of its settings would change rows of the plan.
     """
     require_classic(spark)
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
+    check_settings(spark, plan)
 
 
 def check_files(plan: Plan) -> None:

@@ -26,6 +26,7 @@ from windrow.spark.relation.java import hybrid, unpacked
 from windrow.spark.relation.native import native_relations
 from windrow.spark.relation.recent import Scan, last_scan, note
 from windrow.spark.session_options import session_options
+from windrow.spark.session_settings import check_settings
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 
@@ -279,6 +280,7 @@ def planned(
 
     Raises:
         ProblemError: The coordinator refuses.
+        SettingError: A setting of the session would change rows.
     """
     given = [] if pinned.filter is None else [pinned.filter]
     try:
@@ -289,6 +291,7 @@ def planned(
             raise
         conditions = ()
         plan = _plan(source, pinned, columns, given)
+    check_settings(source.spark, plan.info)
     note(
         Scan(
             table=pinned.table,

@@ -63,7 +63,7 @@ def open_table(
             raise OnlySparkReadsError(
                 table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
             )
-        check_session(spark)
+        check_session(spark, first)
         check_native(first, reader)
     else:
         check_readable(spark, first)
@@ -146,7 +146,7 @@ def explain_read(
         **options,
     )
     if whole.format in READ_BY_SPARK:
-        check_session(spark)
+        check_session(spark, plan.info)
     else:
         check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}

@@ -1,0 +1,90 @@
+"""Settings with which Spark's own reader would read other rows than groups are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support import embedded
+from windrow.spark.errors import SettingError
+from windrow.spark.relation.division import Reader
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+READERS: tuple[Reader, ...] = ("auto", "grouped", "native")
+# Both drop rows, whatever the table.
+EVERY_TABLE = ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
+# The column of a table that each setting concerns.
+BY_COLUMN = {
+    "spark.sql.parquet.binaryAsString": ("true", "b"),
+    "spark.sql.parquet.int96AsTimestamp": ("false", "t"),
+    "spark.sql.parquet.int96TimestampConversion": ("true", "t"),
+    "spark.sql.parquet.inferTimestampNTZ.enabled": ("false", "n"),
+    "spark.sql.legacy.parquet.nanosAsLong": ("true", "t"),
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": ("true", "s"),
+    "spark.sql.sources.partitionColumnTypeInference.enabled": ("false", "h"),
+}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]:
+    folder = tmp_path_factory.mktemp("settings")
+    rows = pa.table(
+        {
+            "id": [1],
+            "b": pa.array([b"a"]),
+            "t": pa.array([0], pa.timestamp("us", "UTC")),
+            "n": pa.array([0], pa.timestamp("us")),
+            "s": pa.array([{"x": 1}]),
+        }
+    )
+    (folder / "table" / "h=01").mkdir(parents=True)
+    pq.write_table(rows, folder / "table" / "h=01" / "a.parquet")
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
+        client.register_table("set.table", str(folder / "table"))
+        client.refresh("set.table")
+        yield client
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("setting", EVERY_TABLE)
+def test_a_setting_that_drops_rows_is_refused(
+    spark: SparkSession, client: windrow.Client, setting: str, reader: Reader
+) -> None:
+    session = spark.newSession()
+    session.conf.set(setting, "true")
+    with pytest.raises(SettingError, match=f"{setting} is true.*set it to false"):
+        client.read(session, "set.table", reader=reader)
+
+
+@pytest.mark.parametrize("setting", BY_COLUMN)
+def test_a_setting_is_refused_where_it_concerns_a_column(
+    spark: SparkSession, client: windrow.Client, setting: str
+) -> None:
+    value, column = BY_COLUMN[setting]
+    session = spark.newSession()
+    session.conf.set(setting, value)
+    for reader in READERS:
+        with pytest.raises(SettingError, match=setting):
+            client.read(session, "set.table", columns=[column], reader=reader)
+        if column != "h":
+            others = client.read(session, "set.table", columns=["id"], reader=reader)
+            assert [row.id for row in others.collect()] == [1]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_setting_counts_as_it_is_when_the_query_runs(
+    spark: SparkSession, client: windrow.Client, reader: Reader
+) -> None:
+    session = spark.newSession()
+    rows = client.read(session, "set.table", reader=reader)
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    with pytest.raises(Exception, match=r"spark\.sql\.files\.ignoreCorruptFiles is true"):
+        rows.collect()
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
+    assert rows.count() == 1
