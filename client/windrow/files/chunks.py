@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windrow.files.access import why_inaccessible
 from windrow.files.alike import GroupedOnly
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.bounds import (
@@ -373,7 +374,7 @@ def _tried(
         return None
     except OSError as error:
         remote = is_remote(absolute_path(location, path))
-        return why_unreadable(error) if remote else error.strerror or str(error)
+        return why_unreadable(error) if remote else why_inaccessible(error)
 
 
 def _read_tail(

@@ -168,8 +168,8 @@ class UnreadableFootersError(InventoryError):
         lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
         format_ = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}.get(self.format, self.format)
         return (
-            f"cannot read {len(self.files)} file(s) as {format_}; remove or rewrite them, then "
-            f"refresh again:{lines}"
+            f"cannot read {len(self.files)} file(s) as {format_}; make them readable, or restore "
+            f"those that are damaged, then refresh again:{lines}"
         )
 
 
