@@ -65,7 +65,11 @@ def lose_rows(path: Path) -> None:
         (grow, "StaleFileError", ["size in bytes was", "refresh the table and plan again"]),
         (touch, "StaleFileError", ["modification time in ns was", "refresh the table"]),
         (truncate, "StaleFileError", ["and is 100", "refresh the table and plan again"]),
-        (corrupt, "UnreadableFileError", ["cannot be read as Parquet", "repair or remove"]),
+        (
+            corrupt,
+            "UnreadableFileError",
+            ["cannot be read as Parquet", "make it readable, or restore it"],
+        ),
         (lose_rows, "StaleFileError", ["row count was 1000 and is 10", "refresh the table"]),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,

@@ -78,7 +78,7 @@ class UnreadableFileError(TaskReadError):
     reason: str
     format: str = ""
     message = "file {path!r} cannot be read{as_format}: {reason}; {remedy}"
-    remedy = "repair or remove the file, then refresh the table and plan again"
+    remedy = "make it readable, or restore it if it is damaged, then refresh and plan again"
 
     @property
     def as_format(self) -> str:
