@@ -123,6 +123,8 @@ def test_each_descriptor_is_a_partition_on_its_hosts_and_more_of_them_cost_no_mo
             calls.append(command)
         return send(self, command, *arguments, **options)
 
+    # In local mode no hosts are preferred.
+    monkeypatch.setattr(spark.sparkContext, "master", "spark://127.0.0.1:7077")
     monkeypatch.setattr(JavaClient, "send_command", counted)
     placed(spark, descriptors[:3])
     few = len(calls)
