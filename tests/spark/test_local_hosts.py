@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +35,9 @@ def count_of(rows: DataFrame) -> int | None:
 
 
 def this_host(spark: SparkSession) -> str:
-    return str(spark.sparkContext.getConf().get("spark.driver.host"))
+    """Return the host on which Spark's scheduler offers slots, whatever `spark.driver.host` is."""
+    jvm: Any = spark.sparkContext._jvm
+    return str(jvm.org.apache.spark.util.Utils.localHostName())
 
 
 def test_tasks_for_this_host_and_for_others_all_run(spark: SparkSession) -> None:
