@@ -81,6 +81,9 @@ def loss(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> str |
         if keys := {key for each in _fields(field) for key in each.metadata or {}}:
             names = ", ".join(sorted(key.decode(errors="replace") for key in keys))
             return f"column {name!r} has {names}, which Spark would not write"
+    if missing := [name for name in types if name not in file.schema_arrow.names]:
+        # A catalog may know another value than null for them, as a default of older files.
+        return f"the file lacks column {missing[0]!r}, and would get it, with null for each row"
     for at in range(len(file.schema.names)):
         leaf = file.schema.column(at)
         if leaf.logical_type.type not in _LOGICAL:

@@ -101,3 +101,11 @@ def test_what_spark_noted_about_columns_is_a_loss_unless_the_catalog_has_it(
     key = "org.apache.spark.sql.parquet.row.metadata"
     found = loss_of(INTS, INTS, metadata={key: json.dumps(row)})
     assert found is None if lost is None else lost in (found or "")
+
+
+def test_a_column_that_the_file_lacks_is_a_loss() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"c": pa.array([1], INTS)}), sink)
+    file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
+    assert loss(file, {"c": INTS}) is None
+    assert "lacks column 'later'" in (loss(file, {"c": INTS, "later": INTS}) or "")
