@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
@@ -88,3 +90,32 @@ def test_a_setting_counts_as_it_is_when_the_query_runs(
         rows.collect()
     session.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
     assert rows.count() == 1
+
+
+def test_positions_of_orc_are_refused_unless_the_table_asks_for_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    location = tmp_path / "table"
+    location.mkdir()
+    orc.write_table(pa.table({"a": [1]}), location / "a.orc")
+    setting = "orc.force.positional.evolution"
+    hadoop = spark._jsparkSession.sparkContext().hadoopConfiguration()
+    with embedded.client(tmp_path / "state", allowed_locations=[str(location)]) as client:
+        for name, options in (("set.named", {}), ("set.forced", {setting: "true"})):
+            client.register_table(
+                name,
+                str(location),
+                format="orc",
+                format_options=options,
+                columns={"a": "bigint"},
+            )
+            client.refresh(name)
+        hadoop.set(setting, "true")
+        try:
+            for reader in READERS:
+                with pytest.raises(SettingError, match=setting):
+                    client.read(spark, "set.named", reader=reader)
+            assert client.read(spark, "set.forced").count() == 1
+        finally:
+            hadoop.unset(setting)
+        assert client.read(spark, "set.named").count() == 1

@@ -47,6 +47,7 @@ _OF_PARQUET = {
         "false", "reads null for structs without a requested field", ("struct",)
     ),
 }
+_POSITIONAL = "orc.force.positional.evolution"
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -68,6 +69,11 @@ def check_settings(spark: SparkSession, plan: Plan) -> None:
     # A log says which types partition columns have, and Spark does not infer them either.
     if not plan.logged and any(column.type != "string" for column in plan.partition_columns):
         rules[_INFERENCE] = _Rule("true", "reads all partition values as text")
+    if plan.format == "orc" and _POSITIONAL not in plan.format_options:
+        rules[_POSITIONAL] = _Rule("false", "matches columns by position")
+        # Spark's reader looks here, where settings of Hadoop alone count as well.
+        hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+        settings[_POSITIONAL] = hadoop.get(_POSITIONAL) or "false"
     for name, rule in rules.items():
         value = settings.get(name, rule.agreed)
         concerned = not rule.types or any(type_ in types for type_ in rule.types)
