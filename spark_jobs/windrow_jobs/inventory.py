@@ -40,7 +40,8 @@ from windrow.files.schema import FileSchema, data_schema_of, declared_data
 from windrow.files.sinks import keep_committed
 from windrow.models import PublishedSnapshot, TableDefinition, TableInfo
 from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.placement import require_classic, use_drivers_python
+from windrow.spark.interpreter import collected
+from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import rows_text, seconds_text, size_text
@@ -297,9 +298,7 @@ class _Taking:
         context = self.spark.sparkContext
         slots = int(context.defaultParallelism)
         task_count = max(1, min(len(chunks), slots * _TASKS_PER_SLOT))
-        use_drivers_python(context)
-        answers: list[Result] = context.parallelize(chunks, task_count).map(work).collect()
-        return answers
+        return collected(context.parallelize(chunks, task_count).map(work))
 
 
 def _cut(folders: Sequence[str], size: int) -> list[Sequence[str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +43,11 @@ class SparkWhenNeeded:
         self._conf = conf or {}
 
     def __call__(self) -> SparkSession:
-        """Return the session."""
+        """Return the session.
+
+        Raises:
+            SparkConnectError: The session is one of Spark Connect.
+        """
         if self.started is None:
             builder = SparkSession.builder.appName(self._name)
             # The jobs' own progress messages are more useful.
@@ -55,7 +57,7 @@ class SparkWhenNeeded:
             if self._master is not None:
                 builder = builder.master(self._master)
             self.started = builder.getOrCreate()
-            _work_in_this_python(self.started)
+            require_classic(self.started)
         return self.started
 
     def __enter__(self) -> SparkWhenNeeded:
@@ -69,18 +71,6 @@ class SparkWhenNeeded:
     ) -> None:
         if self.started is not None:
             self.started.stop()
-
-
-def _work_in_this_python(spark: SparkSession) -> None:
-    """Keep local Spark from running the `python3` on the PATH, which may lack packages.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
-    """
-    require_classic(spark)
-    context = spark.sparkContext
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from windrow import files, host_cache
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.spark import executor
+from windrow.spark.interpreter import collected
 from windrow.spark.placement import Descriptor, placed, require_classic
 from windrow.spark.reading.reader import descriptors_of
 from windrow.terminal.consoles import show, show_json
@@ -174,7 +175,9 @@ def _fetch(
         if attempt:
             on_progress(f"repeating {len(left):,} tasks that ran on other hosts")
         with now_and_then(tell):
-            rows = placed(spark, left).rdd.mapPartitionsWithIndex(work).collect()
+            rows: list[tuple[Any, ...]] = collected(
+                placed(spark, left).rdd.mapPartitionsWithIndex(work)
+            )
         done = [Warmed(*row) for row in rows]
         for one in done:
             warmth.fetched_files += one.fetched_files

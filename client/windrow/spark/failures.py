@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from windrow.errors import WindrowError
 from windrow.spark import executor
 from windrow.spark.errors import PlanningFailedError, TaskFailedError
+from windrow.spark.executor import shipping
 from windrow.spark.executor.errors import StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
@@ -30,6 +31,12 @@ _TRACED = re.compile(
 # The error of a process of Spark's server that opens or plans a table.
 _PLANNED = re.compile(r"^windrow\.(?:\w+\.)*(?P<kind>\w+): (?P<detail>.+)$", re.M)
 _CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+
+# What a task raises, or Spark's worker before it, if its interpreter lacks a package.
+_MISSING = re.compile(
+    r"ModuleNotFoundError: (?P<what>No module named '(?:numpy|pyarrow)')(?P<told>: .+)?$", re.M
+)
+_MISSING_REMEDY = f": the Python that runs this session's tasks lacks it; {shipping.REMEDY}"
 
 _KEPT_ERRORS = 32
 _errors: OrderedDict[str, Exception] = OrderedDict()
@@ -52,6 +59,16 @@ def cause_of(error: BaseException) -> str:
     return raised[-1] if raised else text.partition("\n")[0]
 
 
+def missing_package(error: BaseException) -> TaskFailedError | None:
+    """Return what the interpreter of a failed job's tasks lacks; None if it lacks nothing."""
+    missing = _MISSING.search(str(error))
+    if missing is None:
+        return None
+    return TaskFailedError(
+        "ModuleNotFoundError", missing["what"] + (missing["told"] or _MISSING_REMEDY)
+    )
+
+
 def task_failure(error: BaseException) -> TaskFailedError | None:
     """Return the reader's error that failed a Spark job; None if another error did."""
     text = str(error)
@@ -63,7 +80,7 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
         return TaskFailedError("StaleFileError", f"{stale['what']}; {StaleFileError.remedy}")
     native = _NATIVE.search(text)
     if native is None:
-        return None
+        return missing_package(error)
     reason = f"{unquote(native['path'])} cannot be read by Spark's own reader ({cause_of(error)})"
     return TaskFailedError("UnreadableFileError", f"{reason}: {_NATIVE_REMEDY}")
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.errors import SparkConnectError
+from windrow.spark.interpreter import is_local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +62,7 @@ def may_prefer_hosts(spark: SparkSession) -> bool:
     Args:
         spark: A classic session.
     """
-    return not _is_local(spark.sparkContext)
-
-
-def use_drivers_python(context: SparkContext) -> None:
-    """In local mode, run Python tasks with the driver's interpreter unless another is chosen.
-
-    Spark would take `python3` from the path, which lacks the driver's packages if the driver's
-    virtual environment is not activated, as in most notebooks.
-    """
-    if _is_local(context) and not os.environ.get("PYSPARK_PYTHON"):
-        context.pythonExec = sys.executable
-
-
-def _is_local(context: SparkContext) -> bool:
-    master = str(context.master)
-    return master == "local" or master.startswith("local[")
+    return not is_local(spark.sparkContext)
 
 
 def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
@@ -105,7 +88,6 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
         descriptors: At least one.
     """
     jvm = _used_of(spark.sparkContext._jvm)
-    use_drivers_python(spark.sparkContext)
 
     # One call for all values: a JVM call per descriptor would take longer than starting its task.
     def sent(values: Sequence[Any]) -> Any:

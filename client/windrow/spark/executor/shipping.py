@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import socket
 import sys
 import types
 import zlib
@@ -17,6 +18,13 @@ import pyarrow as pa
 Task = Callable[[Iterable[Any]], Iterator[Any]]
 # Adds up the counts of tasks.
 Count = Callable[[Mapping[str, int]], None]
+
+# How to give tasks their packages.
+REMEDY = (
+    "install numpy and pyarrow for it, or name a Python that has them, on every host, in the "
+    "environment variable PYSPARK_PYTHON or the setting spark.pyspark.python before the session "
+    "starts"
+)
 
 # The reader's name in Spark's plans.
 READER_NAME = "windrow_reader"
@@ -43,7 +51,12 @@ def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None)
             "readers", {}
         )
         if digest not in readers:
-            readers[digest] = pickle.loads(zlib.decompress(packed))
+            try:
+                readers[digest] = pickle.loads(zlib.decompress(packed))
+            except ModuleNotFoundError as error:
+                where = f"{sys.executable} on {socket.gethostname()}"
+                text = f"{error}: {where}, which runs this task, lacks it; {REMEDY}"
+                raise ModuleNotFoundError(text, name=error.name) from None
             if len(readers) == 1:
                 # Spark's workers collect garbage after every task. Among all the objects of pandas,
                 # pyarrow and this reader, that would take 40 ms and find nothing.

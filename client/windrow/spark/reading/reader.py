@@ -48,6 +48,7 @@ from windrow.spark.executor.rebasing import Calendars, may_be_rebased
 from windrow.spark.executor.shipping import Count, PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadLimits, ReadSpec, SortKey
+from windrow.spark.interpreter import interpreter_of_tasks
 from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
 from windrow.spark.reading.session_calendars import calendars_of
 from windrow.spark.session_settings import check_settings
@@ -94,7 +95,8 @@ def read_plan(
     def bare_rows() -> DataFrame:
         bare = _without_columns(plan, groups)
         spec = _read_spec(spark, bare, _schemas_of(bare))
-        return tasks.mapInArrow(shipped_reader(spec, count), _BARE_ROWS).select()
+        with interpreter_of_tasks(spark.sparkContext):
+            return tasks.mapInArrow(shipped_reader(spec, count), _BARE_ROWS).select()
 
     if not plan.columns:
         return bare_rows()
@@ -127,7 +129,8 @@ def read_descriptors(
     """
     schemas = _schemas_of(plan)
     reader = shipped_reader(_read_spec(spark, plan, schemas), count)
-    return tasks.mapInArrow(reader, schemas.asked)
+    with interpreter_of_tasks(spark.sparkContext):
+        return tasks.mapInArrow(reader, schemas.asked)
 
 
 def packed_batches(
@@ -156,7 +159,8 @@ def packed_batches(
         shipped(*_packed_code(packing_task_of), spec.packed(), count)
     )
     read._jrdd_deserializer = as_they_are
-    return read._jrdd.rdd()
+    with interpreter_of_tasks(spark.sparkContext):
+        return read._jrdd.rdd()
 
 
 def check_readable(spark: SparkSession, plan: Plan) -> None:
