@@ -20,8 +20,8 @@ class Descriptor:
 
     Attributes:
         content: The task's work, as bytes.
-        hosts: Where the task should run, best first; empty for anywhere. In local mode they count
-            for nothing.
+        hosts: Where the task should run, best first; empty for anywhere. Only those of
+            `hosts_to_prefer` count.
     """
 
     content: bytes
@@ -53,16 +53,32 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def may_prefer_hosts(spark: SparkSession) -> bool:
-    """Tell whether tasks may prefer hosts.
+def hosts_to_prefer(spark: SparkSession) -> frozenset[str] | None:
+    """Return the hosts that tasks may prefer; None for all.
 
-    In local mode they may not: if some prefer this host and others do not, Spark waits before it
-    starts the others here, and nothing ends that wait, so that the query never ends.
+    In local mode there are none: if some tasks prefer this host and others do not, Spark waits
+    before it starts the others here, and nothing ends that wait, so that the query never ends.
+
+    On a cluster they are the hosts with executors. If a stage has tasks for one of them, those for
+    other hosts would wait as long as `spark.locality.wait` for a slot that cannot come. While
+    there are no executors, or if Spark starts them as it needs them, all hosts count, since their
+    names tell where executors are wanted.
 
     Args:
         spark: A classic session.
     """
-    return not is_local(spark.sparkContext)
+    context: Any = spark.sparkContext
+    if is_local(context):
+        return frozenset()
+    if context._conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        return None
+    # Those of block managers, of which the driver has one as well.
+    addresses = context._jsc.sc().getExecutorMemoryStatus().keys().mkString("\n").split("\n")
+    hosts = [address.rpartition(":")[0] for address in addresses]
+    drivers = context._conf.get("spark.driver.host")
+    if drivers in hosts:
+        hosts.remove(drivers)
+    return frozenset(hosts) or None
 
 
 def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
@@ -93,14 +109,13 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     def sent(values: Sequence[Any]) -> Any:
         return jvm.to_seq(jvm.unpickler().loads(pickle.dumps(values, protocol=4)))
 
-    may_prefer = may_prefer_hosts(spark)
-    preferred = [d.hosts if may_prefer else () for d in descriptors]
-    number_of = {hosts: number for number, hosts in enumerate(dict.fromkeys(preferred))}
+    usable = hosts_to_prefer(spark)
+    number_of = {hosts: number for number, hosts in enumerate({d.hosts: None for d in descriptors})}
     distinct = jvm.array_list()
     for hosts in number_of:
-        distinct.add(sent(list(hosts)))
+        distinct.add(sent([host for host in hosts if usable is None or host in usable]))
     # Scala's sequence is a function from positions to elements.
-    numbers = sent([number_of[hosts] for hosts in preferred])
+    numbers = sent([number_of[d.hosts] for d in descriptors])
     # Iterators, because Java cannot call these methods on the sequences of Scala 2.12.
     hosts_of_each = numbers.iterator().map(jvm.to_seq(distinct))
     pairs = sent([d.content for d in descriptors]).iterator().zip(hosts_of_each).toList()

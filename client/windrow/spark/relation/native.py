@@ -21,7 +21,7 @@ from windrow.files.beneath import absolute_path
 from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.defaults import with_defaults
-from windrow.spark.placement import may_prefer_hosts
+from windrow.spark.placement import hosts_to_prefer
 from windrow.spark.relation.java import planned_format
 
 # Spark partitions have about this size at most if there are several for each slot.
@@ -59,10 +59,7 @@ def native_relations(
         files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in any order.
         slots: How many tasks run at the same time.
     """
-    if may_prefer_hosts(spark):
-        hosts = pc.fill_null(pc.binary_join(files["hosts"], _BETWEEN_HOSTS), "")
-    else:
-        hosts = pa.chunked_array([pa.repeat("", len(files))])
+    hosts = _joined(files["hosts"], hosts_to_prefer(spark))
     files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
     first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
     places = first.combine_chunks().dictionary_encode()
@@ -75,6 +72,17 @@ def native_relations(
         _relation(spark, factory, plan, columns, files.filter(pa.array(place == at)), int(share))
         for at, share in enumerate(shares)
     ]
+
+
+def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
+    """Return the hosts of each file as one text, without those that are not usable."""
+    joined = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
+    if usable is None:
+        return joined
+    texts = joined.combine_chunks().dictionary_encode()
+    each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
+    left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
+    return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
 
 
 # The time of files that never change once they are written.
