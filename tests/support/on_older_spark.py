@@ -14,7 +14,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import bucket_joins, hybrids, lost_map_outputs, rewrites, text_formats
+from tests.support import (
+    bucket_joins,
+    file_names,
+    hybrids,
+    lost_map_outputs,
+    rewrites,
+    text_formats,
+)
 
 
 def main(url: str, folder: Path) -> None:
@@ -37,6 +44,8 @@ def main(url: str, folder: Path) -> None:
         joined = bucket_joins.results(spark, client, folder)
         hybrid = hybrids.outcome(spark, client, folder)
         formats = text_formats.results(spark, client, folder)
+        differences = file_names.differences(spark, client, folder)
+        names = {"differences": differences, "refusals": file_names.refusals(spark)}
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
     found = {
@@ -44,6 +53,7 @@ def main(url: str, folder: Path) -> None:
         "joined": joined,
         "hybrid": hybrid,
         "formats": formats,
+        "file_names": names,
         **rewritten,
     }
     sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")

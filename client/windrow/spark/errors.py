@@ -14,6 +14,7 @@
     - SettingError              a setting of the session changes what Spark's own reader reads
     - InexactColumnError        no reader reads a column of a transactional table exactly
     - OnlySparkReadsError       only Spark's own reader reads the files, but it may not be used
+    - FileNameError             a query asks for the files of rows that only groups can read
     - UnsupportedDeletesError   delete files apply to the plan's files
     - NotBucketedError          a table to be read by bucket has no buckets
     - BucketColumnsError        a table is to be read by bucket without a bucket column
@@ -134,9 +135,10 @@ class HybridUnavailableError(ReadError):
     reason: str
     message = (
         "the reader of Spark {version} cannot take part in reads ({reason}), so large files are "
-        "read in groups too, which is slower: {remedy}"
+        "read in groups too, which is slower, and input_file_name() and its like know no file: "
+        "{remedy}"
     )
-    remedy = 'pass `reader="grouped"` to read without this warning'
+    remedy = "use a release of Spark that Windrow supports"
 
 
 @dataclass(eq=False)
@@ -203,6 +205,29 @@ class OnlySparkReadsError(ReadError):
             else f"table {self.table!r} is {self.format}, which only Spark's own reader reads"
         )
         return f"{what}, and {self.obstacle}: {self.way_out}"
+
+
+@dataclass(eq=False)
+class FileNameError(ReadError):
+    """A query asks for the files of its rows, which only Spark's own reader tells.
+
+    Attributes:
+        table: The table.
+        function: The function that asks, such as `input_file_name`.
+        obstacle: Why Spark's own reader cannot answer.
+        way_out: What to do about it.
+    """
+
+    table: str
+    function: str
+    obstacle: str
+    way_out: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.function}() cannot be answered for table {self.table!r}, as "
+            f"{self.obstacle}: {self.way_out}"
+        )
 
 
 @dataclass(eq=False)

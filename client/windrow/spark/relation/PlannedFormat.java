@@ -3,6 +3,8 @@ package windrow;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.Serializable;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -169,7 +171,7 @@ public final class NAME extends BASE {
                 return rows.hasNext();
             } catch (OutOfMemoryError error) {
                 throw new IllegalStateException(
-                    "a record of file '" + Paths.get(file.filePath().toUri())
+                    "a record of file '" + path(file)
                     + "' does not fit into the memory of a task: " + error.getMessage());
             }
         }
@@ -185,8 +187,18 @@ public final class NAME extends BASE {
         }
     }
 
+    /** Returns a file's path, whose URI has letters that only Hadoop leaves without escapes. */
+    private static Path path(PartitionedFile file) {
+        StringBuilder escaped = new StringBuilder("file://");
+        for (byte part : file.filePath().toUri().getRawPath().getBytes(StandardCharsets.UTF_8)) {
+            if (part < 0) escaped.append('%').append(Integer.toHexString(part & 255));
+            else escaped.append((char) part);
+        }
+        return Paths.get(URI.create(escaped.toString()));
+    }
+
     private static void require(PartitionedFile planned) {
-        Path path = Paths.get(planned.filePath().toUri());
+        Path path = path(planned);
         try {
             compare(path, "size in bytes", planned.fileSize(), Files.size(path));
             // Files of tables with a log never change, and have no time here.

@@ -158,9 +158,10 @@ public final class WindrowHybrid {
                 Attribute column = (Attribute) leaf.output().apply(i);
                 if (used.containsKey(column.exprId())) columns.add(column.name());
             }
+            WindrowRelation relation = (WindrowRelation) leaf.relation();
             Object[] parts = divided(
-                (WindrowRelation) leaf.relation(),
-                WindrowRelation.described(
+                relation,
+                relation.described(
                     (String[]) columns.toArray(new String[columns.size()]),
                     (Filter[]) conditions.toArray(new Filter[conditions.size()]), true));
             if (parts.length == 0) return;
@@ -339,8 +340,7 @@ public final class WindrowHybrid {
                     String uri = text(uris, i);
                     long size = sizes.get(i);
                     // Only `PlannedFormat.java` reads the time, in microseconds.
-                    FileStatus file =
-                        new FileStatus(size, false, 1, size, times.get(i), new Path(URI.create(uri)));
+                    FileStatus file = new FileStatus(size, false, 1, size, times.get(i), path(uri));
                     String at = text(hosts, i);
                     if (!at.isEmpty()) {
                         if (!known.containsKey(at)) known.put(at, at.split("\n"));
@@ -358,6 +358,11 @@ public final class WindrowHybrid {
             }
         }
 
+        /** Returns a path with the escapes of Spark's own listings, which input_file_name() shows. */
+        private static Path path(String uri) {
+            return new Path("file", "", URI.create(uri).getPath());
+        }
+
         private static String text(VarCharVector texts, int at) {
             return new String(texts.get(at), StandardCharsets.UTF_8);
         }
@@ -365,7 +370,7 @@ public final class WindrowHybrid {
         /** Returns the files, so that Spark's plans show how many there are, and the first ones. */
         public SEQ rootPaths() {
             List paths = new ArrayList();
-            for (int i = 0; i < names.length; i++) paths.add(new Path(URI.create(names[i])));
+            for (int i = 0; i < names.length; i++) paths.add(path(names[i]));
             return (SEQ) PythonUtils.toSeq(paths);
         }
 

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Properties;
 import java.util.WeakHashMap;
 import java.util.function.BiFunction;
@@ -34,6 +35,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     private final String label;
     private final String pinned;
     private final BiFunction scans;
+    private final String function;
     private final Planned planned = new Planned();
 
     /** Makes relations whose scans a Python function answers. */
@@ -48,19 +50,31 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
                 SparkSession session, String schema, Number sizeInBytes, String label, String pinned) {
             return new WindrowRelation(
                 session, (StructType) DataType.fromJson(schema), sizeInBytes.longValue(), label,
-                pinned, scans);
+                pinned, scans, null);
         }
     }
 
     WindrowRelation(
             SparkSession session, StructType schema, long sizeInBytes, String label, String pinned,
-            BiFunction scans) {
+            BiFunction scans, String function) {
         this.session = session;
         this.schema = schema;
         this.sizeInBytes = sizeInBytes;
         this.label = label;
         this.pinned = pinned;
         this.scans = scans;
+        this.function = function;
+    }
+
+    /** Returns this relation as a query reads it in which a function asks for the rows' files. */
+    public WindrowRelation asked(String function) {
+        return new WindrowRelation(
+            session, schema, sizeInBytes, label, pinned, scans, function);
+    }
+
+    /** Returns the function that asks for the rows' files; null if there is none. */
+    public String function() {
+        return function;
     }
 
     public SQLContext sqlContext() {
@@ -104,13 +118,14 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         return session.sparkContext().getLocalProperty("spark.sql.execution.id");
     }
 
-    public static String described(String[] columns, Filter[] filters, boolean divided) {
+    public String described(String[] columns, Filter[] filters, boolean divided) {
         ObjectNode scan = JSON.createObjectNode();
         ArrayNode names = scan.putArray("columns");
         for (int i = 0; i < columns.length; i++) names.add(columns[i]);
         ArrayNode conditions = scan.putArray("filters");
         for (int i = 0; i < filters.length; i++) conditions.add(described(filters[i]));
         scan.put("divided", divided);
+        scan.put("function", function);
         return scan.toString();
     }
 
@@ -272,6 +287,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     public boolean equals(Object other) {
         return other instanceof WindrowRelation
             && pinned.equals(((WindrowRelation) other).pinned)
+            && Objects.equals(function, ((WindrowRelation) other).function)
             && session == ((WindrowRelation) other).session;
     }
 

@@ -94,11 +94,11 @@ def divide(
         InexactColumnError: No reader reads a column of a transactional table exactly.
     """
     info = plan.info
-    splits = _flat(plan.groups)
+    splits = splits_of(plan.groups)
     if info.transactional == "full":
         check_groups(info, plan.groups)
         return _grouped(plan, splits, "only groups tell which rows of the table are deleted")
-    obstacle = _obstacle(info, reader)
+    obstacle = obstacle_of(info, reader)
     only_native = _only_native(splits)
     if only_native.any():
         unlike = splits.filter(pa.array(only_native))
@@ -117,7 +117,7 @@ def divide(
     sizes[file] = np.asarray(splits["size_bytes"])
     able = np.ones(len(sizes), np.bool_)
     able[file[~_fit_groups(plan.groups, filtered)[group]]] = False
-    alike = _alike(splits)
+    alike = alike_of(splits)
     able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
     unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
     able[np.asarray(pc.match_substring(codes.dictionary, "://"), np.bool_)] = False
@@ -158,7 +158,7 @@ def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
     Raises:
         OnlySparkReadsError: Spark's own reader may not be used.
     """
-    obstacle = _obstacle(plan, reader)
+    obstacle = obstacle_of(plan, reader)
     if obstacle:
         raise OnlySparkReadsError(plan.table, plan.format, *obstacle, path)
 
@@ -172,7 +172,7 @@ _WHY_NATIVE = {
 _NOT_ABLE = "only the grouped reader reads all rows of these files as planned"
 
 
-def _obstacle(plan: Plan, reader: Reader) -> tuple[str, str] | None:
+def obstacle_of(plan: Plan, reader: Reader) -> tuple[str, str] | None:
     """Return why no file of a plan can be read by Spark's own reader, and the remedy."""
     if reader == "grouped":
         return "all files are read in groups, as asked for", 'leave out `reader="grouped"`'
@@ -214,7 +214,7 @@ def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
     return fit
 
 
-def _alike(splits: pa.Table) -> Any:
+def alike_of(splits: pa.Table) -> Any:
     """Return for each split whether both readers read its file alike; null if unknown."""
     # An older coordinator does not send this column.
     if "native" not in splits.column_names:
@@ -228,7 +228,7 @@ def _unknown_text(files: int) -> str:
     return f"; for {files:,} it is not known whether both readers agree: refresh the table"
 
 
-def _flat(groups: pa.Table) -> pa.Table:
+def splits_of(groups: pa.Table) -> pa.Table:
     """Return the splits of all groups, in order."""
     chunks = [chunk.flatten() for chunk in groups["splits"].chunks]
     type_ = groups.schema.field("splits").type.value_type

@@ -30,6 +30,8 @@ _FACTORY = "windrow.WindrowRelation$Factory"
 _ROWS = "windrow.PackedRows"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
+_NAMES_SOURCE = "FileNames.java"
+_NAMES = "windrow.FileNames"
 # The classes with which Spark itself reads each format.
 _READERS = {
     "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
@@ -44,6 +46,7 @@ _NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_rules: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _shipped_classes: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
 _supplied: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
@@ -96,6 +99,25 @@ def hybrid(spark: SparkSession) -> Any:
                 made = compiled(gateway.jvm, __package__, _HYBRID_SOURCE, relation)
                 _hybrids[gateway] = made.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
             return _hybrids[gateway]
+    except (Py4JError, TypeError) as error:
+        raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
+
+
+def plan_hybrids(spark: SparkSession) -> None:
+    """From now on, divide the scans of a session's relations, and see who asks for their files.
+
+    Raises:
+        HybridUnavailableError: This Spark lacks a class or method that this needs.
+    """
+    hybrid(spark).plan(spark._jsparkSession)
+    gateway: Any = spark.sparkContext._gateway
+    try:
+        with _compiling:
+            if gateway not in _rules:
+                relation = _factories[gateway].getClass().getClassLoader()
+                made = compiled(gateway.jvm, __package__, _NAMES_SOURCE, relation)
+                _rules[gateway] = made.getClassLoader().loadClass(_NAMES).newInstance()
+            _rules[gateway].install(spark._jsparkSession)
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
 

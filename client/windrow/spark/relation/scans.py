@@ -21,6 +21,12 @@ from windrow.spark.errors import ClientClosedError
 from windrow.spark.failures import remembered
 from windrow.spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow.spark.relation.division import Division, Reader, divide
+from windrow.spark.relation.file_names import (
+    check_divided,
+    check_function,
+    check_native_only,
+    without_caches,
+)
 from windrow.spark.relation.filters import Tree, weakened
 from windrow.spark.relation.java import hybrid, unpacked
 from windrow.spark.relation.native import native_relations
@@ -119,8 +125,13 @@ def answer(pinned: str, scan: str) -> Any:
     try:
         asked = json.loads(scan)
         relation = Pinned(**json.loads(pinned))
+        function = asked["function"]
+        if function:
+            check_function(relation.table, function)
         if asked["divided"]:
-            return _parts(relation, asked["columns"], asked["filters"])
+            return _parts(relation, asked["columns"], asked["filters"], function)
+        if function:
+            check_divided(relation.table, function)
         rows = scanned(relation, asked["columns"], asked["filters"])
         # Spark shows this name, also as the description of jobs.
         return rows.setName(str(last_scan()))
@@ -149,28 +160,42 @@ def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[st
     return rows_of(source.spark, plan.info, plan.groups)
 
 
-def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
+def _parts(
+    pinned: Pinned,
+    columns: Sequence[str],
+    filters: Sequence[Mapping[str, Any]],
+    function: str | None,
+) -> Any:
     """Return the parts of a scan as the JVM's list; empty if all files are read in groups.
 
-    The first item is the scan's description.
+    The first item is the scan's description. If a function asks for the files of the rows, Spark's
+    own reader reads all of them.
     """
     source = SOURCES.find(pinned.source, pinned.table)
     spark = source.spark
     parts = spark.sparkContext._jvm.java.util.ArrayList()
     plan = planned(source, pinned, columns, weakened(filters, pinned.types))
-    division = divided(plan, pinned.reader, pinned.types, filtered=pinned.filter is not None)
-    if not len(division.native):
+    filtered = pinned.filter is not None
+    if function:
+        plan = without_caches(plan)
+    reader: Reader = "native" if function else pinned.reader
+    division = divided(plan, reader, pinned.types, filtered=filtered)
+    if function:
+        check_native_only(plan, division, function, filtered=filtered)
+    if not len(division.native) and not function:
         _GROUPED_PLANS.keep(pinned, columns, filters, plan)
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
     factory = hybrid(spark)
     held = [Column(name=name, type=type_) for name, type_ in pinned.types.items()]
-    relations = native_relations(spark, factory, plan.info, held, division.native, slots)
-    last_scan().count_native(relations)
-    for relation in relations:
-        parts.add(relation)
-    if len(division.grouped):
+    if len(division.native):
+        relations = native_relations(spark, factory, plan.info, held, division.native, slots)
+        last_scan().count_native(relations)
+        for relation in relations:
+            parts.add(relation)
+    # A scan without files has a part too, so that Spark does not ask for its rows undivided.
+    if len(division.grouped) or not len(division.native):
         rows = rows_of(spark, plan.info, division.grouped)
         schema = spark_schema(plan.info.columns).json()
         label = f"PlannedGroups({len(division.grouped)} groups)"

@@ -111,8 +111,7 @@ def open_table(
         )
         rows = read_plan(spark, plan.info, plan.groups)
     else:
-        if reader != "grouped":
-            _plan_hybrids(spark, first)
+        _plan_hybrids(spark, first)
     if names is not None:
         rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
     return rows if limit is None else rows.limit(limit)
@@ -156,7 +155,7 @@ def explain_read(
 def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
     """From now on, divide the scans of a session's relations."""
     try:
-        java.hybrid(spark).plan(spark._jsparkSession)
+        java.plan_hybrids(spark)
     except HybridUnavailableError as error:
         if plan.format in READ_BY_SPARK:
             raise

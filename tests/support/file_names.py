@@ -1,0 +1,116 @@
+"""Queries with `input_file_name()`, asked of a table in each way and of Spark's own reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import windrow
+from windrow.spark.relation.division import Reader
+
+READERS: tuple[Reader, ...] = ("auto", "grouped", "native")
+
+# Characters that some writers of URIs escape and others do not.
+_FOLDERS = ("k=a b", "k=50%25", "k=a%2Fb", "k=é", "k=ß(1),2", "k=x+y&z", "k=~'!@$", "k=plain")
+_FILES = ("part-0.parquet", "two words%;[1]é=+.parquet")
+
+# `{t}` is the table; `d` has its values of `k`, and is not read from files.
+QUERIES = {
+    "select": "SELECT input_file_name() f, * FROM {t}",
+    "only the name": "SELECT input_file_name() f FROM {t}",
+    "where": "SELECT * FROM {t} WHERE input_file_name() LIKE '%part-0%'",
+    "where equal": "SELECT count(*) FROM {t} WHERE input_file_name() != ''",
+    "with pruning": "SELECT id, input_file_name() FROM {t} WHERE k = 'plain' AND id > 0",
+    "nothing left": "SELECT input_file_name(), id FROM {t} WHERE k = 'absent'",
+    "nothing counted": "SELECT count(f) FROM (SELECT *, input_file_name() f FROM {t}) "
+    "WHERE k = 'absent'",
+    "group": "SELECT input_file_name() f, count(*), sum(id) FROM {t} GROUP BY 1",
+    "distinct": "SELECT count(DISTINCT f) FROM (SELECT *, input_file_name() f FROM {t})",
+    "in an aggregate": "SELECT k, max(upper(f)) FROM (SELECT *, input_file_name() f FROM {t}) "
+    "GROUP BY k",
+    "above a group": "SELECT input_file_name(), k, n FROM (SELECT k, count(*) n FROM {t} "
+    "GROUP BY k)",
+    "above a sort": "SELECT id, input_file_name() FROM (SELECT * FROM {t} ORDER BY id)",
+    "order": "SELECT id FROM {t} ORDER BY input_file_name(), id",
+    "derived table": "SELECT f, id FROM (SELECT *, input_file_name() f FROM {t}) "
+    "WHERE f LIKE '%0%'",
+    "join": "SELECT /*+ BROADCAST(d) */ d.n, id, input_file_name() FROM {t} JOIN d ON d.k = {t}.k",
+    "join below": "SELECT a.f, b.id FROM (SELECT id, input_file_name() f FROM {t}) a "
+    "JOIN {t} b ON a.id = b.id",
+    "in a subquery": "SELECT id FROM {t} WHERE id IN "
+    "(SELECT id FROM {t} WHERE input_file_name() LIKE '%part-0%')",
+    "above a subquery": "SELECT id, input_file_name() FROM {t} WHERE k IN (SELECT k FROM d)",
+    "scalar": "SELECT id FROM {t} WHERE id > (SELECT count(DISTINCT f) FROM "
+    "(SELECT *, input_file_name() f FROM {t}))",
+    "exists": "SELECT id FROM {t} a WHERE EXISTS (SELECT 1 FROM (SELECT id, input_file_name() f "
+    "FROM {t}) b WHERE a.id = b.id AND b.f LIKE '%part-0%')",
+    "union": "SELECT input_file_name(), id FROM (SELECT * FROM {t} UNION ALL SELECT * FROM {t})",
+    "expressions": "SELECT WITH_F.f FROM (SELECT element_at(split(input_file_name(), '/'), -1) f "
+    "FROM {t}) WITH_F",
+    "common table twice": "WITH c AS (SELECT id, rand() r, input_file_name() f FROM {t}) "
+    "SELECT a.f, b.id FROM c a JOIN c b ON a.id = b.id",
+    "window": "SELECT id, row_number() OVER (PARTITION BY f ORDER BY id) FROM "
+    "(SELECT id, input_file_name() f FROM {t})",
+}
+
+
+def write_files(location: Path) -> Path:
+    """Write two small files into each of some folders with unusual names."""
+    number = 0
+    for folder in _FOLDERS:
+        for file in _FILES:
+            (location / folder).mkdir(parents=True, exist_ok=True)
+            rows = pa.table({"id": pa.array([number, number + 1], pa.int64())})
+            pq.write_table(rows, location / folder / file)
+            number += 2
+    return location
+
+
+def sorted_rows(rows: DataFrame) -> list[str]:
+    """Return the rows as texts, in order."""
+    return sorted(str(row) for row in rows.collect())
+
+
+def with_values(spark: SparkSession) -> None:
+    """Make the view `d` of the queries, which has no files."""
+    values = [("a b", 1), ("50%", 2), ("é", 3), ("plain", 4)]
+    spark.createDataFrame(values, "k string, n int").createOrReplaceTempView("d")
+
+
+def differences(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
+    """Return the queries whose rows differ from those of Spark's own reader, with both.
+
+    All are asked of a table read in groups, and the first one of a table of each reader.
+    """
+    location = write_files(folder / "names")
+    client.register_table("names.files", str(location))
+    client.refresh("names.files")
+    with_values(spark)
+    spark.read.parquet(str(location)).createOrReplaceTempView("theirs")
+    for reader in READERS:
+        client.read(spark, "names.files", reader=reader).createOrReplaceTempView(f"by_{reader}")
+    different = {}
+    for name, query in QUERIES.items():
+        expected = sorted_rows(spark.sql(query.format(t="theirs")))
+        for reader in READERS if name == "select" else ("grouped",):
+            given = sorted_rows(spark.sql(query.format(t=f"by_{reader}")))
+            if given != expected:
+                different[f"{reader}: {name}"] = (given, expected)
+    return different
+
+
+def refusals(spark: SparkSession) -> dict[str, str]:
+    """Return why Spark refuses each function of blocks for a table of `differences`."""
+    found = {}
+    for function in ("input_file_block_start", "input_file_block_length"):
+        try:
+            spark.table("by_grouped").select(F.expr(f"{function}()")).collect()
+        # Which error it is depends on the release.
+        except Exception as error:
+            found[function] = str(error)
+    return found
