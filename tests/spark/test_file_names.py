@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded, file_names
+from tests.support import delta_writer, embedded, file_names
 from tests.support.file_names import READERS, sorted_rows
 from windrow.spark.errors import FileNameError
 from windrow.spark.failures import plain_errors
@@ -138,6 +138,27 @@ def test_a_name_above_a_join_of_two_tables_is_refused_as_by_spark(
         # Spark's own check refuses the last pair, when the query is analysed.
         with pytest.raises(PySparkException, match="input_file_name"):
             left.join(right, "id").select(F.input_file_name()).collect()
+
+
+def test_another_session_refuses_a_global_view_rather_than_give_no_name(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    client.read(spark, "s.files").createOrReplaceGlobalTempView("named")
+    other = spark.newSession().table("global_temp.named")
+    for rows in (named(other), other.where("input_file_name() != ''")):
+        with pytest.raises(PySparkException, match="another session has read the table"):
+            rows.collect()
+    assert len(other.collect()) == 16
+    spark.catalog.dropGlobalTempView("named")
+
+
+def test_tables_with_a_log_refuse(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    delta_writer.write(folder / "delta", 2)
+    registered(client, folder / "delta", "s.delta", format="delta")
+    rows = client.read(spark, "s.delta", reader="native")
+    assert "files of Delta and Iceberg tables have no such name" in refusal(named(rows))
 
 
 def test_tables_that_are_read_in_groups_only_refuse_and_name_the_remedy(

@@ -5,10 +5,6 @@ import java.util.List;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
-import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
-import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -43,11 +39,7 @@ public final class FileNames extends Rule {
 
     private static LogicalPlan asking(LogicalPlan plan) {
         LogicalPlan changed = plan;
-        String function = null;
-        SEQ expressions = plan.expressions();
-        for (int i = 0; i < expressions.size(); i++) {
-            function = first(function, functionOf((Expression) expressions.apply(i)));
-        }
+        String function = WindrowRelation.Functions.of(plan.expressions());
         if (function != null && holdsOurs(plan)) {
             // Spark's own check of this comes before our rule, and does not know our relations.
             if (sources(plan) > 1) {
@@ -67,24 +59,6 @@ public final class FileNames extends Rule {
         }
         return isSame ? changed
             : (LogicalPlan) changed.withNewChildren((SEQ) PythonUtils.toSeq(asked));
-    }
-
-    /** Returns the function of a block rather than input_file_name, as it is refused. */
-    private static String first(String one, String other) {
-        if (one == null || other == null) return one == null ? other : one;
-        return one.equals("input_file_name") ? other : one;
-    }
-
-    private static String functionOf(Expression expression) {
-        if (expression instanceof InputFileName) return "input_file_name";
-        if (expression instanceof InputFileBlockStart) return "input_file_block_start";
-        if (expression instanceof InputFileBlockLength) return "input_file_block_length";
-        String function = null;
-        SEQ children = (SEQ) expression.children();
-        for (int i = 0; i < children.size(); i++) {
-            function = first(function, functionOf((Expression) children.apply(i)));
-        }
-        return function;
     }
 
     private static boolean isOurs(Object node) {
@@ -148,7 +122,7 @@ public final class FileNames extends Rule {
 
         /** Returns a relation that differs from the given one; null if that is asked already. */
         private WindrowRelation asked(WindrowRelation relation) {
-            String all = first(relation.function(), function);
+            String all = WindrowRelation.Functions.first(relation.function(), function);
             return all.equals(relation.function()) ? null : relation.asked(all);
         }
     }

@@ -19,6 +19,13 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.types.DataType;
@@ -97,11 +104,26 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     public RDD buildScan(String[] columns, Filter[] filters) {
         String scan = described(columns, filters, false);
         String query = query();
+        if (query != null) requireRule(query);
         RDD known = query == null ? null : planned.find(query + scan);
         if (known != null) return known;
         RDD rows = (RDD) answered(scan);
         if (query != null) planned.keep(query + scan, rows);
         return rows;
+    }
+
+    /** Refuses a query of a session without our rule, in which nothing tells us what it asks for. */
+    private void requireRule(String query) {
+        SEQ rules = ((SparkSession) SparkSession.active()).experimental().extraOptimizations();
+        for (int i = 0; i < rules.size(); i++) {
+            if (rules.apply(i).getClass().getName().equals("windrow.FileNames")) return;
+        }
+        QueryExecution running = SQLExecution$.MODULE$.getQueryExecution(Long.parseLong(query));
+        String asks = running == null ? null : Functions.anywhere(running.analyzed());
+        if (asks == null) return;
+        throw new IllegalArgumentException(
+            asks + "() cannot be answered for " + label + ", as another session has read the table: "
+            + "read it in this session too");
     }
 
     /** Returns the parts of a scan: Spark's own relations, and plans; none if it is not divided. */
@@ -140,6 +162,43 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
 
     private void describe(String scan) {
         if (query() != null) Jobs.of(session.sparkContext()).describe(query(), scan);
+    }
+
+    /** The functions that ask for the files of rows. */
+    public static final class Functions {
+        /** Returns the function among some expressions; null if there is none. */
+        public static String of(SEQ expressions) {
+            String function = null;
+            for (int i = 0; i < expressions.size(); i++) {
+                Expression expression = (Expression) expressions.apply(i);
+                function = first(function, named(expression));
+                function = first(function, of((SEQ) expression.children()));
+            }
+            return function;
+        }
+
+        /** Returns the function of a block rather than input_file_name, as it is refused. */
+        public static String first(String one, String other) {
+            if (one == null || other == null) return one == null ? other : one;
+            return one.equals("input_file_name") ? other : one;
+        }
+
+        /** Returns the function anywhere in a plan, without its subqueries. */
+        static String anywhere(LogicalPlan plan) {
+            String function = of(plan.expressions());
+            SEQ children = (SEQ) plan.children();
+            for (int i = 0; i < children.size(); i++) {
+                function = first(function, anywhere((LogicalPlan) children.apply(i)));
+            }
+            return function;
+        }
+
+        private static String named(Expression expression) {
+            if (expression instanceof InputFileName) return "input_file_name";
+            if (expression instanceof InputFileBlockStart) return "input_file_block_start";
+            if (expression instanceof InputFileBlockLength) return "input_file_block_length";
+            return null;
+        }
     }
 
     /** The rows of scans, kept for as long as a query holds them. */
