@@ -71,6 +71,7 @@ def test_every_supported_spark_gives_the_same_names_and_refuses_blocks(
         assert older["file_names"]["differences"] == {}
         for function in BLOCKS:
             assert f"{function}() cannot" in older["file_names"]["refusals"][function]
+        assert "another session" in older["file_names"]["refusals"]["another session"]
 
 
 def test_every_way_to_a_table_gives_the_same_names(
@@ -144,11 +145,21 @@ def test_another_session_refuses_a_global_view_rather_than_give_no_name(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     client.read(spark, "s.files").createOrReplaceGlobalTempView("named")
-    other = spark.newSession().table("global_temp.named")
-    for rows in (named(other), other.where("input_file_name() != ''")):
+    session = spark.newSession()
+    other = session.table("global_temp.named")
+    below = "FROM global_temp.named WHERE input_file_name() != ''"
+    for rows in (
+        named(other),
+        other.where("input_file_name() != ''"),
+        session.sql(f"SELECT * FROM range(9) WHERE id IN (SELECT id {below})"),
+        session.sql(f"SELECT (SELECT count(*) {below})"),
+    ):
         with pytest.raises(PySparkException, match="another session has read the table"):
             rows.collect()
     assert len(other.collect()) == 16
+    # Names of other tables in the same query are Spark's own matter.
+    theirs = named(session.read.parquet(str(location)))
+    assert "file:///" in str(theirs.join(other, "id").first())
     spark.catalog.dropGlobalTempView("named")
 
 

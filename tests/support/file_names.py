@@ -105,7 +105,10 @@ def differences(spark: SparkSession, client: windrow.Client, folder: Path) -> di
 
 
 def refusals(spark: SparkSession) -> dict[str, str]:
-    """Return why Spark refuses each function of blocks for a table of `differences`."""
+    """Return why each function of blocks, and a name in another session, are refused.
+
+    They are asked of a table of `differences`.
+    """
     found = {}
     for function in ("input_file_block_start", "input_file_block_length"):
         try:
@@ -113,4 +116,10 @@ def refusals(spark: SparkSession) -> dict[str, str]:
         # Which error it is depends on the release.
         except Exception as error:
             found[function] = str(error)
+    spark.table("by_grouped").createOrReplaceGlobalTempView("of_another")
+    try:
+        query = "SELECT id FROM global_temp.of_another WHERE input_file_name() != ''"
+        spark.newSession().sql(query).collect()
+    except Exception as error:
+        found["another session"] = str(error)
     return found

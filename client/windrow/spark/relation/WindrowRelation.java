@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.types.DataType;
@@ -119,7 +120,7 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
             if (rules.apply(i).getClass().getName().equals("windrow.FileNames")) return;
         }
         QueryExecution running = SQLExecution$.MODULE$.getQueryExecution(Long.parseLong(query));
-        String asks = running == null ? null : Functions.anywhere(running.analyzed());
+        String asks = running == null ? null : Functions.above(running.optimizedPlan(), this);
         if (asks == null) return;
         throw new IllegalArgumentException(
             asks + "() cannot be answered for " + label + ", as another session has read the table: "
@@ -183,14 +184,29 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
             return one.equals("input_file_name") ? other : one;
         }
 
-        /** Returns the function anywhere in a plan, without its subqueries. */
-        static String anywhere(LogicalPlan plan) {
-            String function = of(plan.expressions());
+        /** Returns the function above a relation in an optimized plan, or in its subqueries. */
+        static String above(LogicalPlan plan, WindrowRelation relation) {
+            String function = holds(plan, relation) ? of(plan.expressions()) : null;
             SEQ children = (SEQ) plan.children();
             for (int i = 0; i < children.size(); i++) {
-                function = first(function, anywhere((LogicalPlan) children.apply(i)));
+                function = first(function, above((LogicalPlan) children.apply(i), relation));
+            }
+            SEQ subqueries = plan.subqueries();
+            for (int i = 0; i < subqueries.size(); i++) {
+                function = first(function, above((LogicalPlan) subqueries.apply(i), relation));
             }
             return function;
+        }
+
+        private static boolean holds(LogicalPlan plan, WindrowRelation relation) {
+            if (plan instanceof LogicalRelation) {
+                return relation.equals(((LogicalRelation) plan).relation());
+            }
+            SEQ children = (SEQ) plan.children();
+            for (int i = 0; i < children.size(); i++) {
+                if (holds((LogicalPlan) children.apply(i), relation)) return true;
+            }
+            return false;
         }
 
         private static String named(Expression expression) {
