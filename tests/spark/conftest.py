@@ -92,6 +92,16 @@ def on_spark_connect(
     return _reports("on_spark_connect", versions, tmp_path_factory.mktemp("connect"))
 
 
+@pytest.fixture(scope="session")
+def early_ends(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """The results of `tests.support.early_ends` on each release of Spark."""
+    oldest = (OLDEST,) if request.config.getoption("--all-sparks") else ()
+    versions = (NEWEST, *oldest, *_others(request))
+    return _reports("early_ends", versions, tmp_path_factory.mktemp("early"))
+
+
 def _others(request: pytest.FixtureRequest) -> Sequence[str]:
     return OTHERS if request.config.getoption("--all-sparks") else ()
 
@@ -119,4 +129,4 @@ def _report(name: str, version: str, folder: Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-5_000:]
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert report["version"] == version
-    return report
+    return report | {"stderr": done.stderr}

@@ -19,6 +19,7 @@ from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.caching import files_of
 from windrow.spark.executor.decoding import Decoder, Rows, splits_of
 from windrow.spark.executor.deleted_positions import DeletedPositions
+from windrow.spark.executor.early_ends import end_early_in_silence
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
 from windrow.spark.executor.packing import packed
@@ -105,6 +106,7 @@ def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
         packed_spec: What to read of the table, from `ReadSpec.packed`.
         counts: Counts what is read; see `read_group`.
     """
+    end_early_in_silence()
     spec = ReadSpec.unpacked(packed_spec)
 
     def read(descriptors: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,6 +124,7 @@ def packing_task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
         packed_spec: What to read of the table, from `ReadSpec.packed`.
         counts: Counts what is read; see `read_group`.
     """
+    end_early_in_silence()
     spec = ReadSpec.unpacked(packed_spec)
 
     def read(descriptors: Iterable[bytes]) -> Iterator[bytes]:
