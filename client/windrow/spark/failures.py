@@ -101,7 +101,9 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        unplanned = _errors.get(getattr(error, "_desc", None) or "")
+        # Before Spark 4.0, the attribute is public.
+        text = getattr(error, "_desc", None) or getattr(error, "desc", None)
+        unplanned = _errors.get(text or "")
         if unplanned is not None:
             raise unplanned from error
         failure = task_failure(error)
