@@ -17,8 +17,10 @@ import windrow
 from tests.support import (
     bucket_joins,
     file_names,
+    hive,
     hybrids,
     lost_map_outputs,
+    refused_uses,
     rewrites,
     text_formats,
 )
@@ -46,6 +48,11 @@ def main(url: str, folder: Path) -> None:
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
         names = {"differences": differences, "refusals": file_names.refusals(spark)}
+        client.register_table("refused", str(hive.write_events(folder / "refused")))
+        client.refresh("refused")
+        windrow.register(spark, client)
+        client.read(spark, "refused").createOrReplaceTempView("refused")
+        uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
     found = {
@@ -54,6 +61,7 @@ def main(url: str, folder: Path) -> None:
         "hybrid": hybrid,
         "formats": formats,
         "file_names": names,
+        "uses": uses,
         **rewritten,
     }
     sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")

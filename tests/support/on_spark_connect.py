@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive
+from tests.support import hive, refused_uses
 from windrow.spark import plain_errors
 
 _NOON = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
@@ -50,6 +50,7 @@ def main(url: str, folder: Path) -> None:
             "filters": reading.filters(),
             "types": reading.types(folder / "typed"),
             "snapshots": reading.snapshots(),
+            "uses": reading.uses(folder / "streams"),
             "refusals": reading.refusals(),
         }
     sys.stdout.write("\n" + json.dumps({"version": spark.version, **found}) + "\n")
@@ -73,6 +74,12 @@ class _Reading:
         ours, expected = self._table(), self._spark.read.parquet(str(self._events))
         tasks = ours.selectExpr("spark_partition_id() AS task").distinct().count()
         return {"ours": _texts(ours), "expected": _texts(expected), "tasks": tasks}
+
+    def uses(self, folder: Path) -> dict[str, list[str]]:
+        """Return what writes and streams are refused with."""
+        self._table().createOrReplaceTempView("refused")
+        options = {"coordinator": self._url}
+        return refused_uses.refusals(self._spark, "sales.connected", options, folder)
 
     def options(self) -> dict[str, Any]:
         """Return the results of reads with options."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -32,6 +32,7 @@ from windrow.spark.reading.reader import (
     read_spec,
 )
 from windrow.spark.reading.session_calendars import mode_of
+from windrow.spark.refusals import refusal
 from windrow.spark.session_options import options_of_texts
 
 FORMAT = "windrow"
@@ -180,6 +181,18 @@ class TableSource:
         # If there are no partitions, Spark adds one, which differs between versions.
         groups = [InputPartition(descriptor.content) for descriptor in descriptors_of(plan.groups)]
         return reader(partition_reader(spec), groups or [InputPartition(None)])
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse to write, in words that say how to."""
+        raise refusal("write", self.options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
+        """Refuse to write a stream, in words that say how to."""
+        raise refusal("writeStream", self.options)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802
+        """Refuse to read a stream, in words that say what to do instead."""
+        raise refusal("readStream", self.options)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Spark sends this source to tasks too, which do not need it and have no Windrow.

@@ -6,6 +6,9 @@
     - DataSourceUnavailableError  a session of Spark Connect is too old to read tables
     - ServerCannotReachError    a coordinator inside this process is out of reach of Spark's server
     - PlanningFailedError       Spark's server could not open or plan a table
+    - OnlyClientWritesError     Spark's own ways to write do not write tables
+      * StreamWriteError        a stream cannot write a table by itself
+    - StreamReadError           a table cannot be read as a stream
     - RelationUnavailableError  this Spark lacks classes that tables which plan each query need
     - HybridUnavailableError    this Spark lacks classes through which its own reader takes part
     - FormatUnavailableError    this Spark has no reader of a table's format
@@ -102,6 +105,44 @@ class NestedConditionError(ReadError):
     column: str
     message = "the filter names {column!r}, a nested column that is not among the columns: {remedy}"
     remedy = "name it in `columns` too"
+
+
+@dataclass(eq=False)
+class OnlyClientWritesError(ReadError):
+    """A table is to be written by one of Spark's own ways.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: str
+    message = "Spark cannot write table {table!r} by itself, and has written nothing: {remedy}"
+    remedy = "use client.write(df, {table!r}), with `mode` to replace rows"
+
+
+class StreamWriteError(OnlyClientWritesError):
+    """A table is to be written by a stream."""
+
+    message = "a stream cannot write table {table!r} by itself: {remedy}"
+    remedy = (
+        "write each batch with .writeStream.foreachBatch(lambda df, _: client.write(df, {table!r}))"
+    )
+
+
+@dataclass(eq=False)
+class StreamReadError(ReadError):
+    """A table is to be read as a stream.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: str
+    message = "table {table!r} cannot be read as a stream, only at one snapshot: {remedy}"
+    remedy = (
+        "use spark.read instead of spark.readStream, in the foreachBatch of another stream if need "
+        "be, where client.write writes tables"
+    )
 
 
 @dataclass(eq=False)

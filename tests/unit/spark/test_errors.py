@@ -23,6 +23,9 @@ ERRORS = [
     driver.DataSourceUnavailableError("3.5.9"),
     driver.ServerCannotReachError(),
     driver.NestedConditionError("tags"),
+    driver.OnlyClientWritesError("sales.events"),
+    driver.StreamWriteError("sales.events"),
+    driver.StreamReadError("sales.events"),
     driver.RelationUnavailableError("3.5.9", "no such class"),
     driver.HybridUnavailableError("3.5.9", "no such class"),
     driver.FormatUnavailableError("3.5.9", "avro", "no such class"),
@@ -63,6 +66,8 @@ REMEDIES = (
     "use .where",
     "run one with",
     "name it in",
+    "use client.write",
+    "foreachBatch",
 )
 
 

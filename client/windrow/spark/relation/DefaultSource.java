@@ -3,31 +3,70 @@ package windrow;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.function.BiFunction;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
-import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.sources.RelationProvider;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.Source;
+import org.apache.spark.sql.sources.*;
+import org.apache.spark.sql.streaming.OutputMode;
+import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 
-/** The class that Spark loads for the format `windrow`. */
-public final class DefaultSource implements RelationProvider {
+/**
+ * The class that Spark loads for the format `windrow`. It writes no tables and has no streams;
+ * without these methods, Spark would refuse both without saying how to write.
+ */
+public final class DefaultSource implements
+        RelationProvider, CreatableRelationProvider, StreamSinkProvider, StreamSourceProvider {
     private static BiFunction tables;
+    private static BiFunction refusals;
 
-    public void openBy(BiFunction tables) {
+    public void answerBy(BiFunction tables, BiFunction refusals) {
         DefaultSource.tables = tables;
+        DefaultSource.refusals = refusals;
     }
 
     public BaseRelation createRelation(SQLContext context, Map parameters) {
+        Object table = tables.apply(context.sparkSession(), text(parameters));
+        // This is the only exception of which PySpark shows nothing but the message.
+        if (table instanceof String) throw new IllegalArgumentException((String) table);
+        return (BaseRelation) table;
+    }
+
+    public BaseRelation createRelation(
+            SQLContext context, SaveMode mode, Map parameters, Dataset rows) {
+        throw refusal("write", parameters);
+    }
+
+    public Sink createSink(
+            SQLContext context, Map parameters, SEQ partitionColumns, OutputMode mode) {
+        throw refusal("writeStream", parameters);
+    }
+
+    public Tuple2 sourceSchema(
+            SQLContext context, Option schema, String provider, Map parameters) {
+        throw refusal("readStream", parameters);
+    }
+
+    public Source createSource(
+            SQLContext context, String metadata, Option schema, String provider, Map parameters) {
+        throw refusal("readStream", parameters);
+    }
+
+    private static IllegalArgumentException refusal(String use, Map parameters) {
+        return new IllegalArgumentException((String) refusals.apply(use, text(parameters)));
+    }
+
+    private static String text(Map parameters) {
         ObjectNode options = new ObjectMapper().createObjectNode();
         Iterator all = parameters.iterator();
         while (all.hasNext()) {
             Tuple2 option = (Tuple2) all.next();
             options.put((String) option._1(), (String) option._2());
         }
-        Object table = tables.apply(context.sparkSession(), options.toString());
-        // This is the only exception of which PySpark shows nothing but the message.
-        if (table instanceof String) throw new IllegalArgumentException((String) table);
-        return (BaseRelation) table;
+        return options.toString();
     }
 }

@@ -16,6 +16,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
@@ -34,7 +35,8 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 
 /** A table in a Spark session. Python plans each scan of it. Runs on the driver only. */
-public final class WindrowRelation extends BaseRelation implements PrunedFilteredScan {
+public final class WindrowRelation extends BaseRelation
+        implements PrunedFilteredScan, InsertableRelation {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final SparkSession session;
@@ -130,6 +132,11 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     /** Returns the parts of a scan: Spark's own relations, and plans; none if it is not divided. */
     public Object[] divided(String scan) {
         return ((List) answered(scan)).toArray();
+    }
+
+    /** Is refused, in words that say how to write. */
+    public void insert(Dataset rows, boolean overwrite) {
+        answered(JSON.createObjectNode().put("inserts", true).toString());
     }
 
     public String pinned() {

@@ -17,7 +17,7 @@ from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
 from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.errors import ClientClosedError
+from windrow.spark.errors import ClientClosedError, OnlyClientWritesError
 from windrow.spark.failures import remembered
 from windrow.spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow.spark.relation.division import Division, Reader, divide
@@ -120,11 +120,14 @@ def answer(pinned: str, scan: str) -> Any:
 
     Args:
         pinned: `Pinned.to_text` of the relation.
-        scan: The columns and filters of the query, as `WindrowRelation.java` writes them.
+        scan: The columns and filters of the query, as `WindrowRelation.java` writes them; or that
+            it inserts rows.
     """
     try:
         asked = json.loads(scan)
         relation = Pinned(**json.loads(pinned))
+        if "inserts" in asked:
+            raise OnlyClientWritesError(relation.table)
         function = asked["function"]
         if function:
             check_function(relation.table, function)

@@ -6,7 +6,6 @@ import json
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,11 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import InvalidArgumentError
+from windrow.spark.compiling import compiled
 from windrow.spark.errors import RelationUnavailableError
 from windrow.spark.failures import remembered
 from windrow.spark.placement import require_classic
+from windrow.spark.refusals import refusal
 from windrow.spark.relation.callbacks import Answering, accept_calls
 
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
@@ -52,8 +53,11 @@ def register_format(spark: SparkSession, opened: Opener) -> None:
         except Exception as error:
             return remembered(error)
 
+    def refused(use: str, options: str) -> str:
+        return remembered(refusal(use, json.loads(options)))
+
     try:
-        _found_class(spark).newInstance().openBy(Answering(answer))
+        _found_class(spark).newInstance().answerBy(Answering(answer), Answering(refused))
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
@@ -77,9 +81,7 @@ def _found_class(spark: SparkSession) -> Any:
         try:
             return loader.loadClass(_CLASS)
         except Py4JJavaError:
-            compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8"))
+            compiler = compiled(gateway.jvm, __package__, _SOURCE, loader)
         # Spark looks for formats among its jars; the folder is not needed once the class is loaded.
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
