@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from windrow.errors import ProblemError
+from windrow.spark.catalog.entries import NotConstantError, SparkCatalog
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -147,3 +148,21 @@ def test_a_default_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(ProblemError, match=reason):
         client.register_table("bad", str(tmp_path), format_, columns=[column])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reflect('java.lang.Math', 'abs', -5)",
+        "(SELECT max(id) FROM range(5))",
+        "1 AS INT), (2",
+        "id",
+        "nosuch(1)",
+        "rand()",
+    ],
+)
+def test_only_constants_of_a_catalog_are_evaluated(spark: SparkSession, text: str) -> None:
+    catalog = SparkCatalog(spark)
+    assert catalog.value_of("1 + 1", "int") == 2
+    with pytest.raises(NotConstantError):
+        catalog.value_of(text, "string")

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from windrow.errors import InvalidArgumentError, WindrowError
 from windrow.files.entries import unescape
@@ -104,6 +105,10 @@ class CatalogError(WindrowError):
     message = "the catalog cannot list the partitions of {table!r}: {reason}"
 
 
+class NotConstantError(Exception):
+    """A text is not a constant expression of Spark's SQL."""
+
+
 class SparkCatalog:
     """The catalog of a Spark session.
 
@@ -160,8 +165,22 @@ class SparkCatalog:
         return found
 
     def value_of(self, sql: str, type_: str) -> Any:
-        """Return the value of a constant expression of Spark's SQL as a type."""
-        (row,) = self._spark.sql(f"SELECT CAST({sql} AS {type_})").collect()
+        """Return the value of a constant expression of Spark's SQL as a type.
+
+        Whoever may define a table chooses the text, so that nothing but constants is evaluated:
+        no subqueries, and no functions such as `reflect`, which runs any code.
+
+        Raises:
+            NotConstantError: It is something else.
+        """
+        try:
+            one: Any = self._spark.range(1).select(expr(sql).cast(type_))
+            named = one._jdf.queryExecution().analyzed().expressions().apply(0)
+            row = one.first() if named.children().apply(0).foldable() else None
+        except PySparkException as error:
+            raise NotConstantError(str(error).partition("\n")[0]) from error
+        if row is None:
+            raise NotConstantError("it is not constant")
         return row[0]
 
     def _names_of_partitions(self, entry: CatalogEntry) -> str:

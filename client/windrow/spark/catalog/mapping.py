@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from windrow.files.formats import WITH_DEFAULTS
 from windrow.files.types import spark_type
 from windrow.spark.arrow_types import arrow_schema
-from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition
+from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition, NotConstantError
 from windrow.spark.defaults import EXISTS_DEFAULT, as_json
 from windrow.spark.errors import UnsupportedTypeError
 
@@ -313,7 +313,13 @@ def _default(
     if sql is None:
         return {}
     type_ = field.dataType.simpleString()
-    value = value_of(sql, type_)
+    try:
+        value = value_of(sql, type_)
+    except NotConstantError as error:
+        raise UnreadableTableError(
+            f"the default of its column {field.name!r} cannot be told ({error}): correct the "
+            "catalog's entry"
+        ) from error
     if value is None:
         return {}
     default = as_json(value)
