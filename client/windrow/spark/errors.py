@@ -373,6 +373,7 @@ class SettingError(ReadError):
         value: Its value in the session.
         effect: What Spark's own reader does with that value.
         agreed: The value with which all ways read the same rows.
+        what: What would differ: rows, or a column.
     """
 
     table: str
@@ -380,8 +381,9 @@ class SettingError(ReadError):
     value: str
     effect: str
     agreed: str
+    what: str
     message = (
-        "{setting} is {value}, with which Spark {effect}, and Windrow does not, so that rows of "
+        "{setting} is {value}, with which Spark {effect}, and Windrow does not, so that {what} of "
         "{table} would depend on which of the two reads a file: {remedy}"
     )
     remedy = "set it to {agreed} to read the table"

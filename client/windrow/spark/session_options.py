@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 from windrow.calls.arguments import checked, values_of_texts
 from windrow.models import PlanDefaults
 from windrow.spark.placement import default_parallelism, require_classic
+from windrow.spark.session_settings import settings_of
 
 PREFIX = "spark.windrow."
-# Separates two settings; no setting contains this character.
-_BETWEEN = "\x1e"
 
 
 def session_options(spark: SparkSession) -> dict[str, Any]:
@@ -27,10 +26,7 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
         SparkConnectError: The session is one of Spark Connect.
     """
     require_classic(spark)
-    # One text for all settings: asking the JVM for them one by one takes a call for each.
-    settings: str = spark._jsparkSession.sessionState().conf().getAllConfs().mkString(_BETWEEN)
-    pairs = (setting.partition(" -> ") for setting in settings.split(_BETWEEN))
-    given = options_of_texts({name: value for name, _, value in pairs})
+    given = options_of_texts(settings_of(spark))
     return {"parallelism": given.get("parallelism") or default_parallelism(spark)} | given
 
 

@@ -38,7 +38,7 @@ ERRORS = [
     driver.BucketsDifferError("sales.events", "8 buckets of id", "users", "4 of id", "id"),
     driver.BucketsUnavailableError("sales.events", "no such class"),
     driver.CaseSensitiveNamesError(),
-    driver.SettingError("t", "spark.a", "true", "does this", "false"),
+    driver.SettingError("t", "spark.a", "true", "does this", "false", "rows"),
     driver.UnsupportedDeletesError("sales.events", 3),
     driver.UnsupportedTypeError("v", "variant"),
     driver.PlanningFailedError("NotFoundError", "there is no table 't'"),
