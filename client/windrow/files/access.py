@@ -13,7 +13,7 @@ _REMEDIES = {
     errno.EMFILE: "raise this process's limit of open files (ulimit -n)",
     errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
     errno.ENOMEM: "give this process more memory",
-    errno.ELOOP: "remove the cycle of symbolic links",
+    errno.ELOOP: "correct the symbolic links, which lead in a circle",
 }
 
 

@@ -55,9 +55,9 @@ class Trust:
         columns = [parquet.column(leaf) for leaf in leaves]
         self._signed = [_is_signed(column) for column in columns]
         self._by_bytes = [_is_decimal_in_bytes(column) for column in columns]
-        self._leaf_count = len(parquet.names)
+        self._orders = orders_of(len(parquet.names))
         self._is_arrows = _ARROWS_ROOT in str(parquet)
-        self._known: dict[tuple[bool, bool, bool], Trusted] = {}
+        self._by_writer: dict[tuple[bool, bool, bool], Trusted] = {}
 
     def in_file(self, footer: bytes, metadata: Any) -> Trusted:
         """Return what is trusted in a file.
@@ -67,13 +67,13 @@ class Trust:
             metadata: The footer as a `pyarrow.parquet.FileMetaData`.
         """
         writer = metadata.created_by
-        ordered = names_orders(footer, writer, self._leaf_count)
+        ordered = names_orders(footer, writer, self._orders)
         # Files that Arrow has written say so, whatever they say of their writer.
         is_arrows = self._is_arrows or _ARROW_SCHEMA in (metadata.metadata or {})
         key = ordered, compares_decimals(writer), writer_sees_nan(writer) and not is_arrows
-        if key not in self._known:
-            self._known[key] = self._trusted(*key)
-        return self._known[key]
+        if key not in self._by_writer:
+            self._by_writer[key] = self._trusted(*key)
+        return self._by_writer[key]
 
     def _trusted(self, ordered: bool, decimals: bool, nan: bool) -> Trusted:
         if not ordered:
@@ -82,7 +82,12 @@ class Trust:
         return Trusted(bounds, nan, [at for at, holds in enumerate(bounds) if not holds])
 
 
-def names_orders(footer: bytes, created_by: str, leaf_count: int) -> bool:
+def orders_of(leaf_count: int) -> bytes:
+    """Return how a footer usually ends, after its writer, if it names the orders of n columns."""
+    return _HEAD + listed(STRUCT, [_TYPE_DEFINED] * leaf_count) + END
+
+
+def names_orders(footer: bytes, created_by: str, orders: bytes) -> bool:
     """Tell whether a footer names the orders of its columns' bounds.
 
     The orders are its last field as a rule, so that its end answers; otherwise it is skimmed.
@@ -90,13 +95,13 @@ def names_orders(footer: bytes, created_by: str, leaf_count: int) -> bool:
     Args:
         footer: The footer, which Arrow can parse.
         created_by: Its writer; empty if it names none.
-        leaf_count: Number of its Parquet columns.
+        orders: From `orders_of`, for its number of Parquet columns.
     """
     if created_by:
         writer = text(created_by.encode())
         if footer.endswith(writer + END):
             return False
-        if footer.endswith(writer + _HEAD + listed(STRUCT, [_TYPE_DEFINED] * leaf_count) + END):
+        if footer.endswith(writer + orders):
             return True
     skimmer = Skimmer(footer)
     try:

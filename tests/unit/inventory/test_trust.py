@@ -16,7 +16,7 @@ from tests.support import footers
 from tests.support.footers import Fields, deprecate, edit_statistics
 from tests.unit.inventory.files import take_inline, write
 from windrow.files.footers import footer_in
-from windrow.files.trust import names_orders
+from windrow.files.trust import names_orders, orders_of
 
 ARROW = "parquet-cpp-arrow version 21.0.0"
 OLD_MR = "parquet-mr version 1.8.1 (build 4aba4dae7bb0d4edbcf7923ae1339f28fd3f7fcf)"
@@ -171,6 +171,6 @@ def test_orders_are_seen_wherever_they_are(
     edit_statistics(path, created_by=created_by, with_orders=with_orders)
     footers.edit(path, change)
 
-    found = names_orders(footer_in(path.read_bytes()), created_by, columns)
+    found = names_orders(footer_in(path.read_bytes()), created_by, orders_of(columns))
 
     assert found is with_orders
