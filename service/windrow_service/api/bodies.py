@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -37,6 +38,8 @@ _SHORT_BYTES = 2**16
 # interpreter lock while it is decoded.
 _LONG_BYTES = 2**20
 _ONE_LONG_BODY = threading.Lock()
+# Those that wait for their turn on an event loop, so that they occupy no thread meanwhile.
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _MOST_ERRORS = 1_000
 # Calls whose body may be a stream of columns.
 _STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partitions/?")
@@ -119,7 +122,10 @@ class _BoundedRequest(Request):
         body = await self.body()
         if len(body) <= _SHORT_BYTES:
             return _parsed(body)
-        return await asyncio.to_thread(lambda: _in_turn(body, lambda: _parsed(body)))
+        if len(body) <= _LONG_BYTES:
+            return await asyncio.to_thread(_parsed, body)
+        async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            return await asyncio.to_thread(lambda: _in_turn(body, lambda: _parsed(body)))
 
 
 def read_json(model: type[AnyModel], body: bytes, limits: ShapeLimits = COLUMNS) -> AnyModel:
