@@ -164,7 +164,7 @@ class _Work:
         before = self.done.batches, len(self.left)
         read: SplitPlan | None = None
         for page in self._pages():
-            if self._batch_of(page) is None:
+            if (batch := self._batch_of(page)) is None:
                 continue
             spark = self.start_spark()
             require_classic(spark)
@@ -176,7 +176,7 @@ class _Work:
                     snapshot_id=page.snapshot_id,
                     parallelism=default_parallelism(spark),
                 )
-            self._leave_losses(page, read)
+            self._leave_losses(batch, read)
             if (batch := self._batch_of(page)) is None:
                 continue
             try:
@@ -205,20 +205,18 @@ class _Work:
         is_bucketed = self.table.definition.bucket_spec is not None
         return Batch.of(page, self.left, is_bucketed=is_bucketed)
 
-    def _leave_losses(self, page: CompactionPlan, read: SplitPlan) -> None:
+    def _leave_losses(self, batch: Batch, read: SplitPlan) -> None:
         """Leave alone each partition with a file that would not come back as it is."""
-        batch = self._batch_of(page)
-        assert batch is not None
         partition_columns = {column.name for column in read.info.partition_columns}
         types = column_types(
             [column for column in read.info.columns if column.name not in partition_columns]
         )
         paths = batch.paths.to_pylist()
-        found = losses(local_location(self.table), paths, types)
+        lost_of_each = losses(local_location(self.table), paths, types)
         ends = np.cumsum(batch.files)
         for partition, end, files in zip(batch.partitions, ends, batch.files, strict=True):
             for at in range(end - files, end):
-                if (lost := found[at]) is not None:
+                if (lost := lost_of_each[at]) is not None:
                     self._leave([partition], f"{paths[at]} cannot be rewritten as it is: {lost}")
                     break
 

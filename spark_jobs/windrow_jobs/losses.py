@@ -20,7 +20,8 @@ _READING_THREADS = 8
 # Spark writes no other types.
 _LOGICAL = {"NONE", "STRING", "INT", "DECIMAL", "DATE", "TIMESTAMP", "LIST", "MAP"}
 # Keys that describe the schema or the program; a rewritten file needs none of them.
-_OF_WRITERS = (b"ARROW:schema", b"pandas", b"parquet.avro.schema", b"writer.model.name")
+_PANDAS = b"pandas"
+_OF_WRITERS = (b"ARROW:schema", _PANDAS, b"parquet.avro.schema", b"writer.model.name")
 _OF_SPARK = b"org.apache.spark."
 _SPARK_ROW = b"org.apache.spark.sql.parquet.row.metadata"
 # The table's definition in the catalog has these too.
@@ -90,19 +91,37 @@ def loss(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> str |
             return f"column {leaf.path!r} has the type {leaf.logical_type}"
     if (row := metadata.get(_SPARK_ROW)) is not None and (lost := _lost_of_row(row)) is not None:
         return lost
+    if (note := metadata.get(_PANDAS)) is not None and _has_index(note):
+        return "the file's metadata keeps an index of pandas"
     for key in metadata:
         if key not in _OF_WRITERS and not key.startswith(_OF_SPARK):
             return f"the file's metadata has the key {key.decode(errors='replace')!r}"
     return None
 
 
+def _has_index(note: bytes) -> bool:
+    """Tell whether pandas would miss an index: any but one that numbers the rows from 0."""
+    try:
+        index = json.loads(note)["index_columns"]
+        return any(
+            (each["kind"], each["name"], each["start"], each["step"]) != ("range", None, 0, 1)
+            for each in index
+        )
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return True
+
+
 def _lost_of_row(row: bytes) -> str | None:
     """Return what Spark's own note of a file's columns says that only their writer could repeat."""
-    for column in _structs(json.loads(row)):
-        if column.get("type") == "udt":
-            return f"the file has a user-defined type ({column.get('class')})"
-        if keys := column.get("metadata", {}).keys() - _KEYS_OF_CATALOG:
-            return f"column {column['name']!r} has {', '.join(sorted(keys))} in Spark's metadata"
+    try:
+        for column in _structs(json.loads(row)):
+            if column.get("type") == "udt":
+                return f"the file has a user-defined type ({column.get('class')})"
+            if keys := column.get("metadata", {}).keys() - _KEYS_OF_CATALOG:
+                names = ", ".join(sorted(keys))
+                return f"column {column['name']!r} has {names} in Spark's metadata"
+    except (AttributeError, LookupError, RecursionError, ValueError):
+        return f"the file's metadata key {_SPARK_ROW.decode()!r} is not what Spark writes"
     return None
 
 

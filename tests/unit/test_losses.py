@@ -109,3 +109,28 @@ def test_a_column_that_the_file_lacks_is_a_loss() -> None:
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert loss(file, {"c": INTS}) is None
     assert "lacks column 'later'" in (loss(file, {"c": INTS, "later": INTS}) or "")
+
+
+@pytest.mark.parametrize(
+    ("index", "is_lost"),
+    [
+        ([], False),
+        ([{"kind": "range", "name": None, "start": 0, "stop": 2, "step": 1}], False),
+        ([{"kind": "range", "name": "k", "start": 0, "stop": 2, "step": 1}], True),
+        ([{"kind": "range", "name": None, "start": 10, "stop": 12, "step": 1}], True),
+        (["c"], True),
+        (None, True),
+    ],
+    ids=str,
+)
+def test_an_index_of_pandas_is_a_loss(index: Any, is_lost: bool) -> None:
+    lost = loss_of(INTS, INTS, metadata={"pandas": json.dumps({"index_columns": index})})
+    assert (lost is not None) is is_lost
+
+
+@pytest.mark.parametrize(
+    "note", ["", "[[", "[" * 100_000, '{"metadata": 1}', '{"metadata": {"a": 1}}']
+)
+def test_a_damaged_note_of_spark_is_a_loss(note: str) -> None:
+    key = "org.apache.spark.sql.parquet.row.metadata"
+    assert key in (loss_of(INTS, INTS, metadata={key: note}) or "")
