@@ -78,7 +78,7 @@ class ColdFilesError(JobError):
         failed = " and ".join(f"{count:,} {text}" for text, count in counts.items() if count)
         return (
             f"of the cacheable files of {self.table!r}, {failed}: {'; '.join(self.reasons)}; "
-            "fetched files stay cached, and the same command fetches the rest"
+            "fetched files stay cached, and a later run fetches only the rest"
         )
 
 

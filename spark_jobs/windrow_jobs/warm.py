@@ -26,13 +26,14 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.spark import executor
 from windrow.spark.interpreter import collected
-from windrow.spark.placement import Descriptor, placed, require_classic
+from windrow.spark.placement import placed, require_classic
 from windrow.spark.reading.reader import descriptors_of
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
+from windrow_jobs.reach import reach_of
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -47,7 +48,7 @@ from windrow_jobs.warming import Warmed, Warming
 for module in (executor, files, warming, host_cache):
     cloudpickle.register_pickle_by_value(module)
 
-# If Spark runs a task on another host, its worker may be free at the next attempt.
+# If Spark runs a task on another host, its own may have a free slot at the next attempt.
 _ATTEMPTS = 3
 _MAX_SHOWN_REASONS = 10
 _LOCALITY_WAIT = "60s"
@@ -66,7 +67,8 @@ class Warmth:
         fetched_files: Files that their chosen workers have fetched.
         present_files: Files that their chosen workers already held.
         unplaced_files: Files without a worker, since none is running or has room.
-        elsewhere_files: Files whose tasks Spark ran on other hosts at every attempt.
+        elsewhere_files: Files whose tasks Spark ran on other hosts at every attempt; there is one
+            attempt where the session runs no tasks on their host.
         failed_files: Files that could not be fetched or stored.
         reasons: Reasons for a few of the failures.
         seconds: Duration of the job.
@@ -168,30 +170,35 @@ def _fetch(
         on_progress(f"{done} checked, {size_text(size_bytes.value)} fetched")
 
     work = Warming(plan.info.table, plan.info.location, on_file, plan.info.logged)
-    left: list[Descriptor] = descriptors_of(groups)
-    away: list[Warmed] = []
+    left = list(zip(groups["cached_on"].to_pylist(), descriptors_of(groups), strict=True))
+    away: dict[str, list[Warmed]] = {}
     on_progress(f"{total}, workers: {len(pc.unique(groups['cached_on']))}")
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            on_progress(f"repeating {len(left):,} tasks that ran on other hosts")
+    reach = reach_of(spark)
+    for attempt in range(1, _ATTEMPTS + 1):
         with now_and_then(tell):
-            rows: list[tuple[Any, ...]] = collected(
-                placed(spark, left).rdd.mapPartitionsWithIndex(work)
-            )
-        done = [Warmed(*row) for row in rows]
-        for one in done:
+            tasks = placed(spark, [descriptor for _, descriptor in left], awaited=True)
+            rows: list[tuple[Any, ...]] = collected(tasks.rdd.mapPartitionsWithIndex(work))
+        reach, again = reach_of(spark), []
+        for one in (Warmed(*row) for row in rows):
             warmth.fetched_files += one.fetched_files
             warmth.fetched_bytes += one.fetched_bytes
             warmth.present_files += one.present_files
             warmth.present_bytes += one.present_bytes
             warmth.failed_files += one.failed_files
             warmth.reasons += one.failures
-        away = [one for one in done if one.away is not None]
-        left = [left[one.task] for one in away]
+            host, _ = left[one.task]
+            if one.away is None:
+                continue
+            if attempt < _ATTEMPTS and reach.may_run_on(host):
+                again.append(left[one.task])
+            else:
+                away.setdefault(host, []).append(one)
+                warmth.elsewhere_files += one.file_count
+        left = again
         if not left:
             break
-    warmth.elsewhere_files = sum(one.file_count for one in away)
-    warmth.reasons += sorted({str(one.away) for one in away})
+        on_progress(f"repeating {len(left):,} tasks that ran on other hosts")
+    warmth.reasons += reach.reasons(away)
     del warmth.reasons[_MAX_SHOWN_REASONS:]
 
 

@@ -40,6 +40,7 @@ class Warmed(NamedTuple):
         task: Number of the task.
         file_count: Number of files that the task should cache.
         away: Why the task could not use the cache at all; None if it could.
+        met: The host whose cache the task's executor uses, if that is another one than it needs.
         fetched_files: Files that the task added to the cache.
         fetched_bytes: Size of these files.
         present_files: Files that were already cached.
@@ -50,6 +51,7 @@ class Warmed(NamedTuple):
     task: int
     file_count: int
     away: str | None
+    met: str | None = None
     fetched_files: int = 0
     fetched_bytes: int = 0
     present_files: int = 0
@@ -87,9 +89,19 @@ class Warming:
                 host = stream.schema.metadata[CACHED_ON_KEY].decode()
                 files = stream.read_next_batch()
             try:
-                yield tuple(self._warmed(task, _cache_of(host), files))
+                cache = _cache_of_this_host()
             except UnusableFolderError as error:
                 yield tuple(Warmed(task, files.num_rows, str(error)))
+                continue
+            met = cache.folder.host
+            if met == host:
+                yield tuple(self._warmed(task, cache, files))
+            else:
+                reason = (
+                    f"Spark ran tasks for {host} on {met}, as no slot of {host} was free: raise "
+                    "spark.locality.wait, or repeat the command"
+                )
+                yield tuple(Warmed(task, files.num_rows, reason, met))
 
     def _warmed(self, task: int, cache: FileCache, files: pa.RecordBatch) -> Warmed:
         home = home_of(self.location)
@@ -146,21 +158,15 @@ class Warming:
         return False, None if kept else f"the cache of {cache.folder.host} did not keep {path!r}"
 
 
-def _cache_of(host: str) -> FileCache:
+def _cache_of_this_host() -> FileCache:
     """Return the cache of this host.
 
     Raises:
-        UnusableFolderError: There is no cache, or this is another host.
+        UnusableFolderError: There is no usable cache.
     """
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
         raise UnusableFolderError(
             f"{FOLDER_VARIABLE} is not set for the executors on {socket.gethostname()}"
         )
-    cache = open_cache(os.path.abspath(path))
-    if cache.folder.host != host:
-        raise UnusableFolderError(
-            f"Spark ran tasks for {host} on {cache.folder.host}: raise spark.locality.wait, and "
-            "make sure that executors run there"
-        )
-    return cache
+    return open_cache(os.path.abspath(path))

@@ -53,47 +53,77 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def hosts_to_prefer(spark: SparkSession) -> frozenset[str] | None:
+def hosts_to_prefer(spark: SparkSession, *, awaited: bool = False) -> frozenset[str] | None:
     """Return the hosts that tasks may prefer; None for all.
 
     In local mode there are none: if some tasks prefer this host and others do not, Spark waits
     before it starts the others here, and nothing ends that wait, so that the query never ends.
 
     On a cluster they are the hosts with executors. If a stage has tasks for one of them, those for
-    other hosts would wait as long as `spark.locality.wait` for a slot that cannot come. While
-    there are no executors, or if Spark starts them as it needs them, all hosts count, since their
-    names tell where executors are wanted.
+    other hosts would wait as long as `spark.locality.wait` for a slot that cannot come.
+
+    While there are no executors, all hosts count if the application's executors are about to
+    register, and on YARN, which is asked for containers on these hosts. Elsewhere Spark starts
+    executors as it needs them (`spark.dynamicAllocation.enabled`) on hosts that no name decides,
+    and none count: the first executors on some of the hosts would hold the tasks of all others.
 
     Args:
         spark: A classic session.
+        awaited: Whether tasks wait, `spark.locality.wait` each, for the executors that Spark may
+            start on their hosts, since they are of no use elsewhere.
     """
     context: Any = spark.sparkContext
     if is_local(context):
         return frozenset()
-    if context._conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+    if awaited and starts_executors(context):
         return None
+    hosts = executor_hosts(spark)
+    if not hosts and starts_executors(context) and not str(context.master).startswith("yarn"):
+        return hosts
+    return hosts or None
+
+
+def executor_hosts(spark: SparkSession) -> frozenset[str]:
+    """Return the hosts with executors at this moment, by the names that Spark uses.
+
+    Args:
+        spark: A classic session on a cluster.
+    """
+    context: Any = spark.sparkContext
     # Those of block managers, of which the driver has one as well.
     addresses = context._jsc.sc().getExecutorMemoryStatus().keys().mkString("\n").split("\n")
     hosts = [address.rpartition(":")[0] for address in addresses]
     drivers = context._conf.get("spark.driver.host")
     if drivers in hosts:
         hosts.remove(drivers)
-    return frozenset(hosts) or None
+    return frozenset(hosts)
 
 
-def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
+def starts_executors(context: Any) -> bool:
+    """Tell whether Spark starts and stops executors as tasks need them."""
+    setting: str = context._conf.get("spark.dynamicAllocation.enabled", "false")
+    return setting.lower() == "true"
+
+
+def placed(
+    spark: SparkSession, descriptors: Sequence[Descriptor], *, awaited: bool = False
+) -> DataFrame:
     """Return one binary row per descriptor, each in a partition of its own on its hosts.
 
     Args:
         spark: A classic session.
         descriptors: At least one.
+        awaited: See `hosts_to_prefer`.
     """
     encoder = _used_of(spark.sparkContext._jvm).binary_encoder
-    rows = spark._jsparkSession.createDataset(placed_bytes(spark, descriptors), encoder)
+    partitions = placed_bytes(spark, descriptors, awaited=awaited)
+    rows = spark._jsparkSession.createDataset(partitions, encoder)
     return DataFrame(rows.toDF(), spark)
 
 
-def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
+def placed_bytes(
+    spark: SparkSession, descriptors: Sequence[Descriptor], *, awaited: bool = False
+) -> Any:
     """Return the descriptors as the JVM's RDD, each in a partition of its own on its hosts.
 
     Only the JVM's `SparkContext.makeRDD` lets a partition prefer hosts; rows made there, rather
@@ -102,6 +132,7 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     Args:
         spark: A classic session.
         descriptors: At least one.
+        awaited: See `hosts_to_prefer`.
     """
     jvm = _used_of(spark.sparkContext._jvm)
 
@@ -109,7 +140,7 @@ def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
     def sent(values: Sequence[Any]) -> Any:
         return jvm.to_seq(jvm.unpickler().loads(pickle.dumps(values, protocol=4)))
 
-    usable = hosts_to_prefer(spark)
+    usable = hosts_to_prefer(spark, awaited=awaited)
     number_of = {hosts: number for number, hosts in enumerate({d.hosts: None for d in descriptors})}
     distinct = jvm.array_list()
     for hosts in number_of:

@@ -231,6 +231,8 @@ def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
 
     assert done.returncode == 1
     assert "60 were seen only by other hosts" in done.stderr
+    assert "run the command on each of those hosts" in done.stderr
+    assert "repeating" not in done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["elsewhere_files"] == 2 * FILES_PER_DAY
     assert not table.requested()
