@@ -227,7 +227,9 @@ class Bench:
             return _save(rows, plan, folder)
 
         def whole(folder: Path) -> int:
-            self._client.register_table(table, str(folder), partition_columns={"ds": "string"})
+            self._client.register_table(
+                table, str(folder), partition_columns={"ds": "string"}, replace=True
+            )
             report = self._client.write(
                 rows, table, target_file_size=self.target, bytes_per_row=per_row
             )

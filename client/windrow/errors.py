@@ -11,6 +11,7 @@
                                   plan's snapshot
     - InvalidRequestError         the request can never work as sent
     - TableChangedError           If-Match did not match
+    - UnconfirmedReplacementError   a new definition would drop snapshots or a list of partitions
     - TableNotRefreshedError      the table has no snapshot yet
     - NotAuthenticatedError       the token is missing or not valid
     - NotAllowedError             the token lacks a scope, or the location is outside the
@@ -107,6 +108,10 @@ class TableChangedError(ProblemError):
     """The table has changed since the caller looked at it."""
 
 
+class UnconfirmedReplacementError(ProblemError):
+    """The new definition would drop snapshots or a list of partitions: pass `replace=True`."""
+
+
 class TableNotRefreshedError(ProblemError):
     """The table has no snapshot yet: refresh it."""
 
@@ -155,6 +160,7 @@ class RefreshFailedError(ProblemError):
 
 _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:table-not-refreshed": TableNotRefreshedError,
+    "urn:windrow:problem:unconfirmed-replacement": UnconfirmedReplacementError,
     "urn:windrow:problem:outcome-unknown": OutcomeUnknownError,
     "urn:windrow:problem:write-in-progress": WriteInProgressError,
     "urn:windrow:problem:write-state": WriteLostError,

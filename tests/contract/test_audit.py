@@ -298,7 +298,8 @@ def test_a_redefinition_that_drops_snapshots_is_one_change(
     caller.prepare("publish_inventory")
 
     body = {"location": str(caller.location), "partition_columns": []}
-    assert http.put(caller.path, json=body).status_code == 200
+    problem_of(http.put(caller.path, json=body), 409, "unconfirmed-replacement")
+    assert http.put(caller.path, json=body, params={"replace": True}).status_code == 200
 
     assert changes(http, table=name)[0]["outcome"] == "changed"
     assert len(changes(http, table=name)) == 3

@@ -128,7 +128,8 @@ def test_text_has_one_column_of_strings(
     assert found is not None
     assert [(one.name, one.type) for one in found.columns] == [("value", "string")]
 
-    client.register_table(name, str(location), "text", columns={"a": "int", "b": "string"})
+    two = {"a": "int", "b": "string"}
+    client.register_table(name, str(location), "text", columns=two, replace=True)
 
     with pytest.raises(RefreshFailedError, match="of type string, and 'a', 'b' are declared"):
         client.refresh(name)

@@ -40,9 +40,11 @@ def table(location: Path) -> Table:
     return made
 
 
-def _register(client: windrow.Client, name: str, table: Table, **options: str) -> None:
+def _register(
+    client: windrow.Client, name: str, table: Table, *, replace: bool = False, **options: str
+) -> None:
     location = table.location().removeprefix("file://")
-    client.register_table(name, location, "iceberg", format_options=options)
+    client.register_table(name, location, "iceberg", format_options=options, replace=replace)
 
 
 def _planned(client: windrow.Client, name: str, version: str | None = None) -> set[str]:
@@ -176,5 +178,5 @@ def test_registering_a_newer_metadata_file_keeps_the_snapshots(
     assert client.refresh(name).files_added == 2
     assert _planned(client, name) == _planned_by_pyiceberg(table)
     # With a tag, it counts as another table.
-    _register(client, name, table, metadata=table.metadata_location, ref="nightly")
+    _register(client, name, table, metadata=table.metadata_location, ref="nightly", replace=True)
     assert client.table(name).current_snapshot is None

@@ -17,7 +17,7 @@ from tests.support.problems import problem_of
 from tests.support.writers import report_of, stage
 from windrow.commits.errors import StagedFilesError, UnfitLocationError
 from windrow.commits.table_write import begin
-from windrow.errors import RefreshFailedError
+from windrow.errors import RefreshFailedError, UnconfirmedReplacementError
 from windrow.models import TablePartition
 
 MakePlan = Callable[..., dict[str, Any]]
@@ -272,10 +272,14 @@ def test_without_a_list_folders_are_the_partitions_again(
     assert set(files_of(make_plan(name)).values()) == {"a", "dropped"}
 
 
-def test_another_location_or_other_partition_columns_drop_the_list(
+def test_other_partition_columns_drop_the_list_only_if_that_is_allowed(
     client: windrow.Client, table: str, location: Path
 ) -> None:
-    register(client, table, location, "date")
+    columns = {"ds": "date"}
+    with pytest.raises(UnconfirmedReplacementError, match="a list of 3 partitions"):
+        client.register_table(table, str(location), partition_columns=columns)
+    assert client.table(table).partition_count == 3
+    client.register_table(table, str(location), partition_columns=columns, replace=True)
     assert client.table(table).partition_count is None
     assert list(client.partitions(table)) == []
 

@@ -150,7 +150,8 @@ def test_an_empty_folder_is_a_table_of_no_files_with_the_declared_columns(
 def test_a_changed_definition_drops_the_snapshots_and_never_reuses_their_ids(
     http: httpx.Client, events: str, location: Path
 ) -> None:
-    register(http, events, location, partition_columns=[{"name": "ds", "type": "string"}])
+    body = {"location": str(location), "partition_columns": [{"name": "ds", "type": "string"}]}
+    http.put(f"/tables/{events}", json=body, params={"replace": True}).raise_for_status()
 
     dropped = http.get(f"/tables/{events}").json()["current_snapshot"]
     status = refresh(http, events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,11 +36,16 @@ from windrow_service.usecases.snapshots.errors import (
 )
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
 from windrow_service.usecases.snapshots.ports import NextSnapshot
-from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.tables.errors import (
+    TableChangedError,
+    TableNotFoundError,
+    UnconfirmedReplacementError,
+)
 from windrow_service.usecases.tables.ports import StoredTable
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 EVENTS = TableDefinition(location="/data/events")
+ORC = EVENTS.model_copy(update={"format": "orc"})
 EVERY = Names(every=True)
 
 
@@ -209,7 +215,7 @@ def test_a_definition_that_changes_how_files_are_read_drops_the_snapshots(run: R
     async def body(stores: Stores) -> None:
         await stores.publish(await stores.register(), 1)
 
-        await stores.tables.put("t", EVENTS.model_copy(update={"format": "orc"}), None)
+        await stores.tables.put("t", ORC, None, replace=True)
 
         with pytest.raises(TableNotRefreshedError):
             await stores.snapshots.get("t", None)
@@ -218,6 +224,44 @@ def test_a_definition_that_changes_how_files_are_read_drops_the_snapshots(run: R
         after = await stores.publish(await stores.tables.get("t"), 1)
         assert after.info.current_snapshot is not None
         assert after.info.current_snapshot.snapshot_id == 2
+
+    run(body)
+
+
+def test_no_published_snapshot_is_dropped_by_a_change_that_nobody_agreed_to(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        async def publish(table: StoredTable) -> bool:
+            try:
+                await stores.publish(table, 1)
+            except TableChangedError:
+                return False
+            return True
+
+        async def change(name: str, *, replace: bool = False) -> bool:
+            try:
+                await stores.tables.put(name, ORC, None, replace=replace)
+            except UnconfirmedReplacementError:
+                return False
+            return True
+
+        outcomes = set()
+        for turn in range(20):
+            table = await stores.register(f"t{turn}")
+            name = table.info.name
+            both = [publish(table), change(name)]
+            # Both orders are tried, and which comes first is then up to the database.
+            if turn % 2:
+                changed, published = await asyncio.gather(*reversed(both))
+            else:
+                published, changed = await asyncio.gather(*both)
+            after = (await stores.tables.get(name)).info
+            assert (published, changed) in {(True, False), (False, True)}
+            assert published == (after.current_snapshot is not None)
+            assert changed == (after.definition == ORC)
+            outcomes.add(published)
+            if published:
+                assert await change(name, replace=True)
+        assert True in outcomes
 
     run(body)
 

@@ -39,6 +39,7 @@ class TableCalls(Calls):
         sort_columns: Sequence[str | Mapping[str, Any]] = (),
         bloom_columns: Sequence[str] = (),
         plan_options: Mapping[str, Any] | None = None,
+        replace: bool = False,
     ) -> TableInfo:
         """Register a table, or change its definition.
 
@@ -60,6 +61,11 @@ class TableCalls(Calls):
                 `IN` find the few files that hold a value.
             plan_options: Options for plans of this table that neither a request nor a Spark session
                 sets: see `windrow.models.PlanOptions`.
+            replace: Drop the snapshots and the list of partitions of a table of this name, if they
+                do not fit the new definition, such as another location.
+
+        Raises:
+            UnconfirmedReplacementError: The change would drop them, and `replace` is not set.
         """
         definition = checked(
             TableDefinition,
@@ -79,7 +85,7 @@ class TableCalls(Calls):
                 "plan_options": checked(PlanDefaults, plan_options or {}),
             },
         )
-        return self.put_table(name, definition)
+        return self.put_table(name, definition, replace=replace)
 
     def alter_table(self, name: str, *, plan_options: Mapping[str, Any]) -> TableInfo:
         """Change the plan options in a table's definition; its snapshot stays.
@@ -98,11 +104,20 @@ class TableCalls(Calls):
         return self.put_table(name, definition, {"If-Match": answer.headers["ETag"]})
 
     def put_table(
-        self, name: str, definition: TableDefinition, headers: Mapping[str, str] | None = None
+        self,
+        name: str,
+        definition: TableDefinition,
+        headers: Mapping[str, str] | None = None,
+        *,
+        replace: bool = False,
     ) -> TableInfo:
         """Register a table by its definition; see `register_table`."""
         answer = self._transport.call(
-            "PUT", table_path(name), body=definition.model_dump_json(), headers=headers
+            "PUT",
+            table_path(name),
+            body=definition.model_dump_json(),
+            params={"replace": "true"} if replace else None,
+            headers=headers,
         )
         return read_answer(TableInfo, answer)
 

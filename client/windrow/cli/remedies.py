@@ -13,6 +13,7 @@ _Phrases = Sequence[tuple[str, str]]
 # Longest first, since some calls are prefixes of others.
 _CALLS: _Phrases = (
     (rf", or PUT {_TABLE}", ""),
+    (rf"PUT {_TABLE}\?replace=true \(`replace=True`\)", "--replace"),
     (rf"GET {_TABLE}/cache-rules(/[\w.-]+)?", r"`windrow cache list \1`"),
     (rf"GET {_TABLE}/snapshots", r"`windrow table snapshots \1`"),
     (rf"POST {_TABLE}/snapshots", r"`windrow table import \1 FILE`"),

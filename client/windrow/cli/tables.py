@@ -103,6 +103,14 @@ def register(
         typer.Option(help="For tables that Hive keeps as transactional (ACID)."),
     ] = None,
     option: PlanOptionTexts = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Drop the snapshots and the list of partitions of a table of this name, if they "
+            "do not fit the new definition, such as another location.",
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -125,6 +133,7 @@ def register(
             sort_columns=[sort_column(text) for text in sort or []],
             bloom_columns=names(bloom) or [],
             plan_options=plan_options(option or []),
+            replace=replace,
         )
     if as_json:
         show_json(info)

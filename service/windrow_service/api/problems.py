@@ -167,6 +167,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     tables.TableChangedError: ProblemType(
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
+    tables.UnconfirmedReplacementError: ProblemType(
+        CONFLICT, "unconfirmed-replacement", "Change would drop snapshots or partitions"
+    ),
     tables.LocationNotAllowedError: ProblemType(
         FORBIDDEN, "location-not-allowed", "Location is not allowed"
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import Response, status
+from typing import Annotated
+
+from fastapi import Query, Response, status
 
 from windrow.models import (
     TableDefinition,
@@ -27,6 +29,13 @@ from windrow_service.usecases.tables.ports import StoredTable
 
 router = GuardedRouter(tags=["tables"])
 _DEFAULT_PAGE = 100
+ReplaceQuery = Annotated[
+    bool,
+    Query(
+        description="Agree that the change drops the table's snapshots and its list of partitions, "
+        "if they do not fit the new definition. An `If-Match` with the current ETag agrees too."
+    ),
+]
 
 
 @router.put(
@@ -46,13 +55,22 @@ async def register_table(
     principal: PrincipalDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    replace: ReplaceQuery = False,
 ) -> Response:
     """Register a table, or change its definition. Repeating it changes nothing.
+
+    A change that would drop snapshots or the list of partitions, such as another location, needs
+    `replace` or `If-Match`.
 
     A caller cannot choose a location that overlaps with that of a table that it may not read.
     """
     made = await services.register(
-        name, definition, version_of(if_match), principal.tables, once(_table_answer)
+        name,
+        definition,
+        version_of(if_match),
+        principal.tables,
+        once(_table_answer),
+        replace=replace,
     )
     return _table_answer(made).response()
 

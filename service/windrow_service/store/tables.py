@@ -21,7 +21,11 @@ from windrow_service.store.names import is_among, similar_names
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Once
-from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.tables.errors import (
+    TableChangedError,
+    TableNotFoundError,
+    UnconfirmedReplacementError,
+)
 from windrow_service.usecases.tables.ports import StoredTable
 
 _SELECT = sa.select(
@@ -50,17 +54,26 @@ class SqlTableStore:
         definition: TableDefinition,
         if_match: str | None,
         once: Once | None = None,
+        *,
+        replace: bool = False,
     ) -> tuple[StoredTable, bool]:
         """See `TableStore.put`."""
+        # `*` fits any table, so whoever sends it has not looked at this one.
+        consent = replace or if_match not in (None, "*")
         while True:
             try:
-                return await self._put(name, definition, if_match, once)
+                return await self._put(name, definition, if_match, once, consent)
             except _OvertakenError:
                 # Another caller has just registered or changed the same name: try again.
                 continue
 
     async def _put(
-        self, name: str, definition: TableDefinition, if_match: str | None, once: Once | None
+        self,
+        name: str,
+        definition: TableDefinition,
+        if_match: str | None,
+        once: Once | None,
+        consent: bool,
     ) -> tuple[StoredTable, bool]:
         now = self._clock()
         async with self._database.writing() as connection:
@@ -82,49 +95,7 @@ class SqlTableStore:
                     connection, now, "table", "created", table=name, after=str(new["version"])
                 )
             elif (before := TableDefinition.model_validate_json(row.definition)) != definition:
-                changes: dict[str, object] = {
-                    "definition": definition.model_dump_json(),
-                    "version": new_version(),
-                    "updated_at": now,
-                }
-                drops_snapshots = _reads_files_differently(before, definition)
-                if drops_snapshots:
-                    changes |= {"current_snapshot_id": None, "checked_at": None}
-                drops_partitions = _has_other_partitions(before, definition)
-                if drops_partitions:
-                    changes["partition_count"] = None
-                # This comes first: it takes the lock, and checks that `row` is still up to date.
-                moved = await connection.execute(
-                    sa.update(schema.tables)
-                    .where(
-                        schema.tables.c.table_id == row.table_id,
-                        schema.tables.c.version == row.version,
-                    )
-                    .values(changes)
-                )
-                if moved.rowcount != 1:
-                    raise _OvertakenError
-                await refuse_others(connection, row.table_id, name)
-                await note(
-                    connection,
-                    now,
-                    "table",
-                    "changed",
-                    table=name,
-                    before=row.version,
-                    after=str(changes["version"]),
-                )
-                if drops_snapshots:
-                    await connection.execute(
-                        sa.delete(schema.snapshots).where(
-                            schema.snapshots.c.table_id == row.table_id
-                        )
-                    )
-                if drops_partitions:
-                    lists = schema.partition_lists
-                    await connection.execute(
-                        sa.delete(lists).where(lists.c.table_id == row.table_id)
-                    )
+                await _change(connection, row, before, definition, now, consent=consent)
             result = stored(await find_row(connection, name)), row is None
             await settle(connection, once, result)
             return result
@@ -195,6 +166,77 @@ class SqlTableStore:
             )
             await note(connection, now, "table", "deleted", table=name, before=row.version)
             await settle(connection, once, None)
+
+
+async def _change(
+    connection: AsyncConnection,
+    row: Any,
+    before: TableDefinition,
+    after: TableDefinition,
+    now: datetime,
+    *,
+    consent: bool,
+) -> None:
+    changes: dict[str, object] = {
+        "definition": after.model_dump_json(),
+        "version": new_version(),
+        "updated_at": now,
+    }
+    drops_snapshots = _reads_files_differently(before, after)
+    if drops_snapshots:
+        changes |= {"current_snapshot_id": None, "checked_at": None}
+    drops_partitions = _has_other_partitions(before, after)
+    if drops_partitions:
+        changes["partition_count"] = None
+    # This comes first: it takes the lock, and checks that `row` is still up to date.
+    moved = await connection.execute(
+        sa.update(schema.tables)
+        .where(schema.tables.c.table_id == row.table_id, schema.tables.c.version == row.version)
+        .values(changes)
+    )
+    if moved.rowcount != 1:
+        raise _OvertakenError
+    await refuse_others(connection, row.table_id, row.name)
+    if not consent:
+        await _refuse_losses(connection, row, before, after)
+    await note(
+        connection,
+        now,
+        "table",
+        "changed",
+        table=row.name,
+        before=row.version,
+        after=str(changes["version"]),
+    )
+    if drops_snapshots:
+        await connection.execute(
+            sa.delete(schema.snapshots).where(schema.snapshots.c.table_id == row.table_id)
+        )
+    if drops_partitions:
+        lists = schema.partition_lists
+        await connection.execute(sa.delete(lists).where(lists.c.table_id == row.table_id))
+
+
+async def _refuse_losses(
+    connection: AsyncConnection, row: Any, before: TableDefinition, after: TableDefinition
+) -> None:
+    """Refuse a change that would drop snapshots or the list of partitions.
+
+    The caller has locked the table's row in this transaction, so none can be added meanwhile.
+
+    Raises:
+        UnconfirmedReplacementError: It would.
+    """
+    count = 0
+    if _reads_files_differently(before, after):
+        of_table = schema.snapshots.c.table_id == row.table_id
+        query = sa.select(sa.func.count()).select_from(schema.snapshots).where(of_table)
+        count = (await connection.execute(query)).scalar_one()
+    partitions = row.partition_count if _has_other_partitions(before, after) else None
+    if count or partitions is not None:
+        fields = TableDefinition.model_fields
+        changed = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
+        raise UnconfirmedReplacementError(row.name, changed, count, partitions)
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:

@@ -46,6 +46,23 @@ def test_register_reports_a_missing_folder(windrow: Command, tables_root: Path) 
     assert "there is no such folder on this machine" in " ".join(said.out.split())
 
 
+def test_register_of_another_location_needs_replace(
+    windrow: Command, sales: Path, tables_root: Path
+) -> None:
+    windrow("table", "register", "moved.events", str(sales))
+    windrow("table", "refresh", "moved.events")
+    elsewhere = ("table", "register", "moved.events", str(tables_root / "elsewhere"))
+
+    refused = windrow(*elsewhere)
+    made = windrow(*elsewhere, "--replace", "--json")
+
+    assert refused.code == 1
+    said = " ".join(refused.err.split())
+    assert "has 1 snapshot, which its new location would drop" in said
+    assert "allow it by --replace" in said
+    assert _json(made)["current_snapshot"] is None
+
+
 def test_register_passes_on_types_buckets_and_order(windrow: Command, sales: Path) -> None:
     said = windrow(
         *("table", "register", "typed.events", str(sales), "--json"),

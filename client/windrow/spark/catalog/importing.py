@@ -189,7 +189,10 @@ class _Import:
         """Register a table and its partitions; return what has changed."""
         changes: list[str] = []
         if before is None or wanted != before.definition:
-            after = self.coordinator.put_table(name, wanted).definition
+            # The catalog decides what an imported table is. A table registered by another caller
+            # since the import began is not replaced.
+            replace = before is not None
+            after = self.coordinator.put_table(name, wanted, replace=replace).definition
             if before is not None:
                 changes = [
                     field

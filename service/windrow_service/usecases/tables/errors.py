@@ -4,6 +4,7 @@
   + NotFoundError
     - TableNotFoundError
   + TableChangedError
+  + UnconfirmedReplacementError
   + LocationNotAllowedError
   + LocationSharedError
   + InvalidTableError
@@ -49,6 +50,41 @@ class TableChangedError(UseCaseError):
         "table {table!r} has changed: it was expected at {expected} and is at {actual}; {remedy}"
     )
     remedy = "GET /tables/{table} and decide again"
+
+
+@dataclass(eq=False)
+class UnconfirmedReplacementError(UseCaseError):
+    """A new definition would drop what was made under the old one, and nobody has agreed to that.
+
+    Attributes:
+        fields: Fields of the definition that differ.
+        snapshots: Number of snapshots that would be dropped.
+        partitions: Length of the list of partitions that would be dropped; None if none would be.
+    """
+
+    table: str
+    fields: tuple[str, ...]
+    snapshots: int
+    partitions: int | None
+    message = "table {table!r} has {losses}, which its new {names} would drop: {remedy}"
+    remedy = (
+        "register another name, or allow it by PUT /tables/{table}?replace=true (`replace=True`)"
+    )
+
+    @property
+    def losses(self) -> str:
+        """What would be dropped, as text."""
+        parts = []
+        if self.snapshots:
+            parts.append(f"{self.snapshots:,} snapshot{'s' * (self.snapshots > 1)}")
+        if self.partitions is not None:
+            parts.append(f"a list of {self.partitions:,} partition{'s' * (self.partitions != 1)}")
+        return " and ".join(parts)
+
+    @property
+    def names(self) -> str:
+        """The fields that differ, as text."""
+        return ", ".join(self.fields)
 
 
 @dataclass(eq=False)

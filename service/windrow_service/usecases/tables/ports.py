@@ -41,15 +41,21 @@ class TableStore(Protocol):
         definition: TableDefinition,
         if_match: str | None,
         once: Once | None = None,
+        *,
+        replace: bool = False,
     ) -> tuple[StoredTable, bool]:
         """Register a table or change its definition; return it, and whether it is new.
 
         The same definition again changes nothing. A change drops the table's snapshots, which
         depend on the old definition, except a change of the sort columns, the Bloom columns, the
         plan options, the catalog it was imported from, or an Iceberg table's option `metadata`.
+        A change of the location or the partition columns drops the list of partitions. Either
+        needs consent: `replace`, or `if_match` with the current version.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.
+            UnconfirmedReplacementError: The change would drop snapshots or the list of partitions,
+                and there is no consent.
             WriteInProgressError: The definition differs, and a write is moving files in.
         """
 

@@ -39,6 +39,8 @@ class RegisterTable:
         if_match: str | None,
         seen: Names,
         once: Once | None = None,
+        *,
+        replace: bool = False,
     ) -> tuple[StoredTable, bool]:
         """Return the table, and whether it is new.
 
@@ -48,6 +50,7 @@ class RegisterTable:
             if_match: The version that the table must be at.
             seen: The tables that the caller may read.
             once: The caller's key.
+            replace: Whether snapshots and a list of partitions may be dropped.
 
         Raises:
             InvalidTableError: The definition contradicts itself.
@@ -55,13 +58,15 @@ class RegisterTable:
             LocationSharedError: The location may have files of tables that the caller may not
                 read.
             TableChangedError: The table is not at version `if_match`.
+            UnconfirmedReplacementError: The change would drop snapshots or a list of partitions,
+                and neither `replace` nor a version in `if_match` agrees to that.
         """
         check_definition(definition)
         location = await self.runner.run(lambda: self.locations.locate(definition))
         definition = definition.model_copy(update={"location": location})
         if not seen.every:
             await self._refuse_shared(name, definition, seen)
-        return await self.tables.put(name, definition, if_match, once)
+        return await self.tables.put(name, definition, if_match, once, replace=replace)
 
     async def _refuse_shared(self, name: str, definition: TableDefinition, seen: Names) -> None:
         with suppress(TableNotFoundError):
