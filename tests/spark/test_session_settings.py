@@ -25,7 +25,6 @@ EVERY_TABLE = ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMiss
 BY_COLUMN = {
     "spark.sql.parquet.binaryAsString": ("true", "b"),
     "spark.sql.parquet.int96AsTimestamp": ("false", "t"),
-    "spark.sql.parquet.int96TimestampConversion": ("true", "t"),
     "spark.sql.parquet.inferTimestampNTZ.enabled": ("false", "n"),
     "spark.sql.legacy.parquet.nanosAsLong": ("true", "t"),
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": ("true", "s"),

@@ -19,6 +19,7 @@ from tests.support import (
     file_names,
     hive,
     hybrids,
+    int96,
     lost_map_outputs,
     refused_uses,
     rewrites,
@@ -48,6 +49,11 @@ def main(url: str, folder: Path) -> None:
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
         names = {"differences": differences, "refusals": file_names.refusals(spark)}
+        times = folder / "int96"
+        int96.write_files(spark, times)
+        client.register_table("int96", str(times))
+        client.refresh("int96")
+        moved = int96.differences(spark, client, "int96", times, ["Pacific/Apia"])
         client.register_table("refused", str(hive.write_events(folder / "refused")))
         client.refresh("refused")
         windrow.register(spark, client)
@@ -59,6 +65,7 @@ def main(url: str, folder: Path) -> None:
         "outcomes": outcomes,
         "joined": joined,
         "hybrid": hybrid,
+        "int96": moved,
         "formats": formats,
         "file_names": names,
         "uses": uses,

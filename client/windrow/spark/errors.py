@@ -15,6 +15,7 @@
     - ClientClosedError         a query needs a plan, but the client is closed
     - CaseSensitiveNamesError   the session tells names apart by case
     - SettingError              a setting of the session changes what Spark's own reader reads
+    - EqualTimesError           a plan prunes by times that the session reads otherwise than stored
     - InexactColumnError        no reader reads a column of a transactional table exactly
     - OnlySparkReadsError       only Spark's own reader reads the files, but it may not be used
     - FileNameError             a query asks for the files of rows that only groups can read
@@ -361,6 +362,22 @@ class CaseSensitiveNamesError(ReadError):
         "case, so rows could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
+
+
+@dataclass(eq=False)
+class EqualTimesError(ReadError):
+    """A plan may rule out files by times as they are stored, which the session reads differently.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: str
+    message = (
+        "spark.sql.parquet.int96TimestampConversion is true, so INT96 times differ from the stored "
+        "ones by which this plan of {table} compares times for equality: {remedy}"
+    )
+    remedy = "plan with BETWEEN instead, or use `client.read`"
 
 
 @dataclass(eq=False)

@@ -40,9 +40,6 @@ _OF_ALL_FORMATS = {
 _OF_PARQUET = {
     "spark.sql.parquet.binaryAsString": _Rule("false", "reads bytes as text", ("binary",)),
     "spark.sql.parquet.int96AsTimestamp": _Rule("true", "reads no INT96", ("timestamp",)),
-    "spark.sql.parquet.int96TimestampConversion": _Rule(
-        "false", "moves INT96 timestamps to the session's time zone", ("timestamp",)
-    ),
     "spark.sql.parquet.inferTimestampNTZ.enabled": _Rule(
         "true", "reads local times as timestamps", ("timestamp_ntz",)
     ),

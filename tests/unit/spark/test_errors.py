@@ -38,6 +38,7 @@ ERRORS = [
     driver.BucketsDifferError("sales.events", "8 buckets of id", "users", "4 of id", "id"),
     driver.BucketsUnavailableError("sales.events", "no such class"),
     driver.CaseSensitiveNamesError(),
+    driver.EqualTimesError("sales.events"),
     driver.SettingError("t", "spark.a", "true", "does this", "false", "rows"),
     driver.UnsupportedDeletesError("sales.events", 3),
     driver.UnsupportedTypeError("v", "variant"),
@@ -68,6 +69,7 @@ REMEDIES = (
     "name it in",
     "use client.write",
     "foreachBatch",
+    "plan with BETWEEN",
 )
 
 

@@ -109,7 +109,8 @@ class ParquetFormat(FileFormat):
     def _calendar_of(self, reader: Any) -> FileCalendar | None:
         if not self._may_be_rebased:
             return None
-        return self._spec.calendars.of(reader.metadata.metadata)
+        metadata = reader.metadata
+        return self._spec.calendars.of(metadata.metadata, metadata.created_by)
 
 
 def find_layout(

@@ -25,6 +25,7 @@ from windrow.files.calendars import (
     VERSION,
 )
 from windrow.spark.executor.conversions import convert, plain_list, stored_type
+from windrow.spark.executor.local_times import LocalZone
 
 CORRECTED = "CORRECTED"
 LEGACY = "LEGACY"
@@ -34,6 +35,8 @@ _ZONE = b"org.apache.spark.timeZone"
 # The key that marks a file as legacy, and the first version of Spark whose files need it for that.
 _DATETIME = (DATETIME_MARK, DATETIMES_MARKED_SINCE)
 _INT96 = (b"org.apache.spark.legacyINT96", b"3.1.0")
+# The beginning of the name of the only writer whose INT96 is never taken for local times.
+_WRITER_OF_INSTANTS = "parquet-mr"
 
 _US_PER_S = 1_000_000
 _DAY_S = 86_400
@@ -60,15 +63,20 @@ class Calendars:
         int96: The same for INT96.
         zone: The zone of legacy files that name none.
         zones: The values of `Zone` for each zone, as JSON.
+        local: The zone of INT96 that is taken for local times, as the text of a `LocalZone`; else
+            empty.
     """
 
     dates: str = CORRECTED
     int96: str = CORRECTED
     zone: str = "UTC"
     zones: str = "{}"
+    local: str = ""
 
-    def of(self, metadata: Mapping[bytes, bytes] | None) -> FileCalendar:
-        """Return the calendar of a file, given the key-value metadata of its footer."""
+    def of(
+        self, metadata: Mapping[bytes, bytes] | None, created_by: str | None = None
+    ) -> FileCalendar:
+        """Return the calendar of a file, given the key-value metadata of its footer and writer."""
         told = metadata or {}
         version = told.get(VERSION)
 
@@ -78,10 +86,11 @@ class Calendars:
             return LEGACY if version < mark[1] or mark[0] in told else CORRECTED
 
         dates, int96 = mode(_DATETIME, self.dates), mode(_INT96, self.int96)
+        local = "" if (created_by or "").startswith(_WRITER_OF_INSTANTS) else self.local
         if LEGACY not in (dates, int96):
-            return FileCalendar(dates, int96, "", self.zones)
+            return FileCalendar(dates, int96, "", self.zones, local)
         zone = told.get(_ZONE, self.zone.encode()).decode()
-        return FileCalendar(dates, int96, zone, self.zones)
+        return FileCalendar(dates, int96, zone, self.zones, local)
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,7 @@ class FileCalendar:
     int96: str
     zone: str
     zones: str = field(compare=False)
+    local: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,8 @@ def rule_of(type_: pa.DataType, physical_type: str, calendar: FileCalendar) -> R
         calendar: The file's calendar.
     """
     if physical_type == "INT96":
-        return lambda values: _times(_checked_int96(values), calendar.int96, calendar)
+        zone = LocalZone.of(calendar.local) if calendar.local else None
+        return lambda values: _int96(values, calendar, zone)
     if calendar.dates == CORRECTED:
         return None
     if pt.is_date(type_):
@@ -177,6 +188,11 @@ def _with_items(values: pa.Array, type_: pa.DataType, items: pa.Array) -> pa.Arr
 
 def _nulls(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
+
+
+def _int96(values: pa.Array, calendar: FileCalendar, zone: LocalZone | None) -> pa.Array:
+    times = _times(_checked_int96(values), calendar.int96, calendar)
+    return times if zone is None else zone.instants(times)
 
 
 def _checked_int96(values: pa.Array) -> pa.Array:

@@ -50,6 +50,7 @@ from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadLimits, ReadSpec, SortKey
 from windrow.spark.interpreter import interpreter_of_tasks
 from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
+from windrow.spark.reading.equalities import check_equalities
 from windrow.spark.reading.session_calendars import calendars_of
 from windrow.spark.session_settings import check_settings
 
@@ -84,6 +85,8 @@ def read_plan(
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
+        EqualTimesError: The session takes INT96 for local times, and the plan compares times for
+            equality.
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     check_readable(spark, plan)
@@ -326,7 +329,10 @@ def _schemas_of(plan: Plan) -> Schemas:
 
 
 def _read_spec(spark: SparkSession, plan: Plan, schemas: Schemas) -> ReadSpec:
-    return read_spec(plan, schemas, lambda: calendars_of(spark))
+    spec = read_spec(plan, schemas, lambda: calendars_of(spark))
+    if spec.calendars.local:
+        check_equalities(plan)
+    return spec
 
 
 def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) -> ReadSpec:

@@ -9,9 +9,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from windrow.spark.executor.local_times import CYCLE_YEARS
 from windrow.spark.executor.rebasing import Calendars, Zone
 
 _CONF = "spark.sql.parquet.{}RebaseModeInRead"
+_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 _SWITCHES = "julian-gregorian-rebase-micros.json"
 # The switches before 1582-10-15 follow from the calendar.
 _CALENDAR_SWITCHES = 13
@@ -27,7 +29,15 @@ def calendars_of(spark: SparkSession) -> Calendars:
         int96=mode_of(spark, "int96"),
         zone=str(jvm.java.util.TimeZone.getDefault().getID()),
         zones=_zones(jvm),
+        local=_local_zone(jvm, spark.conf.get("spark.sql.session.timeZone"))
+        if converts_int96(spark)
+        else "",
     )
+
+
+def converts_int96(spark: SparkSession) -> bool:
+    """Tell whether a session takes INT96 for local times, unless parquet-mr wrote the file."""
+    return str(spark.conf.get(_CONVERSION)).strip().lower() == "true"
 
 
 def mode_of(spark: SparkSession, what: str) -> str:
@@ -49,3 +59,36 @@ def _zones(jvm: Any) -> str:
             tuple(shifts[_CALENDAR_SWITCHES:]),
         )
     return json.dumps({name: astuple(zone) for name, zone in zones.items()})
+
+
+@lru_cache(maxsize=16)
+def _local_zone(jvm: Any, name: str) -> str:
+    """Return the offsets of local times in a zone, as the text of a `LocalZone`."""
+    utils = jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
+    rules = utils.getZoneId(name).getRules()
+    offsets = [rules.getOffset(jvm.java.time.Instant.MIN).getTotalSeconds()]
+    switches = []
+
+    def add(instant_s: int, offset: int) -> None:
+        # Before this local time, be it within a gap or an overlap, Java applies the old offset.
+        switches.append(instant_s + max(offsets[-1], offset))
+        offsets.append(offset)
+
+    instant_s, year = 0, 0
+    for transition in rules.getTransitions():
+        instant_s = transition.toEpochSecond()
+        add(instant_s, transition.getOffsetAfter().getTotalSeconds())
+        year = transition.getDateTimeBefore().getYear()
+    recurring = [
+        (rule, rule.getOffsetAfter().getTotalSeconds()) for rule in rules.getTransitionRules()
+    ]
+    # The years before and after the cycle make sure that it is complete.
+    coming = (
+        (rule.createTransition(year + at).toEpochSecond(), offset)
+        for at in range(CYCLE_YEARS + 2)
+        for rule, offset in recurring
+    )
+    for next_s, offset in sorted(coming):
+        if next_s > instant_s:
+            add(next_s, offset)
+    return json.dumps([switches, offsets, bool(recurring)])

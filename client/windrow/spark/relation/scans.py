@@ -19,7 +19,9 @@ from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import ClientClosedError, OnlyClientWritesError
 from windrow.spark.failures import remembered
+from windrow.spark.reading.equalities import without_equalities
 from windrow.spark.reading.reader import check_readable, packed_batches, read_plan
+from windrow.spark.reading.session_calendars import converts_int96
 from windrow.spark.relation.division import Division, Reader, divide
 from windrow.spark.relation.file_names import (
     check_divided,
@@ -335,6 +337,9 @@ def planned(
 def _plan(
     source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
+    if converts_int96(source.spark):
+        times = {name for name, type_ in pinned.types.items() if type_ == "timestamp"}
+        conditions = [without_equalities(tree, times) for tree in conditions]
     # Flattened, because the depth of a tree is limited.
     args = [
         part for tree in conditions for part in (tree["args"] if tree["op"] == "and" else [tree])
