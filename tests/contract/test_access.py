@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from fastapi import FastAPI
 
 from tests.support import hive
 from tests.support.access_matrix import IDENTITIES, Call, calls, expected, page, path_of
+from tests.support.contract import operations
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
 from windrow_service import administration
@@ -28,6 +31,7 @@ from windrow_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 CALLS = list(calls())
+WITH_BODIES = [call for call in CALLS if "requestBody" in operations()[call.name]]
 NO_PLAN = "0" * 32
 
 
@@ -132,6 +136,24 @@ def test_a_call_is_answered_for_the_callers_in_the_matrix(callers: Callers, call
             outcome = answered(callers, call, grants or (), own=own)
 
             assert outcome == expected(call, grants, own=own), (identity, own)
+
+
+@pytest.mark.parametrize("call", WITH_BODIES, ids=lambda call: call.name)
+def test_a_caller_without_the_right_is_refused_before_its_body_is_read(
+    callers: Callers, call: Call
+) -> None:
+    grants = "read:other.t" if call.scope == "worker" else "worker"
+    method, path = path_of(call, {"name": "mine.t", "worker_id": "mine"})
+    connection = http.client.HTTPConnection(callers.http.base_url.netloc.decode(), timeout=60)
+    with closing(connection):
+        connection.putrequest(method, path)
+        connection.putheader("Authorization", f"Bearer {callers.token(grants)}")
+        connection.putheader("Content-Type", "application/json")
+        # Nothing of it is sent.
+        connection.putheader("Content-Length", "1000000")
+        connection.endheaders()
+
+        assert connection.getresponse().status == 403
 
 
 def test_the_published_matrix_is_the_one_that_is_tested() -> None:

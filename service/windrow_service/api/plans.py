@@ -11,7 +11,6 @@ from pydantic_core import to_json
 
 from windrow.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.bodies import BoundedRoute
 from windrow_service.api.deps import (
     ARROW_STREAM,
     PageSizeQuery,
@@ -22,7 +21,7 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.once import ONCE, REPLAYED, KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import OWN_PLAN, READ, GuardedRouter, OwnPlanDep
+from windrow_service.api.rules import OWN_PLAN, READ, GuardedRoute, GuardedRouter, OwnPlanDep
 from windrow_service.api.services import PlansDep, PlanServices, services_of
 from windrow_service.api.tokens import PageTokens
 from windrow_service.usecases.errors import RepeatedRequestError
@@ -47,7 +46,7 @@ async def _plannable(request: PlanRequest, principal: PrincipalDep) -> PlanReque
 PlannableDep = Annotated[PlanRequest, Depends(_plannable)]
 
 
-class _Replaying(BoundedRoute):
+class _Replaying(GuardedRoute):
     """Answers a repeated request with the plan made first, whose groups are stored only once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Security, params
+from fastapi import APIRouter, Depends, Request, Response, Security, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 from starlette.routing import BaseRoute
 
@@ -30,13 +30,15 @@ _bearer = HTTPBearer(
 _BearerDep = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-async def _has_scope(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
+async def _has_scope(
+    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
+) -> None:
     for scope in needed.scopes:
         principal.require(scope)
 
 
 async def _has_scope_everywhere(
-    needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep
+    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
 ) -> None:
     for scope in needed.scopes:
         principal.require_everywhere(scope)
@@ -117,10 +119,33 @@ class RuleMissingError(Exception):
         )
 
 
+class GuardedRoute(BoundedRoute):
+    """A route that applies the rules about its path before the body is read.
+
+    FastAPI applies them too, but only once it has parsed the body.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of one request."""
+        handle = super().get_route_handler()
+        rules = [
+            (rule.dependency, SecurityScopes(list(rule.scopes or ())))
+            for rule in self.dependencies
+            if isinstance(rule, params.Security) and rule.dependency is not None
+        ]
+
+        async def handler(request: Request) -> Response:
+            for rule, scopes in rules:
+                await rule(scopes, request.state.principal, request, None)
+            return await handle(request)
+
+        return handler
+
+
 class GuardedRouter(APIRouter):
     """A router that takes no call without a rule, and no JSON without limits."""
 
-    def __init__(self, *, route_class: type[BoundedRoute] = BoundedRoute, **options: Any) -> None:
+    def __init__(self, *, route_class: type[GuardedRoute] = GuardedRoute, **options: Any) -> None:
         super().__init__(route_class=route_class, **options)
 
     def add_api_route(
