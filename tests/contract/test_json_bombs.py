@@ -68,6 +68,21 @@ def test_a_refusal_names_the_limit(http: httpx.Client, body: bytes, limit: str) 
     assert f"more than {limit}" in problem_of(answer, 413, "body-too-complex")["detail"]
 
 
+@pytest.mark.parametrize("call", ["POST snapshots", "PUT partitions", "POST /plans"])
+def test_a_refusal_names_the_stream_that_may_be_longer(
+    http: httpx.Client, events: str, call: str
+) -> None:
+    method, path = call.split()
+    path = path if path.startswith("/") else f"/tables/{events}/{path}"
+
+    complex_ = http.request(method, path, content=b"[" * 501 + b"]" * 501, headers=JSON)
+    large = http.request(method, path, content=b" " * (16 * 2**20 + 1), headers=JSON)
+
+    for answer, type_ in ((complex_, "body-too-complex"), (large, "body-too-large")):
+        detail = problem_of(answer, 413, type_)["detail"]
+        assert ("send an Arrow stream" in detail) == (call != "POST /plans")
+
+
 def test_a_few_errors_are_listed_and_the_others_counted(http: httpx.Client) -> None:
     detail = problem_of(
         http.post("/plans", content=unknown_keys(5_000), headers=JSON), 422, "invalid-request"

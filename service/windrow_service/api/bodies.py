@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from windrow_service.api.json_shapes import (
     check_shape,
 )
 from windrow_service.api.problems import BodyTooLargeError
+from windrow_service.usecases.ports import Runner
 
 JSON = b"application/json"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -55,17 +57,14 @@ class BodyLimits:
     def of(self, scope: Scope) -> BodyTooLargeError:
         """Return the error for a body that exceeds the limit of its request."""
         media_type = _header(scope, b"content-type")
-        is_stream = _STREAMS.fullmatch(
-            f"{scope['method']} {scope['path']}"
-        ) is not None and not media_type.startswith(JSON)
-        limit: tuple[int, str | None]
+        takes_arrow = _STREAMS.fullmatch(f"{scope['method']} {scope['path']}") is not None
         if is_page(scope["path"]):
-            limit = _MAX_FORM_BYTES, None
-        elif is_stream:
-            limit = self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES"
-        else:
-            limit = self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES"
-        return BodyTooLargeError(*limit)
+            return BodyTooLargeError(_MAX_FORM_BYTES, None)
+        if takes_arrow and not media_type.startswith(JSON):
+            return BodyTooLargeError(self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES")
+        return BodyTooLargeError(
+            self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES", takes_arrow=takes_arrow
+        )
 
 
 class BoundedBodies:
@@ -122,26 +121,33 @@ class _BoundedRequest(Request):
         body = await self.body()
         if len(body) <= _SHORT_BYTES:
             return _parsed(body)
-        if len(body) <= _LONG_BYTES:
-            return await asyncio.to_thread(_parsed, body)
-        async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            return await asyncio.to_thread(lambda: _in_turn(body, lambda: _parsed(body)))
+        async with _turn_of(body):
+            return await asyncio.to_thread(_alone, body, lambda: _parsed(body))
 
 
-def read_json(model: type[AnyModel], body: bytes, limits: ShapeLimits = COLUMNS) -> AnyModel:
-    """Parse and validate a body as FastAPI would; CPU-bound.
+async def read_json(
+    runner: Runner, model: type[AnyModel], body: bytes, limits: ShapeLimits = COLUMNS
+) -> AnyModel:
+    """Parse and validate a body as FastAPI would, in a thread of a runner.
 
     Raises:
         BodyTooComplexError: The body has too many parts.
         RequestValidationError: The body does not fit the model.
+        BusyError: Too much is waiting already.
     """
-    return _in_turn(body, lambda: _validated(model, body, limits))
+    async with _turn_of(body):
+        return await runner.run(lambda: _alone(body, lambda: _validated(model, body, limits)))
 
 
-def _in_turn(body: bytes, parse: Callable[[], T]) -> T:
+def _turn_of(body: bytes) -> AbstractAsyncContextManager[Any]:
     if len(body) <= _LONG_BYTES:
-        return parse()
-    with _ONE_LONG_BODY:
+        return nullcontext()
+    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _alone(body: bytes, parse: Callable[[], T]) -> T:
+    # Embedded coordinators of one process have several event loops.
+    with _ONE_LONG_BODY if len(body) > _LONG_BYTES else nullcontext():
         return parse()
 
 

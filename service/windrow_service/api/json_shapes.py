@@ -8,7 +8,7 @@ in columns, which takes some milliseconds per megabyte and does not hold the int
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 import numpy as np
@@ -24,6 +24,8 @@ for _kind, _characters in ((_OPEN, b"[{"), (_CLOSE, b"]}"), (_COMMA, b","), (_CO
 _STEPS = np.array([0, 1, -1, 0, 0], np.int8)
 _QUOTE = ord('"')
 _CHUNK_BYTES = 2**20
+SEND_LESS = "send less in one request"
+SEND_ARROW = f"{SEND_LESS}, or send an Arrow stream, which may be much longer"
 
 
 class BodyTooComplexError(HTTPException):
@@ -32,13 +34,14 @@ class BodyTooComplexError(HTTPException):
     This is an HTTPException because FastAPI hides any other error raised while it reads a body.
     """
 
-    def __init__(self, most: int, what: str) -> None:
+    def __init__(self, most: int, what: str, remedy: str = SEND_LESS) -> None:
         super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         self.most = most
         self.what = what
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"the body has more than {self.most:,} {self.what}: send less in one request"
+        return f"the body has more than {self.most:,} {self.what}: {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class ShapeLimits:
         keys: Most keys of all objects together.
         object_keys: Most keys of one object.
         depth: Most lists and objects inside one another.
+        remedy: What a caller can do about a body that has more.
     """
 
     values: int
@@ -59,14 +63,26 @@ class ShapeLimits:
     # As many as columns of a file can have statistics: more is allowed nowhere.
     object_keys: int = 10_000
     depth: int = 500
+    remedy: str = SEND_LESS
+
+    def refuse_above(self, most: int, count: int, what: str) -> None:
+        """Refuse a body that has more of something than is allowed.
+
+        Raises:
+            BodyTooComplexError: It does.
+        """
+        if count > most:
+            raise BodyTooComplexError(most, what, self.remedy)
 
 
 # Room for 20,000 files that a worker reports, or a table of 10,000 columns.
 ORDINARY = ShapeLimits(values=1_000_000, containers=65_000, keys=65_000)
-# Room for 100,000 keys of a write plan, as columns, or for 10,000 partitions.
+# Room for 100,000 keys of a write plan, as columns.
 COLUMNS = ShapeLimits(values=4_000_000, containers=65_000, keys=65_000)
+# Room for 10,000 partitions.
+PARTITIONS = replace(COLUMNS, remedy=SEND_ARROW)
 # Room for 10,000 files with statistics of 20 columns.
-FILES = ShapeLimits(values=4_000_000, containers=250_000, keys=1_000_000)
+FILES = ShapeLimits(values=4_000_000, containers=250_000, keys=1_000_000, remedy=SEND_ARROW)
 
 
 def check_shape(body: bytes, limits: ShapeLimits) -> None:
@@ -85,19 +101,14 @@ def check_shape(body: bytes, limits: ShapeLimits) -> None:
         containers += int(counts[_OPEN])
         values += int(counts[_OPEN] + counts[_COMMA])
         keys += int(counts[_COLON])
-        _refuse_above(limits.containers, containers, "lists and objects")
-        _refuse_above(limits.values, values, "values")
-        _refuse_above(limits.keys, keys, "keys")
+        limits.refuse_above(limits.containers, containers, "lists and objects")
+        limits.refuse_above(limits.values, values, "values")
+        limits.refuse_above(limits.keys, keys, "keys")
         chunks.append(kinds)
     structure = np.concatenate(chunks)
     depths = np.cumsum(_STEPS[structure], dtype=np.int32)
-    _refuse_above(limits.depth, int(depths.max(initial=0)), "levels of lists and objects")
-    _refuse_above(limits.object_keys, _most_keys(structure, depths), "keys in one object")
-
-
-def _refuse_above(most: int, count: int, what: str) -> None:
-    if count > most:
-        raise BodyTooComplexError(most, what)
+    limits.refuse_above(limits.depth, int(depths.max(initial=0)), "levels of lists and objects")
+    limits.refuse_above(limits.object_keys, _most_keys(structure, depths), "keys in one object")
 
 
 def _structure(body: bytes) -> Iterator[_Kinds]:

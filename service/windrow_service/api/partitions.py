@@ -17,6 +17,7 @@ from windrow_service.api.deps import (
     entries_of,
     version_of,
 )
+from windrow_service.api.json_shapes import PARTITIONS
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -65,7 +66,7 @@ async def set_partitions(
     body = await request.body()
     sent: bytes | PartitionList = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        sent = await services.set_partitions.runner.run(lambda: read_json(PartitionList, body))
+        sent = await read_json(services.set_partitions.runner, PartitionList, body, PARTITIONS)
     made = await services.set_partitions(
         name, sent, version_of(if_match), principal.tables, once(_list_change_answer)
     )

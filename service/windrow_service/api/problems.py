@@ -52,13 +52,16 @@ class BodyTooLargeError(HTTPException):
     This is an HTTPException because FastAPI hides any other error raised while it reads a body.
     """
 
-    def __init__(self, max_bytes: int, setting: str | None) -> None:
+    def __init__(self, max_bytes: int, setting: str | None, *, takes_arrow: bool = False) -> None:
         super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         self.max_bytes = max_bytes
         self.setting = setting
+        self.takes_arrow = takes_arrow
 
     def __str__(self) -> str:
         remedy = "send less" if self.setting is None else f"send less, or raise {self.setting}"
+        if self.takes_arrow:
+            remedy = f"send an Arrow stream, which may be much longer, {remedy}"
         return f"the body is larger than {self.max_bytes:,} bytes: {remedy}"
 
 

@@ -132,7 +132,7 @@ async def publish_inventory(
     body = await request.body()
     content: bytes | InventoryChange = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        content = await services.runner.run(lambda: read_json(InventoryChange, body, FILES))
+        content = await read_json(services.runner, InventoryChange, body, FILES)
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, but mode={mode}")
         mode = content.mode or mode

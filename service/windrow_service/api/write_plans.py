@@ -34,7 +34,7 @@ async def plan_write(request: Request, services: WritesDep, principal: Principal
     """
     body = await request.body()
     # With 100,000 keys, parsing the request and encoding the answer take a second.
-    wanted = await services.runner.run(lambda: read_json(WritePlanRequest, body))
+    wanted = await read_json(services.runner, WritePlanRequest, body)
     if wanted.table is not None:
         principal.require_table("read", wanted.table)
     plan = await services.plan(wanted)
