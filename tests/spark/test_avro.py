@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import shutil
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import windrow
@@ -250,6 +253,105 @@ def test_any_avro_has_the_rows_that_spark_reads_or_is_refused(
     last = data[-1].name
     assert rows(found.select(last)) == rows(expected.select(last))
     shutil.rmtree(location)
+
+
+MOMENT = dt.datetime.fromisoformat
+
+
+def _logical(kind: str, name: str, **more: int) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+def _record(*fields: tuple[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": "q", "fields": [{"name": n, "type": t} for n, t in fields]}
+
+
+# Types and values of one column in two files, the type of the table, and its values in it.
+DIFFERING: dict[str, tuple[Any, Any, Any, Any, str, list[Any]]] = {
+    "n": ("int", 7, ["null", "long"], 2**40, "bigint", [7, 2**40]),
+    "d": ("int", 7, "double", 1.5, "double", [7.0, 1.5]),
+    "f": (["null", "float"], None, "double", 1.1, "double", [None, 1.1]),
+    "t": (
+        _logical("long", "local-timestamp-millis"),
+        1_001,
+        _logical("long", "local-timestamp-micros"),
+        1_001,
+        "timestamp_ntz",
+        [MOMENT("1970-01-01T00:00:01.001"), MOMENT("1970-01-01T00:00:00.001001")],
+    ),
+    "m": (
+        _logical("bytes", "decimal", precision=5, scale=2),
+        b"\x30\x39",
+        _logical("bytes", "decimal", precision=9, scale=4),
+        b"\x30\x39",
+        "decimal(9,4)",
+        [Decimal("123.4500"), Decimal("1.2345")],
+    ),
+    "s": ("string", "x", _logical("string", "uuid"), "y", "string", ["x", "y"]),
+    "l": (
+        {"type": "array", "items": ["null", "int"]},
+        [1, None],
+        {"type": "array", "items": "long"},
+        [2**40],
+        "array<bigint>",
+        [[1, None], [2**40]],
+    ),
+    "q": (
+        _record(("a", "int"), ("b", "string")),
+        {"a": 1, "b": "x"},
+        _record(("c", "int"), ("A", "long")),
+        {"A": 2**40, "c": 3},
+        "struct<a:bigint,b:string,c:int>",
+        [Row(a=1, b="x", c=None), Row(a=2**40, b=None, c=3)],
+    ),
+}
+
+
+def test_files_with_other_columns_have_their_values_in_the_types_that_fit_all(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "differing"
+    location.mkdir()
+    for number in range(2):
+        values = {name: each[2 * number + 1] for name, each in DIFFERING.items()}
+        fields = [{"name": name, "type": each[2 * number]} for name, each in DIFFERING.items()]
+        fields.append({"name": f"only_{number}", "type": "int"})
+        schema = {"type": "record", "name": "r", "fields": fields}
+        file = avro_file(schema, [{**values, f"only_{number}": number}])
+        (location / f"{number}.avro").write_bytes(file)
+    client.register_table("differing", str(location), "avro")
+    client.refresh("differing")
+
+    found = client.read(spark, "differing")
+
+    types = [(name, each[4]) for name, each in DIFFERING.items()]
+    both = [("only_0", "int"), ("only_1", "int")]
+    assert [(field.name, field.dataType.simpleString()) for field in found.schema] == types + both
+    expected = spark.read.format(SPARKS).schema(found.schema).load(str(location))
+    assert rows(found) == rows(expected)
+    first, second = found.sort(F.col("only_1").isNotNull()).collect()
+    for name, each in DIFFERING.items():
+        assert [first[name], second[name]] == each[5], name
+    assert (first.only_0, first.only_1, second.only_0, second.only_1) == (0, None, None, 1)
+
+
+def test_without_a_schema_spark_takes_the_columns_of_any_one_file(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "chosen"
+    location.mkdir()
+    for name in ("x", "y"):
+        schema = {"type": "record", "name": "r", "fields": [{"name": name, "type": "int"}]}
+        (location / f"{name}.avro").write_bytes(avro_file(schema, [{name: 1}]))
+    client.register_table("chosen", str(location), "avro")
+    client.refresh("chosen")
+
+    found = client.read(spark, "chosen")
+    chosen = spark.read.format(SPARKS).load(str(location))
+
+    assert found.columns == ["x", "y"]
+    assert chosen.columns in (["x"], ["y"])
+    assert rows(found.select(*chosen.columns)) == rows(chosen)
 
 
 def test_a_schema_is_found_in_every_published_header() -> None:
