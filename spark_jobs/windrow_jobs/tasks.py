@@ -13,13 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from windrow.files.access import why_inaccessible
 from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
 from windrow.files.entries import FolderEntries, file_table, listed_of
-from windrow.files.errors import LocationError
+from windrow.files.errors import RESTORE, InventoryError, LocationError
+from windrow.files.isolated import EXIT_STATUS, blame
 from windrow.files.limits import bound_memory
 from windrow.files.remote import is_remote, scan_of
 from windrow.files.sinks import read_sink_log
@@ -33,6 +35,9 @@ Surroundings: TypeAlias = tuple[bytes | None, list[tuple[str, str]]]
 ListedFolders: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 # `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
+# `read` with `Footers`, or why there are none: a file among them is `refused`, the system makes
+# them `inaccessible`, or the parser has `failed` and no file is to blame.
+Answer: TypeAlias = tuple[Literal["read", "refused", "inaccessible", "failed"], Any]
 
 _REMOTE_LISTING_THREADS = 16
 # Number of files whose footers are read, and held in memory, before they are parsed.
@@ -111,31 +116,45 @@ def decoded(content: bytes) -> pa.Table:
 def _parsed(
     first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
 ) -> Footers:
-    answer, output = _in_child(first_row, paths, states, tails)
-    if answer is not None:
-        return answer
-    if len(paths) == 1:
-        return [], [(paths[0], f"its footer is damaged ({output})")], []
-    # Halve until the damaged file is found.
-    half = len(paths) // 2
-    first = _parsed(first_row, paths[:half], states[:half], tails[:half])
-    second = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
-    return first[0] + second[0], first[1] + second[1], first[2] + second[2]
+    try:
+        kind, answer = _in_child(first_row, paths, states, tails)
+    except OSError as error:
+        # The files were read, and nothing is known about their footers.
+        kind, answer = "inaccessible", why_inaccessible(error)
+    if kind == "read":
+        footers: Footers = answer
+        return footers
+    if kind == "inaccessible":
+        return [], [(path, answer) for path in paths], []
+    if len(paths) > 1:
+        # Halve until the file at fault is found.
+        half = len(paths) // 2
+        first = _parsed(first_row, paths[:half], states[:half], tails[:half])
+        second = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
+        return first[0] + second[0], first[1] + second[1], first[2] + second[2]
+    if kind == "failed":
+        raise RuntimeError(f"the footer of {paths[0]!r} was not understood: {answer}")
+    return [], [(paths[0], answer)], []
 
 
 def _in_child(
     first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
-) -> tuple[Footers | None, str]:
+) -> Answer:
     """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
     The tails are read before the fork, since connections to object stores do not survive a fork.
 
-    Returns:
-        The footers, or None and the last output of the process.
+    Raises:
+        OSError: The system does not let a process be started.
     """
-    reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stderr:
-        child = os.fork()
+        reading, writing = os.pipe()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
         if child == 0:
             status = 1
             try:
@@ -143,8 +162,7 @@ def _in_child(
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 bound_memory()
                 with os.fdopen(writing, "wb") as answers:
-                    chunk = parse_tails(first_row, paths, states, tails)
-                    pickle.dump(_plain(chunk), answers)
+                    pickle.dump(_answer(first_row, paths, states, tails), answers)
                 status = 0
             except BaseException as error:
                 os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -156,12 +174,33 @@ def _in_child(
             content = answers.read()
         _, status = os.waitpid(child, 0)
         if status == 0:
-            footers: Footers = pickle.loads(content)
-            return footers, ""
+            answer: Answer = pickle.loads(content)
+            return answer
         end = stderr.seek(0, os.SEEK_END)
         stderr.seek(max(0, end - _SHOWN_STDERR_BYTES))
         words = " ".join(stderr.read().decode(errors="replace").split())
-        return None, words or f"exit status {status}"
+        words = words or f"{EXIT_STATUS} {os.waitstatus_to_exitcode(status)}"
+        return "refused", blame(words, f"its footer is damaged ({words}): {RESTORE}")
+
+
+def _answer(
+    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
+) -> Answer:
+    """Parse, and return what became of it; memory that does not suffice ends the process.
+
+    Errors are returned as text, as their classes cannot be pickled here.
+    """
+    try:
+        return "read", _plain(parse_tails(first_row, paths, states, tails))
+    except MemoryError:
+        # A footer may claim more memory than there is.
+        raise
+    except InventoryError as error:
+        return "refused", str(error)
+    except OSError as error:
+        return "inaccessible", why_inaccessible(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
 
 
 def _plain(chunk: ChunkFooters) -> Footers:

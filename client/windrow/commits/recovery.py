@@ -10,11 +10,16 @@ from typing import Literal, TypeAlias
 from windrow.commits import intents
 from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
-from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
+from windrow.commits.errors import (
+    CommitInterruptedError,
+    UnfitLocationError,
+    UnknownCommitError,
+)
 from windrow.commits.leases import Lease
 from windrow.commits.posix import FolderLock
 from windrow.commits.staging_folders import StagingFolder, local_location, staging_folders_in
 from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
+from windrow.files.access import why_unwritable
 from windrow.models import TableInfo, WriteRecord
 
 # `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
@@ -54,7 +59,8 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
             of unknown writes whatever their age, and give up commits whose folder is gone.
 
     Raises:
-        UnfitLocationError: The table does not lie on a local path.
+        UnfitLocationError: The table does not lie on a local path, or what dead writes have left
+            there cannot be listed.
         UnknownCommitError: The coordinator does not know an interrupted commit.
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
@@ -62,7 +68,10 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
     info = client.table(table)
     location = local_location(info)
     waiting = {record.write_id for record in client.writes(table, open_only=True)}
-    waiting |= {staging.write_id for staging in staging_folders_in(location)}
+    try:
+        waiting |= {staging.write_id for staging in staging_folders_in(location)}
+    except OSError as error:
+        raise UnfitLocationError(table, location, why_unwritable(error)) from error
     recovery = _Recovery(client, info, force)
     return [recovery.recover(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
 
@@ -83,8 +92,8 @@ class _Recovery:
             if lock is None:
                 return _left(staging, "its driver is running")
             return self._recover_locked(staging, same_machine=lock.same_machine)
-        except PermissionError as error:
-            return _left(staging, f"this user may not recover it ({error})")
+        except OSError as error:
+            return _left(staging, f"the system does not allow it: {why_unwritable(error)}")
         finally:
             if lock is not None:
                 lock.release()

@@ -6,13 +6,14 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from windrow.commits import intents, posix
 from windrow.commits.errors import UnfitLocationError
+from windrow.files.access import why_inaccessible, why_unwritable
 from windrow.files.errors import LocationError
 from windrow.files.formats import LOGGED
 from windrow.files.remote import names_in
@@ -23,6 +24,9 @@ from windrow.models import WRITE_ID_PATTERN, TableInfo
 # Spark, Hive, Arrow and Windrow's own listing skip names that begin with an underscore.
 _ROOT = os.path.join("_windrow", "writes")
 _DATA = "data"
+_NO_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+# Linux answers EPERM for a file system without hard links.
+_NO_LINKS = _NO_LOCKS | {errno.EMLINK, errno.EPERM}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -66,9 +70,7 @@ class StagingFolder:
             lock = posix.FolderLock.make(self.path)
         except OSError as error:
             self.remove()
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            remedy = "make room on its disk" if full else "let this user write and lock files there"
-            reason = f"{error.strerror or error}: {remedy}"
+            reason = _why_unfit(error, "locks", _NO_LOCKS)
             raise UnfitLocationError(table, self.location, reason) from error
         try:
             os.mkdir(self.data)
@@ -78,10 +80,7 @@ class StagingFolder:
         except OSError as error:
             lock.release()
             self.remove()
-            reason = (
-                f"its file system has no hard links ({error.strerror or error}), which "
-                "commits need: write with Spark, then refresh the table"
-            )
+            reason = _why_unfit(error, "hard links", _NO_LINKS)
             raise UnfitLocationError(table, self.location, reason) from error
         return lock
 
@@ -109,6 +108,16 @@ class StagingFolder:
                 shutil.rmtree(entry.path, ignore_errors=True)
             elif entry.name != posix.FolderLock.NAME:
                 os.remove(entry.path)
+
+
+def _why_unfit(error: OSError, needs: str, lacking: Collection[int]) -> str:
+    """Return why a folder cannot be made; `lacking` are the errors of file systems without it."""
+    if error.errno in lacking:
+        return (
+            f"its file system has no {needs} ({error.strerror or error}), which commits need: "
+            "write with Spark, then refresh the table"
+        )
+    return why_unwritable(error)
 
 
 def staging_folders_in(location: str) -> Iterator[StagingFolder]:
@@ -167,6 +176,9 @@ def require_plain(table: str, location: str) -> None:
             refuse_folder(location, name)
     except LocationError as error:
         raise UnfitLocationError(table, location, error.reason) from error
+    except OSError as error:
+        reason = f"it cannot be listed: {why_inaccessible(error)}"
+        raise UnfitLocationError(table, location, reason) from error
     if SINK_LOG in names:
         raise UnfitLocationError(
             table,

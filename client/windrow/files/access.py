@@ -1,24 +1,116 @@
-"""Why the system does not let a file be read, and what to do about it: the file may be whole."""
+"""Why the system does not let files be read or written, and what to do: the files may be whole."""
 
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Mapping
+from typing import TypeGuard
 
-_REMEDIES = {
-    errno.EACCES: "give this process's user the right to read it",
-    errno.EPERM: "give this process's user the right to read it",
-    errno.EIO: "check the disk or the mount that it lies on",
+_DISK = "check the disk or the mount that it lies on"
+_SERVER = "check the network and the file server"
+
+# What helps whether a file is to be read or written; each completes "Cause: …".
+_REMEDIES: Mapping[int, str] = {
+    errno.EIO: _DISK,
+    errno.ENXIO: _DISK,
+    errno.ENODEV: _DISK,
+    errno.EREMOTEIO: _DISK,
+    errno.EUCLEAN: "check its file system (fsck)",
+    errno.EBADMSG: "check its file system (fsck)",
+    errno.ENOTCONN: "mount its file system again",
     errno.ESTALE: "mount its file system again",
-    errno.ETIMEDOUT: "check the network and the file server",
+    errno.ETIMEDOUT: _SERVER,
+    errno.ECONNREFUSED: _SERVER,
+    errno.ECONNRESET: _SERVER,
+    errno.EHOSTDOWN: _SERVER,
+    errno.EHOSTUNREACH: _SERVER,
+    errno.ENETUNREACH: _SERVER,
     errno.EMFILE: "raise this process's limit of open files (ulimit -n)",
     errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
     errno.ENOMEM: "give this process more memory",
+    errno.EAGAIN: "try again, or raise this process's limits (ulimit -a)",
+    errno.ENOSPC: "make room on the disk, for bytes and for inodes (df, df -i)",
+    errno.EDQUOT: "raise the quota of this process's user there",
     errno.ELOOP: "correct the symbolic links, which lead in a circle",
+    errno.ENAMETOOLONG: "give it a shorter name, or the table a shorter location",
+    errno.EBUSY: "try again once no other process occupies it",
+    errno.ETXTBSY: "try again once no other process occupies it",
+    errno.EISDIR: "a folder is in the file's place; put the file back, or refresh the table",
+    errno.ENOTDIR: "a file is in a folder's place; put the folder back, or refresh the table",
 }
+_READING: Mapping[int, str] = {
+    **_REMEDIES,
+    errno.EACCES: "give this process's user the right to read it, and to enter its folders",
+    errno.EPERM: "give this process's user the right to read it, and to enter its folders",
+}
+_WRITING: Mapping[int, str] = {
+    **_REMEDIES,
+    errno.EACCES: "give this process's user the right to write there",
+    errno.EPERM: "give this process's user the right to write there",
+    errno.EROFS: "mount its file system for writing",
+    errno.EFBIG: "raise this process's limit of file sizes (ulimit -f)",
+    errno.ENOLCK: "make sure that its file system has locks, and lets more be held",
+    errno.ENOENT: "make sure that it exists while this runs",
+}
+# Words of the system that Spark and Java repeat without a number.
+_IN_TEXTS = {
+    **{
+        os.strerror(number): _WRITING[number]
+        for number in (
+            errno.EDQUOT,
+            errno.EFBIG,
+            errno.EIO,
+            errno.ELOOP,
+            errno.EMFILE,
+            errno.ENAMETOOLONG,
+            errno.ENFILE,
+            errno.ENOSPC,
+            errno.EROFS,
+            errno.ESTALE,
+        )
+    },
+    os.strerror(errno.EACCES): "give the user of Spark's processes the right to it",
+    "Mkdirs failed to create": "let the user of Spark's processes make folders there",
+}
+_ANY_READING = "make sure that this process can read it"
+_ANY_WRITING = "make sure that this process can write there"
+
+
+def is_of_system(error: BaseException) -> TypeGuard[OSError]:
+    """Tell whether the system has refused, so that the content of a file is not at fault.
+
+    Arrow's errors about what is in a file are errors of the system too, but have no number.
+    """
+    return isinstance(error, OSError) and error.errno is not None
 
 
 def why_inaccessible(error: OSError) -> str:
     """Return why a local file could not be read, and what to do if the system is the cause."""
-    reason = error.strerror or str(error)
-    remedy = _REMEDIES.get(error.errno or 0)
-    return reason if remedy is None else f"{reason}: {remedy}"
+    return _stated(error, _READING, _ANY_READING)
+
+
+def why_unwritable(error: OSError) -> str:
+    """Return what could not be written, why, and what to do about it."""
+    reason = _stated(error, _WRITING, _ANY_WRITING)
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)!r}: {reason}"
+
+
+def remedy_in(text: str) -> str:
+    """Return what to do about a refusal of the system that another program's text names.
+
+    The result is empty if the text names none.
+    """
+    return next((_IN_TEXTS[cause] for cause in _IN_TEXTS if cause in text), "")
+
+
+def _stated(error: OSError, remedies: Mapping[int, str], otherwise: str) -> str:
+    if error.errno is None:
+        return str(error)
+    # These words of `open_beneath` name the remedy themselves.
+    if error.errno == errno.EXDEV and error.strerror:
+        return error.strerror
+    # Negative numbers are of other lists, such as the resolver's.
+    if error.errno in remedies or not error.strerror:
+        return f"{os.strerror(error.errno)}: {remedies.get(error.errno, otherwise)}"
+    return f"{error.strerror}: {otherwise}"

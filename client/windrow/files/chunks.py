@@ -26,6 +26,7 @@ from windrow.files.bounds import (
     typed_bounds,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
+from windrow.files.errors import RESTORE
 from windrow.files.excerpts.chunk_ranges import (
     CHUNKS,
     OUTLINE,
@@ -126,13 +127,17 @@ class ChunkFooters:
 
     Attributes:
         groups: The footers; files of 0 bytes have none. Not complete if a file is unreadable.
-        unreadable: Paths and reasons.
+        unreadable: Paths and reasons, with what to do.
         changed: Paths of files that have changed since they were listed.
     """
 
     groups: list[FooterGroup] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+
+    def blame(self, path: str, reason: object) -> None:
+        """Record a file that was read, but cannot be understood."""
+        self.unreadable.append((path, f"{reason}: {RESTORE}"))
 
 
 def read_ones(
@@ -353,9 +358,9 @@ def parse_tails(
             # Arrow's MemoryError is an ArrowException too. Earlier files may have used the memory.
             raise
         except UnicodeDecodeError:
-            chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
+            chunk.blame(path, "its footer is damaged: a name in it is not UTF-8")
         except (pa.ArrowException, OSError, ValueError) as error:
-            chunk.unreadable.append((path, str(error)))
+            chunk.blame(path, error)
     # A file that failed halfway leaves lists of different lengths; the inventory fails anyway.
     if not chunk.unreadable:
         chunk.groups = [builder.finish() for builder in builders.values()]

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.access import why_inaccessible
 from windrow.files.acid.names import METADATA_FILE, VERSION_FILE, folder_of
 from windrow.files.beneath import absolute_path, is_outside
 from windrow.files.errors import LocationError
@@ -147,7 +148,9 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
             absolute, "is not readable; let the coordinator's user list it and open its files"
         ) from error
     except OSError as error:
-        raise LocationError(absolute, f"cannot be listed: {error.strerror or error}") from error
+        # The entry itself is at fault where symbolic links lead in a circle.
+        what = absolute if error.filename is None else os.fsdecode(error.filename)
+        raise LocationError(what, f"cannot be listed: {why_inaccessible(error)}") from error
 
 
 def _add_entry(inside: str, prefix: str, entry: os.DirEntry[str], entries: FolderEntries) -> None:

@@ -20,6 +20,10 @@ from dataclasses import dataclass
 
 from windrow.files.stated import StatedError
 
+# What to do about a file whose content is at fault. Never about one that the system refuses: see
+# `windrow.files.access`.
+RESTORE = "restore it if it is damaged, or correct the table's format"
+
 
 class InventoryError(StatedError):
     """Base of every error that is raised on purpose while an inventory is taken."""
@@ -157,7 +161,8 @@ class UnreadableFootersError(InventoryError):
     """The footers of files cannot be read in the format of their table.
 
     Attributes:
-        files: Path and reason of each file, by path; only as many as are worth showing.
+        files: Path of each file, with the reason and what to do, by path; only as many as are worth
+            showing.
         format: The format.
     """
 
@@ -168,8 +173,8 @@ class UnreadableFootersError(InventoryError):
         lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
         format_ = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}.get(self.format, self.format)
         return (
-            f"cannot read {len(self.files)} file(s) as {format_}; make them readable, or restore "
-            f"those that are damaged, then refresh again:{lines}"
+            f"cannot read {len(self.files)} file(s) as {format_}; do what is said of each, then "
+            f"refresh again:{lines}"
         )
 
 

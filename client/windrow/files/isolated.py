@@ -15,6 +15,26 @@ from windrow.files.without_pandas import keep_pandas_out
 
 STARTED = b"started"
 
+# Begins the last words of a process that said nothing; its exit code follows.
+EXIT_STATUS = "exit status"
+_KILLED = f"{EXIT_STATUS} {-signal.SIGKILL}"
+
+
+def blame(last_words: str, otherwise: str) -> str:
+    """Return why a process that read a file has ended.
+
+    Args:
+        last_words: The end of its standard error, or its exit status if it said nothing.
+        otherwise: What to say if the file is to blame: parsers end by themselves or by a fault, and
+            only the system or a person kills.
+    """
+    if last_words != _KILLED:
+        return otherwise
+    return (
+        "cannot be read: the process that read it was killed, as the system does when memory runs "
+        "out; give this process more memory"
+    )
+
 
 def fork_on_request() -> None:
     """For each request on the socket at standard input, fork a process that runs `serve`.

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
+from windrow.files.access import why_inaccessible
 from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote, names_in, read_whole_file, why_unreadable
 from windrow.files.signs import SINK_LOG
@@ -74,7 +75,10 @@ def _why_unreadable(log: str, error: Exception) -> str:
         return why_unreadable(error)
     if isinstance(error, PermissionError):
         return "is not readable; let the coordinator's user list it and open its files"
-    return f"cannot be read: {error}"
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f" ({os.path.basename(error.filename)!r})"
+        return f"cannot be read{name}: {why_inaccessible(error)}"
+    return f"cannot be read: {error}; {_RESTORE}"
 
 
 def _batches(log: str, names: list[str]) -> list[str]:

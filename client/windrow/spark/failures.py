@@ -12,10 +12,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from windrow.errors import WindrowError
+from windrow.files.access import remedy_in
 from windrow.spark import executor
 from windrow.spark.errors import PlanningFailedError, TaskFailedError
 from windrow.spark.executor import shipping
-from windrow.spark.executor.errors import StaleFileError
+from windrow.spark.executor.errors import InaccessibleFileError, StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
 
@@ -81,7 +82,10 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
     native = _NATIVE.search(text)
     if native is None:
         return missing_package(error)
-    reason = f"{unquote(native['path'])} cannot be read by Spark's own reader ({cause_of(error)})"
+    cause = cause_of(error)
+    reason = f"{unquote(native['path'])} cannot be read by Spark's own reader ({cause})"
+    if remedy := remedy_in(cause):
+        return TaskFailedError(InaccessibleFileError.__name__, f"{reason}: {remedy}")
     return TaskFailedError("UnreadableFileError", f"{reason}: {_NATIVE_REMEDY}")
 
 

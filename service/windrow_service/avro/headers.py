@@ -13,8 +13,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from windrow.files.access import why_inaccessible
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
+from windrow.files.errors import RESTORE
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.objects.troubles import ChangedObjectError
 from windrow.files.remote import is_remote, read_part, why_unreadable
@@ -122,7 +124,7 @@ def read_chunk(
                 schemas[text] = FileSchema(avro_columns(text), path)
             rows.setdefault(text, []).append(first_row + index)
         except AvroSchemaError as error:
-            chunk.unreadable.append((path, str(error)))
+            chunk.blame(path, error)
     chunk.groups = [
         FooterGroup(schemas[text], pa.schema([]), unread_rows(held)) for text, held in rows.items()
     ]
@@ -145,16 +147,16 @@ def _schema_tail(location: str, max_bytes: int, path: str, listed: FileStatus) -
                 return schema_text(header)
             except EOFError:
                 if len(header) == listed.size_bytes:
-                    return "its header is cut off: part of the file is missing"
+                    return f"its header is cut off: part of the file is missing; {RESTORE}"
         return (
             f"its header has more than {max_bytes:,} bytes: raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
         )
     except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
-        return why_unreadable(error) if remote else error.strerror or str(error)
+        return why_unreadable(error) if remote else why_inaccessible(error)
     except ValueError as error:
-        return str(error)
+        return f"{error}: {RESTORE}"
 
 
 def _read_local(location: str, path: str, listed: FileStatus, most: int) -> bytes | None:

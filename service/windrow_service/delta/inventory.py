@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
@@ -154,9 +155,13 @@ def _isolated(
                 meter.check_cancelled()
             answer = future.result()
         except LostProcessError as error:
-            raise DeltaLogError(
-                table.location, f"cannot be read: reading its log failed ({error.last_words})"
-            ) from error
+            blamed = f"cannot be read: reading its log failed ({error.last_words})"
+            raise DeltaLogError(table.location, error.why(blamed)) from error
+        except OSError as error:
+            if not is_of_system(error):
+                raise
+            why = f"cannot be read: {why_inaccessible(error)}"
+            raise DeltaLogError(table.location, why) from error
         except BaseException:
             if isinstance(pool, IsolatedExecutor):
                 pool.kill()

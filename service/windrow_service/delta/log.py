@@ -11,6 +11,7 @@ from functools import partial
 from typing import NoReturn
 from urllib.parse import unquote
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.remote import is_remote, names_in, read_whole_file, why_unreadable
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 
@@ -135,7 +136,12 @@ def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
 
 def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
     """Return the error for a file of the log that cannot be read."""
-    why = why_unreadable(error) if is_remote(location) else f"cannot be read: {error}"
+    if is_remote(location):
+        why = why_unreadable(error)
+    elif is_of_system(error):
+        why = f"cannot be read: {why_inaccessible(error)}"
+    else:
+        why = f"cannot be read: {' '.join(str(error).split())}; restore it"
     return DeltaLogError(uri_of(location, name), why)
 
 

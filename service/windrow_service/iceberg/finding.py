@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from windrow.files.access import why_inaccessible
 from windrow.files.remote import is_remote, names_in, why_unreadable
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders, read_bounded
@@ -69,7 +70,9 @@ def _path_in_folder(folder: str) -> str:
     try:
         names = names_in(folder)
     except OSError as error:
-        why = why_unreadable(error) if is_remote(folder) else f"cannot be read: {error.strerror}"
+        why = f"cannot be read: {why_inaccessible(error)}"
+        if is_remote(folder):
+            why = why_unreadable(error)
         raise IcebergMetadataError(folder, why) from error
     if names is None:
         raise IcebergMetadataError(folder, "is missing: correct the table's location")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.access import why_inaccessible
 from windrow.files.arrays import flat
 from windrow.files.beneath import absolute_path
 from windrow.files.remote import is_remote, read_whole_file, why_unreadable
@@ -112,7 +113,9 @@ def read_bounded(path: str, max_bytes: int) -> bytes:
             path, "is missing: restore it, or expire the snapshots that need it"
         ) from error
     except OSError as error:
-        why = why_unreadable(error) if is_remote(path) else f"cannot be read: {error.strerror}"
+        why = f"cannot be read: {why_inaccessible(error)}"
+        if is_remote(path):
+            why = why_unreadable(error)
         raise IcebergMetadataError(path, why) from error
     if len(content) > max_bytes:
         raise IcebergMetadataError(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.arrays import flat
 from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames, fields_in
@@ -182,10 +183,12 @@ class _Reader:
         try:
             return self.executor.submit(parse, content, *arguments).result()
         except LostProcessError as error:
-            raise IcebergMetadataError(
-                path, f"is damaged, or too large ({error.last_words}): restore it"
-            ) from error
+            blamed = f"is damaged, or too large ({error.last_words}): restore it"
+            raise IcebergMetadataError(path, error.why(blamed)) from error
         except _DAMAGES as error:
+            if is_of_system(error):
+                why = f"cannot be read: {why_inaccessible(error)}"
+                raise IcebergMetadataError(path, why) from error
             raise IcebergMetadataError(
                 path, f"is damaged ({error or type(error).__name__}): restore it"
             ) from error

@@ -93,11 +93,9 @@ def parse_tails(
         except MemoryError:
             raise
         except (DecodeError, UnicodeDecodeError):
-            chunk.unreadable.append(
-                (path, "its footer is damaged: it is not made of ORC's messages")
-            )
+            chunk.blame(path, "its footer is damaged: it is not made of ORC's messages")
         except (pa.ArrowException, OSError, ValueError) as error:
-            chunk.unreadable.append((path, str(error)))
+            chunk.blame(path, error)
     if not chunk.unreadable:
         chunk.groups = [builder.finish() for builder in builders.values()]
     return chunk

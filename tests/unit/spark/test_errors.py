@@ -11,6 +11,8 @@ ERRORS = [
     executor.StaleFileError("/t/a", "row count", 3, 4),
     executor.VanishedFileError("/t/a"),
     executor.UnreadableFileError("/t/a", "no footer"),
+    executor.InaccessibleFileError("/t/a", "Permission denied: give the user the right"),
+    executor.ScratchError("/tmp", "No space left on device: make room"),
     executor.StoreError("s3://t/a", "may not be read: the credentials here have expired"),
     executor.AcidFileError("/t/a", "it does not name rows"),
     executor.DeletesError("/t/a", "its deletion vector is not usable"),
@@ -47,6 +49,8 @@ ERRORS = [
 ]
 REMEDIES = (
     "see docs/object-stores.md",
+    "then read again",
+    "name another folder",
     "register it",
     "ask for it as well",
     "join what",

@@ -14,12 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow.files.access import is_of_system
 from windrow.files.beneath import absolute_path, home_for, home_of
 from windrow.files.status import FileStatus
 from windrow.spark.executor.bitmaps import BitmapError, positions_in
 from windrow.spark.executor.errors import DeletesError
 from windrow.spark.executor.files import open_stream, read_range
-from windrow.spark.executor.formats import FORMAT_ERRORS
+from windrow.spark.executor.formats import FORMAT_ERRORS, unreadable
 from windrow.spark.executor.spec import MIB, ReadSpec, Split
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
@@ -113,6 +114,8 @@ class DeletedPositions:
                     for plain, positions in _by_path(batch, found.keys()):
                         found[plain].add(positions)
         except FORMAT_ERRORS as error:
+            if is_of_system(error):
+                raise unreadable(path, error, "") from error
             reason = f"it is not a file of positions: {' '.join(str(error).split())[:300]}"
             raise DeletesError(path, reason) from error
         return {plain: listed.ascending() for plain, listed in found.items()}

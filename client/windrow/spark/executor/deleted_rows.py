@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from windrow.spark.executor.sorting import scratch_file
+from windrow.spark.executor.sorting import scratch_file, scratching
 
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -64,9 +64,10 @@ class Memory:
         return _Run(*(self._in_file(part) for part in run))
 
     def _in_file(self, values: _Ints) -> _Ints:
-        file: Any = self._files.enter_context(scratch_file())
-        file.write(values.data)
-        file.flush()
+        with scratching():
+            file: Any = self._files.enter_context(scratch_file())
+            file.write(values.data)
+            file.flush()
         return np.memmap(file, np.int64, mode="r", shape=values.shape)
 
 

@@ -4,7 +4,9 @@
   + StaleFileError
     - VanishedFileError
   + UnreadableFileError
+    - InaccessibleFileError
     - StoreError
+  + ScratchError
   + AcidFileError
   + DeletesError
   + AmbiguousColumnError
@@ -70,7 +72,7 @@ class UnreadableFileError(TaskReadError):
 
     Attributes:
         path: The file.
-        reason: The message of the operating system or of the format's reader.
+        reason: What is wrong, for example the message of the format's reader.
         format: The format; empty if the file cannot be read as anything.
     """
 
@@ -87,6 +89,17 @@ class UnreadableFileError(TaskReadError):
 
 
 @dataclass(eq=False)
+class InaccessibleFileError(UnreadableFileError):
+    """The operating system does not let a file be read, whatever is in it.
+
+    The reason says what to do about that.
+    """
+
+    message = "file {path!r} cannot be read: {reason}; {remedy}"
+    remedy = "then read again, with the same plan"
+
+
+@dataclass(eq=False)
 class StoreError(UnreadableFileError):
     """An object store does not return a file; the reason completes a sentence about the file."""
 
@@ -95,6 +108,21 @@ class StoreError(UnreadableFileError):
         "credentials, region and endpoint come from the executors' environment: see "
         "docs/object-stores.md"
     )
+
+
+@dataclass(eq=False)
+class ScratchError(TaskReadError):
+    """Temporary files, for what does not fit into memory, cannot be written.
+
+    Attributes:
+        folder: Folder of the temporary files.
+        reason: Why, and what to do about it.
+    """
+
+    folder: str
+    reason: str
+    message = "temporary files of this task cannot be written in {folder!r}: {reason}; {remedy}"
+    remedy = "or name another folder in SPARK_LOCAL_DIRS on the executors"
 
 
 @dataclass(eq=False)

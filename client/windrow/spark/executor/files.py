@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.beneath import open_beneath
 from windrow.files.excerpts.excerpt import ExcerptFile
 from windrow.files.excerpts.spliced import SplicedFile
@@ -20,6 +21,7 @@ from windrow.files.objects.troubles import ChangedObjectError, ObjectError
 from windrow.files.remote import is_remote, open_remote_file, read_part, remote_status
 from windrow.files.status import FileStatus
 from windrow.spark.executor.errors import (
+    InaccessibleFileError,
     StaleFileError,
     StoreError,
     UnreadableFileError,
@@ -343,7 +345,9 @@ def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
     except ObjectError as error:
         raise StoreError(path, str(error)) from error
     except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+        if is_of_system(error):
+            raise InaccessibleFileError(path, why_inaccessible(error)) from error
+        reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
         raise UnreadableFileError(path, reason) from error
 
 

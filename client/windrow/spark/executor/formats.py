@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from windrow.spark.executor.errors import UnreadableFileError
+from windrow.files.access import is_of_system, why_inaccessible
+from windrow.spark.executor.errors import InaccessibleFileError, UnreadableFileError
 from windrow.spark.executor.layouts import Layout
 from windrow.spark.executor.spec import Split
 
@@ -81,5 +82,8 @@ def rows_only(row_count: int) -> pa.Table:
 
 
 def unreadable(path: str, error: Exception, format: str) -> UnreadableFileError:
-    """Return the error that says that `path` is not of its format."""
+    """Return the error that says that `path` is not of its format, or why it cannot be read."""
+    if is_of_system(error):
+        # Raised by a file that Arrow reads bit by bit.
+        return InaccessibleFileError(path, why_inaccessible(error))
     return UnreadableFileError(path, " ".join(str(error).split()) or type(error).__name__, format)

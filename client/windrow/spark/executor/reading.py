@@ -30,6 +30,7 @@ from windrow.spark.executor.sorting import (
     keys_of,
     merge,
     scratch_file,
+    scratching,
     sorted_table,
     spilled,
 )
@@ -194,8 +195,10 @@ class _Group:
             last_run: pa.Table | None = None
             for run in self._runs(small):
                 if last_run is not None:
-                    file = files.enter_context(scratch_file())
-                    sources.append(spilled(last_run, file, limits.max_batch_rows, _MIN_BLOCK_BYTES))
+                    with scratching():
+                        file = files.enter_context(scratch_file())
+                        stream = spilled(last_run, file, limits.max_batch_rows, _MIN_BLOCK_BYTES)
+                    sources.append(stream)
                 last_run = run
             if last_run is not None:
                 sources.append(iter([last_run]))

@@ -11,6 +11,7 @@ import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -19,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.access import is_of_system, why_unwritable
 from windrow.spark.executor.batches import bounded
+from windrow.spark.executor.errors import ScratchError
 from windrow.spark.executor.spec import SortKey
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -188,9 +191,29 @@ def sorted_table(tables: Sequence[pa.Table], keys: Sequence[Keys]) -> pa.Table:
 
 def scratch_file() -> BinaryIO:
     """Open a temporary file without a name: it vanishes once it is closed, or the process ends."""
+    return tempfile.TemporaryFile(dir=_scratch_folder())
+
+
+@contextmanager
+def scratching() -> Iterator[None]:
+    """Name the folder of temporary files, and a remedy, if they cannot be written in the block.
+
+    Raises:
+        ScratchError: They cannot.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not is_of_system(error):
+            raise
+        folder = _scratch_folder() or tempfile.gettempdir()
+        raise ScratchError(folder, why_unwritable(error)) from error
+
+
+def _scratch_folder() -> str | None:
     # Spark names its scratch disks here.
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
+    return folder if os.path.isdir(folder) else None
 
 
 def spilled(table: pa.Table, file: BinaryIO, max_rows: int, max_bytes: int) -> Iterator[pa.Table]:

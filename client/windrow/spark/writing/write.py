@@ -17,6 +17,7 @@ from windrow.calls.arguments import checked
 from windrow.calls.coordinator import Coordinator
 from windrow.commits import begin
 from windrow.errors import ProblemError
+from windrow.files.access import is_of_system, remedy_in, why_unwritable
 from windrow.models import (
     Column,
     KeyCounts,
@@ -327,6 +328,9 @@ def _staging_errors(table: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise StagingFailedError(table, cause_of(error)) from error
+        cause = cause_of(error)
+        remedy = remedy_in(cause)
+        raise StagingFailedError(table, f"{cause}: {remedy}" if remedy else cause) from error
     except OSError as error:
-        raise StagingFailedError(table, str(error)) from error
+        reason = why_unwritable(error) if is_of_system(error) else str(error)
+        raise StagingFailedError(table, reason) from error

@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pyarrow._orc import ORCReader
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.calendars import has_calendar, is_certain, is_settled
+from windrow.files.errors import RESTORE
 from windrow.files.objects.requests import Part, Traffic, requests
-from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.objects.troubles import ChangedObjectError, ObjectError
 from windrow.files.remote import is_object, is_remote, open_remote_file
 from windrow.files.schema import ColumnNames
 from windrow.files.status import FileStatus
@@ -185,8 +187,16 @@ def read_filters(
             # Arrow's memory error is also one of its own errors, caught below.
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
-            chunk.unreadable.append((path, str(error)))
+            chunk.unreadable.append((path, _why_unreadable(error)))
     return chunk
+
+
+def _why_unreadable(error: Exception) -> str:
+    if isinstance(error, ObjectError):
+        return str(error)
+    if is_of_system(error):
+        return why_inaccessible(error)
+    return f"{error}: {RESTORE}"
 
 
 def _requests_ahead(

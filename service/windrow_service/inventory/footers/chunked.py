@@ -10,7 +10,9 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from windrow.files.access import is_of_system, why_inaccessible
 from windrow.files.entries import listed_of
+from windrow.files.errors import RESTORE
 from windrow.files.status import FileStatus
 from windrow_service.inventory.errors import FileChangedError, UnreadableFootersError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
@@ -92,8 +94,16 @@ def in_chunks(
                             half = count // 2
                             unread.extendleft([(start + half, count - half), (start, half)])
                             continue
-                        reason = f"its footer is damaged ({error.last_words})"
+                        blamed = f"its footer is damaged ({error.last_words}): {RESTORE}"
+                        reason = error.why(blamed)
                         chunks[start] = nothing([(files["path"][start].as_py(), reason)])
+                    except OSError as error:
+                        # No process could be started, whatever is in the files.
+                        if not is_of_system(error):
+                            raise
+                        reason = why_inaccessible(error)
+                        some = files["path"].slice(start, count).to_pylist()
+                        chunks[start] = nothing([(path, reason) for path in some])
                     on_read(count)
                 if sum(len(c.unreadable) for c in chunks.values()) >= MAX_SHOWN_FILES:
                     unread.clear()

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import IO, Any, TypeVar
 
-from windrow.files.isolated import STARTED
+from windrow.files.isolated import EXIT_STATUS, STARTED, blame
 
 _Result = TypeVar("_Result")
 
@@ -50,6 +50,10 @@ class LostProcessError(Exception):
 
     def __str__(self) -> str:
         return f"the process ended during its task: {self.last_words or 'it said nothing'}"
+
+    def why(self, otherwise: str) -> str:
+        """Return `otherwise`, or why the task is not to blame for the process's end."""
+        return blame(self.last_words, otherwise)
 
 
 class IsolatedExecutor(Executor):
@@ -248,7 +252,7 @@ class _Process:
 
     def _last_words(self) -> str:
         self._wait()
-        return _last_words(self._stderr) or f"exit status {self._status.decode() or 'unknown'}"
+        return _last_words(self._stderr) or f"{EXIT_STATUS} {self._status.decode() or 'unknown'}"
 
 
 def _last_words(errors: IO[bytes]) -> str:

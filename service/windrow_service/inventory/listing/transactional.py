@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.access import why_inaccessible
 from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow.files.acid.names import (
     FLUSH_LENGTH,
@@ -30,7 +31,7 @@ from windrow.files.arrays import flat
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.chunks import FooterGroup
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
-from windrow.files.remote import is_remote, read_whole_file
+from windrow.files.remote import is_remote, read_whole_file, why_unreadable
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 
 # More than the metadata of any folder, or a million flushes, take.
@@ -269,7 +270,12 @@ def _content(location: str, path: str, max_bytes: int) -> bytes:
         with open(open_beneath(home_for(location, home_of(location), uri), uri), "rb") as file:
             return file.read(max_bytes)
     except OSError as error:
-        reason = f"cannot be read ({error.strerror or error}): refresh again"
+        if isinstance(error, FileNotFoundError):
+            reason = "is gone: refresh again"
+        elif is_remote(uri):
+            reason = why_unreadable(error)
+        else:
+            reason = f"cannot be read: {why_inaccessible(error)}"
         raise AcidFolderError(path, reason) from error
 
 
