@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.files.acid.write_ids import WriteIds
+from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
@@ -23,7 +24,11 @@ from windrow_service.inventory.listing.locations import canonical_location, lies
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.inventory.manifests.deltas import Delta, apply_delta, plan_delta
-from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
+from windrow_service.inventory.manifests.encoding import (
+    Manifest,
+    decode_manifest,
+    follows_rules,
+)
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import (
     next_after_delta,
@@ -107,6 +112,10 @@ class DirectoryInventories:
     ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
+        if definition.format in LOGGED and not all(map(follows_rules, previous_bodies)):
+            # What is carried over from a log was read under other rules. Of other formats, only
+            # the files concerned are read again.
+            full = True
         if definition.format == "delta":
             table = LoggedTable(
                 location=location,

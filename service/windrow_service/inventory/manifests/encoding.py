@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files import trust
 from windrow.files.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.columns import EXCERPT_FIELDS, FIXED_FIELDS
@@ -33,6 +34,11 @@ _ADDED = {
     if field.name
     in ("grouped_columns", "native_columns", "first_row_id", "deletes", "etag", *EXCERPT_FIELDS)
 }
+
+# Null in this column means that a file's footer has to be read again.
+_BY_RULES = "grouped_columns"
+# Metadata of a manifest's schema: under which rules the footers of its files were read.
+_RULES_KEY = b"windrow:rules"
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -124,10 +130,11 @@ def cut_files(
 
 
 def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
-    """Return the rows as bytes that depend only on their values and types."""
+    """Return the rows as bytes that depend only on their values and types, and on `trust.RULES`."""
     if EXCERPT_FIELDS[0] in files.column_names and _is_null(files, EXCERPT_FIELDS):
         files = files.drop_columns(list(EXCERPT_FIELDS))
     table = _canonical(files, check)
+    table = table.replace_schema_metadata({_RULES_KEY: str(trust.RULES)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
         for batch in table.to_batches():
@@ -144,6 +151,9 @@ def decode_manifest(
     excerpts: bool = True,
 ) -> pa.Table:
     """Return the rows of a manifest.
+
+    If it was made under other rules, `grouped_columns` is null: unknown, until a refresh reads the
+    files' footers again.
 
     Args:
         data: The result of `encode_manifest`.
@@ -177,6 +187,24 @@ def decode_manifest(
         raise CorruptManifestError(str(error)) from error
 
 
+def follows_rules(data: bytes) -> bool:
+    """Tell whether the files of a manifest were read under `trust.RULES`.
+
+    Raises:
+        CorruptManifestError: The bytes are not a manifest.
+    """
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            return _has_rules(reader.schema)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptManifestError(str(error)) from error
+
+
+def _has_rules(schema: pa.Schema) -> bool:
+    rules: bytes | None = (schema.metadata or {}).get(_RULES_KEY)
+    return rules == str(trust.RULES).encode()
+
+
 def _is_null(files: pa.Table, names: Collection[str]) -> bool:
     return all(files[name].null_count == len(files) for name in names)
 
@@ -186,6 +214,11 @@ def _with_added_columns(files: pa.Table, is_wanted: Callable[[str], bool]) -> pa
 
     Older manifests lack some columns, and do not allow null in another.
     """
+    at = files.schema.get_field_index(_BY_RULES)
+    if at >= 0 and not _has_rules(files.schema):
+        unknown = pa.nulls(len(files), files.schema.field(at).type)
+        files = files.set_column(at, files.schema.field(at), unknown)
+    files = files.replace_schema_metadata(None)
     for at, added in _ADDED.items():
         if added.name not in files.column_names and is_wanted(added.name):
             at = min(at, files.num_columns)
