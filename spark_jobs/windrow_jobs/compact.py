@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
+import pyarrow.compute as pc
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,13 +21,11 @@ from rich.table import Table
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
 from windrow.commits import begin, recover
 from windrow.commits.errors import PartitionChangedError
-from windrow.commits.staging_folders import local_location
 from windrow.models import CompactionPlan, TableInfo
 from windrow.spark.failures import cause_of, task_failure
-from windrow.spark.placement import default_parallelism, require_classic
+from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     AsJson,
@@ -41,7 +39,6 @@ from windrow.terminal.options import (
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
-from windrow_jobs.losses import column_types, losses
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -50,6 +47,10 @@ from windrow_jobs.running import (
     now_and_then,
     tell_tasks,
     telling,
+)
+
+_UNSEEN_REMEDY = (
+    "give all executors the table's folder under the same path, or refresh the table if it is gone"
 )
 
 StartSpark = Callable[[], SparkSession]
@@ -109,7 +110,6 @@ def compact(
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
-        RowsDifferError: The written rows differ from the read ones; none were moved in.
         WriteError: Nothing can be committed to the table.
         ProblemError: The coordinator refuses.
     """
@@ -122,6 +122,7 @@ def compact(
         client.table(table),
         filter,
         {"target_file_size": target_file_size, **options},
+        client.config().limits.max_footer_bytes,
         on_progress,
         Compaction(table=table),
     )
@@ -141,6 +142,7 @@ class _Work:
         table: The table as it was at the start.
         filter: Filter that selects the partitions to consider.
         options: Options of the compaction plans.
+        max_footer_bytes: Files with longer footers are left as they are.
         tell: Called with progress.
         done: The outcome so far.
         left: Partitions that are not tried again.
@@ -153,6 +155,7 @@ class _Work:
     table: TableInfo
     filter: str | None
     options: dict[str, Any]
+    max_footer_bytes: int
     tell: Tell
     done: Compaction
     left: set[Partition] = field(default_factory=set)
@@ -162,38 +165,19 @@ class _Work:
     def rewrite_snapshot(self) -> bool:
         """Rewrite the worthwhile partitions of a snapshot; return whether more may follow."""
         before = self.done.batches, len(self.left)
-        read: SplitPlan | None = None
         for page in self._pages():
-            if (batch := self._batch_of(page)) is None:
+            if (batch := Batch.of(page, self.left)) is None:
                 continue
             spark = self.start_spark()
             require_classic(spark)
-            if read is None:
-                # All batches belong to one snapshot, so one plan serves to read them.
-                read = self.client.plan(
-                    self.table.name,
-                    filter=self.filter,
-                    snapshot_id=page.snapshot_id,
-                    parallelism=default_parallelism(spark),
-                )
-            self._leave_losses(batch, read)
-            if (batch := self._batch_of(page)) is None:
-                continue
             try:
-                self._rewrite(spark, batch, read)
+                if self._rewrite(spark, batch):
+                    return True
             except PartitionChangedError as error:
                 # The other partitions of the batch are tried again without it.
                 self._leave(batch.partitions_in(error.partition), str(error))
             except (PySparkException, Py4JError) as error:
-                failure = task_failure(error)
-                if failure is None or self.refreshed:
-                    self._leave(batch.partitions, str(failure or cause_of(error)))
-                    continue
-                # Most likely a file has changed or is gone, so continue on a new snapshot.
-                self.tell(f"{failure}; refreshing the table and trying again")
-                self.client.refresh(self.table.name)
-                self.refreshed = True
-                return True
+                self._leave(list(batch.partitions), str(task_failure(error) or cause_of(error)))
         return (self.done.batches, len(self.left)) != before
 
     def _pages(self) -> Iterator[CompactionPlan]:
@@ -201,45 +185,44 @@ class _Work:
             self.table.name, filter=self.filter, with_paths=True, **self.options
         )
 
-    def _batch_of(self, page: CompactionPlan) -> Batch | None:
-        is_bucketed = self.table.definition.bucket_spec is not None
-        return Batch.of(page, self.left, is_bucketed=is_bucketed)
-
-    def _leave_losses(self, batch: Batch, read: SplitPlan) -> None:
-        """Leave alone each partition with a file that would not come back as it is."""
-        partition_columns = {column.name for column in read.info.partition_columns}
-        types = column_types(
-            [column for column in read.info.columns if column.name not in partition_columns]
-        )
-        paths = batch.paths.to_pylist()
-        lost_of_each = losses(local_location(self.table), paths, types)
-        ends = np.cumsum(batch.files)
-        for partition, end, files in zip(batch.partitions, ends, batch.files, strict=True):
-            for at in range(end - files, end):
-                if (lost := lost_of_each[at]) is not None:
-                    self._leave([partition], f"{paths[at]} cannot be rewritten as it is: {lost}")
-                    break
-
-    def _rewrite(self, spark: SparkSession, batch: Batch, read: SplitPlan) -> None:
+    def _rewrite(self, spark: SparkSession, batch: Batch) -> bool:
+        """Rewrite a batch; return whether the table was refreshed, as files of it are gone."""
         self.tell(
             f"files: {len(batch.paths):,}, {size_text(batch.old_bytes)}; "
             f"partitions: {len(batch.partitions):,}"
         )
         target_bytes = int(self.options["target_file_size"])
         with begin(self.client, self.table.name, kind="compaction") as write:
-            made = rewrite(spark, self.client, batch, read, write, target_bytes, self.scale)
-            write.commit(made.report, replaces=batch.replaced(read))
-        self.scale = made.scale
-        done, report = self.done, made.report
-        done.batches += 1
-        done.partitions += len(batch.partitions)
-        done.files_before += len(batch.paths)
-        done.files_after += report.files
-        done.bytes_before += batch.old_bytes
-        done.bytes_after += report.bytes
-        done.rows += report.rows
-        noun = "file" if report.files == 1 else "files"
-        self.tell(f"rewritten as {report.files:,} {noun}, {size_text(report.bytes)}")
+            rewritten = rewrite(
+                spark, batch, write, target_bytes, self.scale, self.max_footer_bytes
+            )
+            if rewritten.report.files:
+                write.commit(rewritten.report, replaces=rewritten.replaces)
+        for partition, reason in rewritten.left.items():
+            self._leave([partition], reason)
+        done, report = self.done, rewritten.report
+        if report.files:
+            self.scale = rewritten.scale
+            done.batches += 1
+            done.partitions += rewritten.partitions
+            done.files_before += len(rewritten.replaces)
+            done.files_after += report.files
+            done.bytes_before += int(pc.sum(rewritten.replaces["size_bytes"]).as_py())
+            done.bytes_after += report.bytes
+            done.rows += report.rows
+            noun = "file" if report.files == 1 else "files"
+            self.tell(f"rewritten as {report.files:,} {noun}, {size_text(report.bytes)}")
+        if not rewritten.gone:
+            return False
+        if self.refreshed:
+            for partition, path in rewritten.gone.items():
+                self._leave([partition], f"{path} is not seen by Spark's tasks: {_UNSEEN_REMEDY}")
+            return False
+        path = next(iter(rewritten.gone.values()))
+        self.tell(f"{path} is gone; refreshing the table and trying again")
+        self.client.refresh(self.table.name)
+        self.refreshed = True
+        return True
 
     def _leave(self, partitions: list[Partition], reason: str) -> None:
         self.left.update(partitions)

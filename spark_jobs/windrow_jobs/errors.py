@@ -5,7 +5,6 @@
   + UnfitFilesError        files or folders prevent an inventory; nothing was published
   + TableMovedError        the table was changed meanwhile; nothing was published
   + ColdFilesError         cacheable files are in no cache
-  + RowsDifferError        rows differ after they were rewritten
   + PartitionsLeftError    partitions could not be rewritten
 """
 
@@ -80,19 +79,6 @@ class ColdFilesError(JobError):
             f"of the cacheable files of {self.table!r}, {failed}: {'; '.join(self.reasons)}; "
             "fetched files stay cached, and a later run fetches only the rest"
         )
-
-
-@dataclass(eq=False)
-class RowsDifferError(JobError):
-    """The written rows differ from the read ones; nothing was moved in."""
-
-    table: str
-    read: str
-    written: str
-    message = (
-        "of table {table!r}, {read} were read but {written} written: nothing was changed; {remedy}"
-    )
-    remedy = "run the job again, and report this error if it returns"
 
 
 @dataclass(eq=False)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support import hive
+from tests.support.parquet_kinds import differences, every_kind_of_file
 from tests.support.servers import running
 from windrow.calls.transport import Transport
 from windrow.client import Client
 from windrow.demo.flights import flights_table
-from windrow.models import WritePlan, WritePlanRequest
+from windrow.models import WriteRecord, WriteUpdate
 from windrow.spark.writing.counting import RowSums, sum_rows
 from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
@@ -34,44 +32,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 KIB = 2**10
 EVERYTHING = {"worth_reads": 10**9, "min_files": 2}
-
-STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
-MOMENT = datetime.fromisoformat("2026-11-01T01:02:03.456789")
-# Two values of each type that a Parquet file may have.
-UTC_MOMENTS = pa.array([MOMENT, None], pa.timestamp("us", "UTC"))
-OF_EVERY_TYPE = [
-    pa.array([True, False]),
-    pa.array([-(2**7), None], pa.int8()),
-    pa.array([2**15 - 1, 0], pa.int16()),
-    pa.array([2**31 - 1, 0], pa.int32()),
-    pa.array([-(2**63), 2**63 - 1], pa.int64()),
-    pa.array([math.nan, -0.0], pa.float32()),
-    pa.array([math.inf, 5e-324], pa.float64()),
-    pa.array(["", "naïve\0"]),
-    pa.array([b"\xff", b""]),
-    pa.array([Decimal("-9.99"), None], pa.decimal128(3, 2)),
-    pa.array([Decimal(10) ** 37, None], pa.decimal128(38, 0)),
-    pa.array([date(1, 1, 1), date(9999, 12, 31)]),
-    pa.array([MOMENT, None], pa.timestamp("us")),
-    UTC_MOMENTS,
-    pa.array([{"a": None, "b": ["x", None]}, {"a": 1, "b": []}], STRUCT),
-    pa.array([[None, [1]], None], pa.list_(pa.list_(pa.int64()))),
-    pa.array([[("x", None)], []], pa.map_(pa.string(), pa.int64())),
-    pa.array(["x", "y"]).dictionary_encode(),
-    pa.array([0, 2**8 - 1], pa.uint8()),
-    pa.array([0, 2**16 - 1], pa.uint16()),
-    pa.array([0, 2**32 - 1], pa.uint32()),
-    pa.array([0, 2**64 - 1], pa.uint64()),
-    pa.array([1.5, -2.5]).cast(pa.float16()),
-    pa.array([1, 2]).cast(pa.timestamp("ms")),
-    pa.array([1_001, 2_002], pa.timestamp("ns")),
-    pa.array([1_001, 2_002], pa.timestamp("ns", "UTC")),
-    pa.array([b"abcd", b"efgh"], pa.binary(4)),
-    pa.array([[2**64 - 1], []], pa.list_(pa.uint64())),
-    pa.array([{"t": 1_001}, None], pa.struct([("t", pa.timestamp("ns"))])),
-]
-UTC_ZONE = ", tzinfo=zoneinfo.ZoneInfo(key='UTC')"
-UNLIKE_IN_SPARK = range(17, len(OF_EVERY_TYPE))
 
 
 @pytest.fixture(scope="module")
@@ -286,96 +246,68 @@ def test_folders_of_one_value_are_joined_and_no_row_is_lost(
     assert again.batches == 0
 
 
-def test_partitions_whose_files_would_not_come_back_alike_are_left_and_named(
+def test_columns_and_types_that_the_definition_leaves_out_stay_in_the_files(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
-    location = tables_root / "unlike"
+    location = tables_root / "undeclared"
     ids = pa.array([1, 2])
-    files = {
+    rows = {
         "k=1": pa.table({"id": ids}),
-        "k=2": pa.table({"id": ids, "note": ["a", "b"]}),
+        "k=2": pa.table({"id": ids, "note": ["a", "b"], "time": pa.array([1, 2], pa.time64("ns"))}),
         "k=3": pa.table({"id": ids.cast(pa.int32())}),
     }
-    for folder, rows in files.items():
+    for folder, table in rows.items():
         (location / folder).mkdir(parents=True)
         for number in range(3):
-            pq.write_table(rows, location / folder / f"{number}.parquet")
-    table = registered(client, "demo.unlike", location, columns={"id": "bigint", "k": "int"})
+            pq.write_table(table, location / folder / f"{number}.parquet")
+    table = registered(client, "demo.undeclared", location, columns={"id": "bigint", "k": "int"})
 
     done = compacted(spark, client, table)
 
-    assert (done.partitions, done.files_after, sorted(done.left)) == (1, 1, ["k=2", "k=3"])
-    assert "column 'note' is none of the table's" in done.left["k=2"]
-    assert "column 'id' is int32" in done.left["k=3"]
-    for folder in ("k=2", "k=3"):
-        for number in range(3):
-            assert pq.read_table(location / folder / f"{number}.parquet", partitioning=None).equals(
-                files[folder]
-            )
+    assert (done.partitions, done.files_before, done.files_after, done.left) == (3, 9, 3, {})
+    for folder, table in rows.items():
+        (path,) = (location / folder).iterdir()
+        assert pq.read_table(path, partitioning=None).equals(pa.concat_tables([table] * 3))
 
 
-def test_files_of_types_that_spark_writes_come_back_alike(
+def test_files_of_every_type_come_back_with_the_same_values_types_and_metadata(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
-    location, of_spark = tables_root / "alike", tables_root / "int96"
-    location.mkdir()
-    alike = [values for at, values in enumerate(OF_EVERY_TYPE) if at not in UNLIKE_IN_SPARK]
-    columns = {f"c{at}": values for at, values in enumerate(alike)}
-    for file in range(3):
-        rows = pa.table({"id": [2 * file, 2 * file + 1], **columns})
-        pq.write_table(rows, location / f"{file}.parquet")
-    moments = spark.range(9).selectExpr("id", "timestamp_micros(id) AS int96")
-    moments.repartition(3).write.parquet(str(of_spark))
-    tables = [
-        registered(client, "demo.alike", location),
-        registered(client, "demo.int96", of_spark),
-    ]
-    before = [stored(location), stored(of_spark)]
-    calendar = "spark.sql.parquet.datetimeRebaseModeInWrite"
-    spark.conf.set(calendar, "LEGACY")
-
-    try:
-        for table in tables:
-            done = compacted(spark, client, table)
-            assert (done.files_before, done.files_after, done.left) == (3, 1, {})
-        assert spark.conf.get(calendar) == "LEGACY"
-    finally:
-        spark.conf.unset(calendar)
-
-    assert [stored(location), stored(of_spark)] == before
-    # Not INT96, which is Spark's default.
-    (path,) = hive.data_files(location)
-    moment = f"c{[values is UTC_MOMENTS for values in alike].index(True)}"
-    assert pq.read_schema(location / path).field(moment).type == pa.timestamp("us", "UTC")
-
-
-def test_files_of_types_that_spark_would_change_are_left(
-    spark: SparkSession, client: Client, tables_root: Path
-) -> None:
-    for number in UNLIKE_IN_SPARK:
-        location = tables_root / f"unlike{number}"
+    for number, (name, files) in enumerate(every_kind_of_file().items()):
+        location = tables_root / f"every{number}"
         location.mkdir()
-        for file in range(3):
-            rows = pa.table({"id": [2 * file, 2 * file + 1], "c": OF_EVERY_TYPE[number]})
-            pq.write_table(rows, location / f"{file}.parquet")
-        table = registered(client, f"demo.unlike{number}", location)
-        before = stored(location)
+        for file, content in enumerate(files):
+            (location / f"{file}.parquet").write_bytes(content)
+        before = [pq.ParquetFile(pa.BufferReader(content)) for content in files]
+        table = registered(client, f"demo.every{number}", location, columns={"id": "bigint"})
 
         done = compacted(spark, client, table)
 
-        (reason,) = done.left.values()
-        assert "column 'c" in reason
-        assert stored(location) == before
+        assert (done.files_before, done.files_after, done.left) == (len(files), 1, {}), name
+        (path,) = hive.data_files(location)
+        assert differences(before, pq.ParquetFile(location / path)) == [], name
 
 
-def stored(location: Path) -> list[str]:
-    """Return the rows of all files as Arrow reads them."""
-    rows: list[str] = []
-    for path in hive.data_files(location):
-        file = pq.ParquetFile(location / path, coerce_int96_timestamp_unit="us").read()
-        # As text, since NaN does not equal itself; Spark's timestamps of INT96 have no zone.
-        rows.extend(repr(row).replace(UTC_ZONE, "") for row in file.to_pylist())
-    return sorted(rows)
+def test_files_that_cannot_be_merged_are_left_and_named(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "unlike"
+    (location / "k=1").mkdir(parents=True)
+    (location / "k=2").mkdir()
+    for number in range(2):
+        rows = pa.table({"id": [number], f"c{number}": [1]})
+        pq.write_table(rows, location / "k=1" / f"{number}.parquet")
+        keys = pa.table({"id": [number]}).replace_schema_metadata({"batch": str(number)})
+        pq.write_table(keys, location / "k=2" / f"{number}.parquet")
+    table = registered(client, "demo.unlike", location)
+    before = hive.data_files(location)
+
+    done = compacted(spark, client, table)
+
+    assert (done.batches, sorted(done.left)) == (0, ["k=1", "k=2"])
+    assert "k=1/0.parquet is not like other files: they differ in column 'c0'" in done.left["k=1"]
+    assert "they differ in the metadata key 'batch'" in done.left["k=2"]
+    assert hive.data_files(location) == before
 
 
 def test_a_file_removed_before_it_is_read_is_skipped(
@@ -400,14 +332,13 @@ class _Meddling(Client):
 
     def __init__(self, transport: Transport, file: Path) -> None:
         super().__init__(transport)
-        self._file = file
-        self._plans = 0
+        self._file: Path | None = file
 
-    def write_plan(self, request: WritePlanRequest) -> WritePlan:
-        self._plans += 1
-        if self._plans == 2:
+    def put_write(self, table: str, write_id: str, update: WriteUpdate) -> WriteRecord:
+        if update.state == "committing" and self._file is not None:
             hive.write_file(self._file, range(900, 905))
-        return super().write_plan(request)
+            self._file = None
+        return super().put_write(table, write_id, update)
 
 
 def test_a_partition_that_changes_before_the_commit_is_skipped_and_others_are_compacted(

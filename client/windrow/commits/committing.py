@@ -14,7 +14,7 @@ from windrow.commits.errors import CommitInterruptedError, UnpublishedError
 from windrow.commits.intents import Intent, PartitionChange
 from windrow.commits.inventories import LocalInventory, list_local, stat_local, take_local
 from windrow.commits.leases import Lease
-from windrow.commits.shapes import in_types_of, partition_names, with_known_stats
+from windrow.commits.shapes import declared_names, in_types_of, partition_names, with_known_stats
 from windrow.commits.staging_folders import StagingFolder
 from windrow.errors import (
     InvalidRequestError,
@@ -136,7 +136,9 @@ class Commit:
             paths = self.intent.added()
             listed = stat_local(self.staging.location, paths)
             partitions = partition_names(self.table, self.intent.mode, paths)
-            added = take_local(self.staging.location, listed, partitions)
+            added = take_local(
+                self.staging.location, listed, partitions, declared_names(self.table)
+            )
         return self.client.publish_delta(
             self.table.name,
             added=with_known_stats(self.table, added),
@@ -151,7 +153,7 @@ class Commit:
         else:
             listed = list_local(location)
         partitions = partition_names(self.table, self.intent.mode, listed["path"].to_pylist())
-        found = take_local(location, listed, partitions)
+        found = take_local(location, listed, partitions, declared_names(self.table))
         files, declared = found.files, self.table.definition.columns
         if declared is not None or not len(files):
             # The columns stay as they are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -80,13 +80,19 @@ def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
     return file_table(folder, entries)
 
 
-def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> LocalInventory:
+def take_local(
+    folder: str,
+    listed: pa.Table,
+    partitions: Sequence[str],
+    declared: Collection[str] | None = None,
+) -> LocalInventory:
     """Read the footers of listed files.
 
     Args:
         folder: Absolute path of the folder that holds the files.
         listed: Files as `list_local` returns them.
         partitions: Names of the partition columns, which are not read from the files.
+        declared: Names of the table's columns; others do not matter. None for all in the files.
 
     Raises:
         UnreadableFootersError: A file is not Parquet.
@@ -94,9 +100,18 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
         SchemaConflictError: No type fits a column as two files hold it.
     """
     groups = joined(_footers(folder, listed))
-    data = merge_schemas([group.files for group in groups], partitions)
+    schemas = [group.files for group in groups]
+    if declared is not None:
+        schemas = [_only(one, {name.lower() for name in declared}) for one in schemas]
+    data = merge_schemas(schemas, partitions)
     first = listed["path"][0].as_py() if len(listed) else ""
     return LocalInventory(published_files(listed, groups, data), FileSchema(data, first))
+
+
+def _only(files: FileSchema, names: Collection[str]) -> FileSchema:
+    return FileSchema(
+        pa.schema([field for field in files.schema if field.name.lower() in names]), files.path
+    )
 
 
 def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:

@@ -38,6 +38,12 @@ def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> 
     return _keys(paths[0]) if paths else []
 
 
+def declared_names(table: TableInfo) -> list[str] | None:
+    """Return the names of a table's declared columns; None if its files decide."""
+    columns = table.definition.columns
+    return None if columns is None else [column.name for column in columns]
+
+
 def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
     """Make sure that staged files lie in folders like those of the table.
 

@@ -32,6 +32,7 @@ from windrow.commits.recovery import recover
 from windrow.commits.shapes import (
     check_layout,
     check_values,
+    declared_names,
     is_a_change,
     partition_names,
     types_of_partitions,
@@ -304,7 +305,7 @@ class TableWrite:
         check_layout(self.table, paths, partitions)
         check_values(self.table, paths, partitions)
         try:
-            return take_local(folder, listed, partitions)
+            return take_local(folder, listed, partitions, declared_names(self.table))
         except InventoryError as error:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
 

@@ -54,7 +54,8 @@ class WriteReport(Request):
     bytes: _Count
     largest_file_bytes: _Count
     row_hash: Annotated[str, StringConstraints(max_length=64)] = Field(
-        description="Sum of the hashes of all rows in any order, the same for input and files."
+        description="Sum of the hashes of all rows in any order, the same for input and files. Empty "
+        "for compactions, which compare values instead."
     )
     unhashed_columns: Annotated[list[str], Field(max_length=10_000)] = Field(
         default=[],

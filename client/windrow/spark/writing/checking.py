@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from windrow.commits.inventories import list_local
 from windrow.files.footers import rows_in
 from windrow.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
-from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
+from windrow.spark.writing.counting import RowSums, unhashed_columns
 from windrow.spark.writing.errors import NotReproducibleError
 from windrow.spark.writing.folder_names import folder_texts, wire_values
 
@@ -48,18 +48,6 @@ def staged_files(folder: str) -> pa.Table:
     with ThreadPoolExecutor(_READING_THREADS) as threads:
         counts = list(threads.map(row_count, listed["path"].to_pylist()))
     return listed.append_column("row_count", pa.array(counts, pa.int64()))
-
-
-def staged_sums(df: DataFrame, partition_columns: Sequence[str], folder: str) -> RowSums:
-    """Read staged files back, and return their `RowSums`.
-
-    Args:
-        df: The written DataFrame, for its session and schema.
-        partition_columns: Names of the partition columns.
-        folder: Absolute path of the files.
-    """
-    reader = df.sparkSession.read.schema(df.schema).option("recursiveFileLookup", "false")
-    return sum_rows(reader.parquet(f"file://{folder}"), partition_columns)
 
 
 def check_files(

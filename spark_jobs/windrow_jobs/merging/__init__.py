@@ -1,0 +1,1 @@
+"""Merging Parquet files: many into few, with the same values, types and metadata."""

@@ -1,0 +1,210 @@
+"""Writes merged files, and compares them with the files that they were made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.spark.executor.spec import SortKey
+from windrow_jobs.merging.footers import tail_of
+from windrow_jobs.merging.likeness import merged_keys
+from windrow_jobs.merging.physical import bits, ordered
+from windrow_jobs.merging.sources import Source, UnfitFileError, footer_of, tables_in
+from windrow_jobs.merging.writing import Sorting, Writing
+
+# As Spark's writer does, which counts encoded bytes.
+_ROW_GROUP_BYTES = 128 * 2**20
+# Rows that are sorted are all in memory.
+_MAX_SORTED_BYTES = 2**30
+# Each new number of files changes their size once more, as large files compress better.
+_ATTEMPTS = 3
+_MANY_ROWS = 2**40
+
+
+class ValuesDifferError(Exception):
+    """A merged file does not have the values of the files that it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """A merged file: its path, its bytes, and its rows."""
+
+    path: str
+    size_bytes: int
+    rows: int
+
+
+def merge(
+    sources: Sequence[Source], sort: Sequence[SortKey], target_bytes: int, scale: float, path: str
+) -> list[MergedFile]:
+    """Write the rows of files that are alike into about as many files as the target needs.
+
+    The rows keep their order, the files' one after another, unless they are to be sorted. Each new
+    file is read again, and compared with the rows it was made of.
+
+    Args:
+        sources: Files that are alike.
+        sort: What each file is sorted by; columns that the files lack are ignored.
+        target_bytes: Target size of a file.
+        scale: Expected bytes of merged rows, as a multiple of their bytes now.
+        path: Path of the new files, without a number and a suffix.
+
+    Raises:
+        UnfitFileError: The files cannot be merged.
+        ValuesDifferError: A new file differs.
+        OSError: A file cannot be read or written.
+        ArrowException: A file is damaged.
+    """
+    merger = _Merger(sources, sort)
+    count = merger.files_for(sum(one.stored_bytes for one in sources) * scale, target_bytes)
+    made = merger.write(count, path)
+    for _ in range(_ATTEMPTS - 1):
+        better = merger.files_for(sum(one.size_bytes for one in made), target_bytes)
+        if better == count:
+            break
+        for one in made:
+            os.unlink(one.path)
+        count = better
+        made = merger.write(count, path)
+    merger.compare(made)
+    return made
+
+
+class _Merger:
+    """Writes files with the rows of some sources, and compares them.
+
+    Args:
+        sources: Files that are alike.
+        sort: What each file is sorted by.
+
+    Raises:
+        UnfitFileError: The files cannot be merged.
+    """
+
+    def __init__(self, sources: Sequence[Source], sort: Sequence[SortKey]) -> None:
+        self._sources = sources
+        self._rows = sum(one.rows for one in sources)
+        self._first = next((one for one in sources if one.rows), sources[0]).footer
+        self._schema = ordered(self._first)
+        self._sort = Sorting.of(self._first, self._schema, sort)
+        self._writing = Writing.of([one.footer for one in sources], self._schema)
+        # For each file, the rows that it has in the order of the sources.
+        self._orders: list[pa.Array | None] = []
+
+    def files_for(self, size_bytes: float, target_bytes: int) -> int:
+        """Return how many files of some bytes come nearest to the target, each with a row."""
+        count = min(max(round(size_bytes / target_bytes), 1), max(self._rows, 1))
+        if self._sort is None:
+            return count
+        # The rows of a file that is sorted must fit into memory.
+        plain_bytes = sum(one.plain_bytes for one in self._sources)
+        return max(count, -(-plain_bytes // _MAX_SORTED_BYTES))
+
+    def write(self, count: int, path: str) -> list[MergedFile]:
+        """Write files of equal numbers of rows."""
+        rows = _Rows(table for one in self._sources for table in one.tables(self._schema))
+        self._orders = []
+        made = []
+        for at in range(count):
+            many = self._rows * (at + 1) // count - self._rows * at // count
+            name = f"{path}-{at:03d}.parquet"
+            with pq.ParquetWriter(name, self._writing.schema, **self._writing.options(many)) as new:
+                # So that the footer has a place for the metadata of the sources.
+                new.add_key_value_metadata({"": ""})
+                for table in self._row_groups(rows, many):
+                    new.write_table(table, row_group_size=_MANY_ROWS)
+            made.append(MergedFile(name, self._finish(name, many), many))
+        if rows.more():
+            raise UnfitFileError("its footer tells of fewer rows than it has")
+        return made
+
+    def _row_groups(self, rows: _Rows, many: int) -> Iterator[pa.Table]:
+        if self._sort is not None:
+            table = pa.concat_tables([self._writing.schema.empty_table(), *rows.take(many)])
+            order = self._sort.order(table)
+            self._orders.append(order)
+            yield table.take(order)
+            return
+        self._orders.append(None)
+        waiting: list[pa.Table] = []
+        for table in rows.take(many):
+            if waiting and sum(one.nbytes for one in waiting) + table.nbytes > _ROW_GROUP_BYTES:
+                yield pa.concat_tables(waiting)
+                waiting = []
+            waiting.append(table)
+        if waiting:
+            yield pa.concat_tables(waiting)
+
+    def _finish(self, path: str, rows: int) -> int:
+        """Put the sources' schema and metadata into a new file; return its size."""
+        with open(path, "r+b") as file:
+            written = footer_of(file)
+            keys = merged_keys([one.footer for one in self._sources], rows)
+            footer = self._first.in_place_of(written, keys)
+            file.seek(-len(tail_of(written.data)), os.SEEK_END)
+            file.truncate()
+            file.write(tail_of(footer))
+            return file.tell()
+
+    def compare(self, made: Sequence[MergedFile]) -> None:
+        """Read the files, and make sure that each value has the same bits as in the sources."""
+        rows = _Rows(table for one in self._sources for table in one.tables(bits(one.footer)))
+        for one, order in zip(made, self._orders, strict=True):
+            with open(one.path, "rb") as file:
+                footer = footer_of(file)
+                if list(footer.raw) != list(self._first.raw):
+                    raise ValuesDifferError
+                written = _Rows(tables_in(file, footer, bits(footer), self._row_bytes))
+                if order is not None:
+                    if not np.array_equal(np.sort(order), np.arange(one.rows)):
+                        raise ValuesDifferError
+                    table = pa.concat_tables(rows.take(one.rows)) if one.rows else None
+                    rows_of_file = _Rows(iter([table.take(order)] if table is not None else []))
+                else:
+                    rows_of_file = rows
+                left = one.rows
+                while left:
+                    expected = next(rows_of_file.take(left))
+                    if not pa.concat_tables(written.take(len(expected))).equals(expected):
+                        raise ValuesDifferError
+                    left -= len(expected)
+                if written.more():
+                    raise ValuesDifferError
+
+    @property
+    def _row_bytes(self) -> int:
+        return sum(one.plain_bytes for one in self._sources) // max(self._rows, 1)
+
+
+class _Rows:
+    """A stream of rows, of which any number can be taken next."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self._rest: pa.Table | None = None
+
+    def take(self, count: int) -> Iterator[pa.Table]:
+        """Yield the next rows.
+
+        Raises:
+            UnfitFileError: There are fewer.
+        """
+        while count:
+            table = self._rest if self._rest is not None else next(self._tables, None)
+            if table is None:
+                raise UnfitFileError("its footer tells of more rows than it has")
+            self._rest = table.slice(count) if len(table) > count else None
+            part = table.slice(0, count)
+            count -= len(part)
+            if len(part):
+                yield part
+
+    def more(self) -> bool:
+        """Tell whether there are further rows."""
+        rest = [self._rest] if self._rest is not None else []
+        return any(len(table) for table in (*rest, *self._tables))

@@ -1,0 +1,150 @@
+"""The tasks of a compaction: each merges the files of some partitions.
+
+This package, `windrow.files` and the executor's code are pickled by value, so executors need only
+NumPy and pyarrow. What travels is plain tuples, since classes pickled by value do not come back as
+the same classes.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from windrow.files.access import why_inaccessible
+from windrow.spark.executor.spec import SortKey
+from windrow_jobs.merging.files import ValuesDifferError, merge
+from windrow_jobs.merging.footers import Footer
+from windrow_jobs.merging.likeness import likeness, unlike
+from windrow_jobs.merging.sources import Source, UnfitFileError, source
+
+# Number, home folder, paths of the files. A large partition is several pieces.
+Piece: TypeAlias = tuple[int, str, Sequence[str]]
+
+
+class Job(NamedTuple):
+    """What all tasks of a batch have in common.
+
+    Attributes:
+        location: Absolute path of the table's folder.
+        staging: Absolute path of a folder for new files, which exists as long as tasks are wanted.
+        sort: Columns that files are sorted by: name, whether descending, whether nulls are first.
+        target_bytes: Target size of a file.
+        scale: Expected bytes of merged rows, as a multiple of their bytes now.
+        max_footer_bytes: Files with longer footers are left.
+    """
+
+    location: str
+    staging: str
+    sort: Sequence[tuple[str, bool, bool]]
+    target_bytes: int
+    scale: float
+    max_footer_bytes: int
+
+
+class Outcome(NamedTuple):
+    """What became of a piece.
+
+    Attributes:
+        piece: Its number.
+        made: New files: path below the staging folder, rows, bytes.
+        replaced: Files whose rows are in them: path, bytes, and time of change.
+        gone: Files that do not exist any more.
+        left: Why files were left as they are; None if none were.
+        stored_bytes: Bytes of the replaced files' column chunks.
+    """
+
+    piece: int
+    made: Sequence[tuple[str, int, int]]
+    replaced: Sequence[tuple[str, int, int]]
+    gone: Sequence[str]
+    left: str | None
+    stored_bytes: int
+
+
+def merge_pieces(job_fields: Sequence[Any], pieces: Sequence[Piece]) -> list[tuple[Any, ...]]:
+    """Merge the files of some pieces; return an `Outcome` for each, as plain tuples.
+
+    Each attempt of a task writes into a folder of its own: if Spark runs a task twice, only the
+    files of the attempt whose answer arrives count.
+    """
+    job = Job(*job_fields)
+    attempt = uuid.uuid4().hex
+    os.mkdir(os.path.join(job.staging, attempt))
+    return [tuple(_merged(job, attempt, *piece)) for piece in pieces]
+
+
+def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
+    sources, gone, left = _sources(job, paths)
+    made: list[tuple[str, int, int]] = []
+    replaced: list[Source] = []
+    sort = [
+        SortKey(name=name, descending=descending, nulls_first=nulls_first)
+        for name, descending, nulls_first in job.sort
+    ]
+    groups = _alike(sources)
+    for at, group in enumerate(groups):
+        if len(group) == 1 and group[0].folder == home:
+            left = left or _lonely(groups, group[0])
+            continue
+        path = os.path.join(attempt, f"{number}-{at}")
+        try:
+            new = merge(group, sort, job.target_bytes, job.scale, os.path.join(job.staging, path))
+        except UnfitFileError as error:
+            left = f"{group[0].path} and files like it cannot be merged: {error}"
+            continue
+        except ValuesDifferError:
+            left = (
+                f"{group[0].path} and files like it came back with other values, and were kept: "
+                "report this error"
+            )
+            continue
+        except pa.ArrowException as error:
+            left = f"{group[0].path} or a file like it is damaged: {error}"
+            continue
+        except OSError as error:
+            left = f"{error.filename or group[0].path}: {why_inaccessible(error)}"
+            continue
+        made += [(os.path.relpath(one.path, job.staging), one.rows, one.size_bytes) for one in new]
+        replaced += group
+    return Outcome(
+        number,
+        made,
+        [(one.path, one.size_bytes, one.mtime_ns) for one in replaced],
+        gone,
+        left,
+        sum(one.stored_bytes for one in replaced),
+    )
+
+
+def _sources(job: Job, paths: Sequence[str]) -> tuple[list[Source], list[str], str | None]:
+    """Return the files as they are now, those that are gone, and why others cannot be merged."""
+    sources, gone, left = [], [], None
+    for path in paths:
+        try:
+            sources.append(source(job.location, path, job.max_footer_bytes))
+        except FileNotFoundError:
+            gone.append(path)
+        except UnfitFileError as error:
+            left = f"{path} cannot be merged: {error}"
+        except OSError as error:
+            left = f"{path} cannot be read: {why_inaccessible(error)}"
+    return sources, gone, left
+
+
+def _alike(sources: Sequence[Source]) -> list[list[Source]]:
+    groups: dict[tuple[object, ...], list[Source]] = {}
+    for one in sources:
+        groups.setdefault(likeness(one.footer), []).append(one)
+    return list(groups.values())
+
+
+def _lonely(groups: Sequence[Sequence[Source]], one: Source) -> str | None:
+    """Return why there is no other file that one can be merged with; None if it is the only one."""
+    others: list[Footer] = [each.footer for group in groups for each in group if each is not one]
+    if not others:
+        return None
+    return f"{one.path} is not like other files: they differ in {unlike(one.footer, others[0])}"

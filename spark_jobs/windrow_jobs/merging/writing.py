@@ -1,0 +1,187 @@
+"""How merged files are written and sorted, so that they are like the files they are made of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.spark.executor.sorting import keys_of
+from windrow.spark.executor.spec import SortKey
+from windrow_jobs.merging.footers import INT96, Chunk, Footer, file_of
+from windrow_jobs.merging.physical import PhysicalSchema
+from windrow_jobs.merging.sources import UnfitFileError
+
+# Names of codecs by their number in Parquet. Hadoop's LZ4 (5) can be read, but not written.
+_CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
+_ZSTD = 6
+# Spark's level; Arrow's is lower.
+_ZSTD_LEVEL = 3
+
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How files are written.
+
+    Attributes:
+        schema: The physical schema, as Arrow reads it.
+        codecs: Codec of each leaf, by its path in the physical schema.
+        bounded: Paths of leaves that get bounds.
+        bloomed: Paths of leaves that get Bloom filters.
+        has_index: Whether pages get an index.
+    """
+
+    schema: pa.Schema
+    codecs: dict[str, int]
+    bounded: list[str]
+    bloomed: list[str]
+    has_index: bool
+
+    @classmethod
+    def of(cls, footers: Sequence[Footer], physical: PhysicalSchema) -> Writing:
+        """Return how to write files like those with some footers, which are alike.
+
+        Raises:
+            UnfitFileError: Arrow cannot write such files.
+        """
+        metadata = pq.read_metadata(pa.BufferReader(file_of(physical.footer(footers[0]))))
+        schema = metadata.schema.to_arrow_schema()
+        paths = _paths(schema, metadata.schema)
+        groups = [chunks for footer in footers for chunks in footer.chunks()]
+        codecs = _codecs(groups, len(paths))
+        blooms = [any(chunks[at].has_bloom for chunks in groups) for at in range(len(paths))]
+        if any(blooms) and "bloom_filter_options" not in _WRITER:
+            raise UnfitFileError(
+                f"it has Bloom filters, which pyarrow {pa.__version__} cannot write: install "
+                "pyarrow 24 or newer for Spark's tasks"
+            )
+        return cls(
+            schema,
+            dict(zip(paths, codecs, strict=True)),
+            [path for path, is_bounded in zip(paths, physical.bounded, strict=True) if is_bounded],
+            [path for path, has_bloom in zip(paths, blooms, strict=True) if has_bloom],
+            any(chunk.has_index for chunks in groups for chunk in chunks),
+        )
+
+    def options(self, rows: int) -> dict[str, Any]:
+        """Return the options of Arrow's writer for a file of some rows."""
+        options: dict[str, Any] = {
+            "compression": {path: _CODECS[codec] for path, codec in self.codecs.items()},
+            "compression_level": {
+                path: _ZSTD_LEVEL for path, codec in self.codecs.items() if codec == _ZSTD
+            }
+            or None,
+            "write_statistics": self.bounded or False,
+            "write_page_index": self.has_index,
+            "write_page_checksum": True,
+            "store_schema": False,
+        }
+        if self.bloomed:
+            options["bloom_filter_options"] = {path: {"ndv": max(rows, 1)} for path in self.bloomed}
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """What rows are sorted by.
+
+    Attributes:
+        keys: Keys, with columns named as in the physical schema.
+        int96: Those that hold INT96.
+    """
+
+    keys: Sequence[SortKey]
+    int96: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, footer: Footer, physical: PhysicalSchema, keys: Sequence[SortKey]
+    ) -> Sorting | None:
+        """Return what the rows of files are sorted by; None if by nothing.
+
+        Args:
+            footer: The footer of one of them.
+            physical: Their physical schema.
+            keys: Keys; those with columns that the files lack are ignored.
+
+        Raises:
+            UnfitFileError: The order of a column is not known.
+        """
+        columns = footer.columns
+        leaf_of = {id(element): at for at, (element, _) in enumerate(footer.leaves)}
+        own, int96 = [], set()
+        for key in keys:
+            at = columns.get(key.name.lower())
+            if at is None:
+                continue
+            element, name = footer.elements[at], str(at)
+            if element.type == INT96:
+                int96.add(name)
+            elif element.type is None or not physical.bounded[leaf_of[id(element)]]:
+                raise UnfitFileError(f"rows cannot be sorted by column {key.name!r} of its type")
+            own.append(SortKey(name=name, descending=key.descending, nulls_first=key.nulls_first))
+        return cls(own, frozenset(int96)) if own else None
+
+    def order(self, table: pa.Table) -> pa.Array:
+        """Return the numbers of a table's rows in sorted order; rows that tie keep their order."""
+        columns = {}
+        for key in self.keys:
+            column = table[key.name].combine_chunks()
+            columns[key.name] = _microseconds(column) if key.name in self.int96 else column
+        try:
+            return keys_of(pa.table(columns), self.keys).order()
+        except pa.ArrowException as error:
+            raise UnfitFileError(f"its rows cannot be sorted ({error})") from error
+
+
+_WRITER = inspect.signature(pq.ParquetWriter.__init__).parameters
+
+
+def _paths(schema: pa.Schema, stored: Any) -> list[str]:
+    """Return the paths of leaves in files that Arrow writes of a schema.
+
+    Raises:
+        UnfitFileError: Arrow would nest values otherwise than they are.
+    """
+    sink = pa.BufferOutputStream()
+    try:
+        pq.write_table(schema.empty_table(), sink, store_schema=False)
+        written = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    except pa.ArrowException as error:
+        raise UnfitFileError(f"Arrow cannot write its columns ({error})") from error
+    leaves = [[of.column(at) for at in range(len(of.names))] for of in (stored, written)]
+    shapes = [
+        [
+            (leaf.physical_type, leaf.length, leaf.max_definition_level, leaf.max_repetition_level)
+            for leaf in some
+        ]
+        for some in leaves
+    ]
+    if shapes[0] != shapes[1]:
+        raise UnfitFileError("Arrow would nest its columns otherwise")
+    return [leaf.path for leaf in leaves[1]]
+
+
+def _codecs(groups: Sequence[Sequence[Chunk]], leaves: int) -> list[int]:
+    """Return the codec of each leaf in the newest row group."""
+    codecs = [chunk.codec for chunk in groups[-1]] if groups else [1] * leaves
+    if unknown := set(codecs) - _CODECS.keys():
+        raise UnfitFileError(f"Arrow cannot write its codec (number {min(unknown)})")
+    return codecs
+
+
+def _microseconds(values: pa.Array) -> pa.Array:
+    """Return INT96, which is nanoseconds of a day and the day, as microseconds."""
+    content = np.frombuffer(values.fill_null(bytes(12)).buffers()[1], np.uint8)
+    content = content[12 * values.offset :][: 12 * len(values)].reshape(-1, 12)
+    nanoseconds = np.ascontiguousarray(content[:, :8]).view(np.int64)[:, 0]
+    days = np.ascontiguousarray(content[:, 8:]).view(np.int32)[:, 0].astype(np.int64)
+    microseconds = days * _DAY_US + nanoseconds // 1_000
+    return pa.array(microseconds, mask=np.asarray(values.is_null()))
