@@ -24,6 +24,7 @@ from windrow.errors import (
     WriteInProgressError,
     WriteLostError,
 )
+from windrow.files.access import why_unwritable
 from windrow.files.errors import InventoryError
 from windrow.models import PublishedSnapshot, TableInfo, WriteReport
 
@@ -90,8 +91,9 @@ class Commit:
         except (OSError, WindrowError) as error:
             if isinstance(error, WriteLostError) and self._is_undone():
                 raise
+            reason = why_unwritable(error) if isinstance(error, OSError) else str(error)
             raise CommitInterruptedError(
-                self.table.name, self.intent.write_id, done, len(self.intent.partitions), str(error)
+                self.table.name, self.intent.write_id, done, len(self.intent.partitions), reason
             ) from error
         self.staging.remove()
         if refusal is not None:

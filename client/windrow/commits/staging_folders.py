@@ -94,8 +94,11 @@ class StagingFolder:
             intents.forget(self.path)
             self.clear()
             posix.remove_file(os.path.join(self.path, posix.FolderLock.NAME))
+            os.rmdir(self.path)
+        # The folders above are left even if this one could not be made.
+        with suppress(OSError):
             above = os.path.dirname(self.path)
-            for folder in (self.path, above, os.path.dirname(above)):
+            for folder in (above, os.path.dirname(above)):
                 os.rmdir(folder)
 
     def clear(self) -> None:

@@ -40,6 +40,7 @@ from windrow.commits.shapes import (
 from windrow.commits.spellings import Home, Spellings
 from windrow.commits.staging_folders import StagingFolder, local_location, require_plain
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
+from windrow.files.access import why_unwritable
 from windrow.files.beneath import path_in
 from windrow.files.errors import InventoryError
 from windrow.files.schema import merge_schemas
@@ -235,8 +236,8 @@ class TableWrite:
             self.undo()
             # The folder of a write that another process has undone is gone.
             self._lease.check()
-            reason = f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
-            raise UnfitLocationError(self.table.name, self._staging.location, reason) from error
+            location = self._staging.location
+            raise UnfitLocationError(self.table.name, location, why_unwritable(error)) from error
         except BaseException:
             self.undo()
             raise

@@ -73,6 +73,11 @@ _IN_TEXTS = {
     os.strerror(errno.EACCES): "give the user of Spark's processes the right to it",
     "Mkdirs failed to create": "let the user of Spark's processes make folders there",
 }
+# Ends a sentence about a folder.
+NOT_READABLE = (
+    "is not readable; let the user of the coordinator, or of the job that lists it, list it and "
+    "open its files"
+)
 _ANY_READING = "make sure that this process can read it"
 _ANY_WRITING = "make sure that this process can write there"
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.access import why_inaccessible
+from windrow.files.access import NOT_READABLE, why_inaccessible
 from windrow.files.acid.names import METADATA_FILE, VERSION_FILE, folder_of
 from windrow.files.beneath import absolute_path, is_outside
 from windrow.files.errors import LocationError
@@ -144,9 +144,7 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
                 location, "is not a folder; give the folder that holds the files"
             ) from error
     except PermissionError as error:
-        raise LocationError(
-            absolute, "is not readable; let the coordinator's user list it and open its files"
-        ) from error
+        raise LocationError(absolute, NOT_READABLE) from error
     except OSError as error:
         # The entry itself is at fault where symbolic links lead in a circle.
         what = absolute if error.filename is None else os.fsdecode(error.filename)

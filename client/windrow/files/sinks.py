@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from windrow.files.access import why_inaccessible
+from windrow.files.access import NOT_READABLE, why_inaccessible
 from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote, names_in, read_whole_file, why_unreadable
 from windrow.files.signs import SINK_LOG
@@ -74,7 +74,7 @@ def _why_unreadable(log: str, error: Exception) -> str:
     if is_remote(log):
         return why_unreadable(error)
     if isinstance(error, PermissionError):
-        return "is not readable; let the coordinator's user list it and open its files"
+        return NOT_READABLE
     if isinstance(error, OSError):
         name = "" if error.filename is None else f" ({os.path.basename(error.filename)!r})"
         return f"cannot be read{name}: {why_inaccessible(error)}"
