@@ -24,7 +24,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow.commits import begin, recover
 from windrow.commits.errors import PartitionChangedError
 from windrow.models import CompactionPlan, TableInfo
-from windrow.spark.failures import cause_of, task_failure
+from windrow.spark.failures import stated_cause, task_failure
 from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
@@ -177,7 +177,7 @@ class _Work:
                 # The other partitions of the batch are tried again without it.
                 self._leave(batch.partitions_in(error.partition), str(error))
             except (PySparkException, Py4JError) as error:
-                self._leave(list(batch.partitions), str(task_failure(error) or cause_of(error)))
+                self._leave(list(batch.partitions), str(task_failure(error) or stated_cause(error)))
         return (self.done.batches, len(self.left)) != before
 
     def _pages(self) -> Iterator[CompactionPlan]:

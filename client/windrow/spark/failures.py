@@ -60,6 +60,13 @@ def cause_of(error: BaseException) -> str:
     return raised[-1] if raised else text.partition("\n")[0]
 
 
+def stated_cause(error: BaseException) -> str:
+    """Return the same line, with the remedy if the system has refused something."""
+    cause = cause_of(error)
+    remedy = remedy_in(cause)
+    return f"{cause}: {remedy}" if remedy else cause
+
+
 def missing_package(error: BaseException) -> TaskFailedError | None:
     """Return what the interpreter of a failed job's tasks lacks; None if it lacks nothing."""
     missing = _MISSING.search(str(error))

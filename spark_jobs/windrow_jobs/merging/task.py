@@ -21,6 +21,8 @@ from windrow_jobs.merging.footers import Footer
 from windrow_jobs.merging.likeness import likeness, unlike
 from windrow_jobs.merging.sources import Source, UnfitFileError, source
 
+_MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
+
 # Number, home folder, paths of the files. A large partition is several pieces.
 Piece: TypeAlias = tuple[int, str, Sequence[str]]
 
@@ -101,6 +103,10 @@ def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]
                 f"{group[0].path} and files like it came back with other values, and were kept: "
                 "report this error"
             )
+            continue
+        except MemoryError as error:
+            # Arrow's own is one of its errors about content.
+            left = f"{group[0].path} and files like it: memory ran out ({error}); {_MORE_MEMORY}"
             continue
         except pa.ArrowException as error:
             left = f"{group[0].path} or a file like it is damaged: {error}"

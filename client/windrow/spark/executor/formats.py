@@ -17,6 +17,12 @@ from windrow.spark.executor.spec import Split
 FORMAT_ERRORS = (pa.ArrowException, OSError, ValueError)
 
 
+_MORE_MEMORY = (
+    "give Spark's Python processes more memory (spark.executor.memoryOverhead), or run fewer tasks "
+    "at a time"
+)
+
+
 class FileFormat(ABC):
     """Opens and decodes files; a reader is whatever `opened` returns.
 
@@ -83,6 +89,10 @@ def rows_only(row_count: int) -> pa.Table:
 
 def unreadable(path: str, error: Exception, format: str) -> UnreadableFileError:
     """Return the error that says that `path` is not of its format, or why it cannot be read."""
+    if isinstance(error, MemoryError):
+        # Arrow's own is among its errors about formats.
+        reason = f"{str(error) or 'memory ran out'}: {_MORE_MEMORY}"
+        return InaccessibleFileError(path, reason)
     if is_of_system(error):
         # Raised by a file that Arrow reads bit by bit.
         return InaccessibleFileError(path, why_inaccessible(error))

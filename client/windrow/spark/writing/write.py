@@ -17,7 +17,7 @@ from windrow.calls.arguments import checked
 from windrow.calls.coordinator import Coordinator
 from windrow.commits import begin
 from windrow.errors import ProblemError
-from windrow.files.access import is_of_system, remedy_in, why_unwritable
+from windrow.files.access import is_of_system, why_unwritable
 from windrow.models import (
     Column,
     KeyCounts,
@@ -29,7 +29,7 @@ from windrow.models import (
     WritePlanRequest,
     WriteReport,
 )
-from windrow.spark.failures import cause_of
+from windrow.spark.failures import stated_cause
 from windrow.spark.placement import default_parallelism, require_classic
 from windrow.spark.writing.checking import Seconds, check_files, staged_files, write_report
 from windrow.spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
@@ -328,9 +328,7 @@ def _staging_errors(table: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        cause = cause_of(error)
-        remedy = remedy_in(cause)
-        raise StagingFailedError(table, f"{cause}: {remedy}" if remedy else cause) from error
+        raise StagingFailedError(table, stated_cause(error)) from error
     except OSError as error:
         reason = why_unwritable(error) if is_of_system(error) else str(error)
         raise StagingFailedError(table, reason) from error
