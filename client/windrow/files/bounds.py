@@ -168,6 +168,25 @@ def in_order(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array, pa.A
     return pc.if_else(crossed, nothing, lower), pc.if_else(crossed, nothing, upper), crossed
 
 
+def possible_null_counts(
+    lower: pa.Array, upper: pa.Array, null_counts: pa.Array, row_counts: pa.Array
+) -> pa.Array:
+    """Return n counts of nulls, null where impossible, or if they leave no value for a bound.
+
+    Args:
+        lower: n lower bounds, null where unknown.
+        upper: n upper bounds, null where unknown.
+        null_counts: n counts (int64), null where unknown.
+        row_counts: n numbers of rows (int64), null where unknown.
+    """
+    bounded = pc.or_(pc.is_valid(lower), pc.is_valid(upper))
+    # Without rows there are no values, whatever the bounds.
+    bounded = pc.and_(bounded, pc.fill_null(pc.greater(row_counts, 0), True))
+    most = pc.subtract(row_counts, bounded.cast(pa.int64()))
+    possible = pc.and_kleene(pc.greater_equal(null_counts, 0), pc.less_equal(null_counts, most))
+    return pc.if_else(pc.fill_null(possible, True), null_counts, pa.scalar(None, pa.int64()))
+
+
 def merge_row_groups(
     lower: pa.Array,
     upper: pa.Array,
@@ -196,10 +215,7 @@ def merge_row_groups(
     empty = row_counts == 0
     null_counts = pc.if_else(pa.array(empty), pa.scalar(0, pa.int64()), null_counts)
     rows = pa.array(row_counts)
-    bounded = pc.and_(pc.is_valid(lower), pc.is_valid(upper))
-    most = pc.subtract(rows, pc.and_(bounded, pa.array(~empty)).cast(pa.int64()))
-    possible = pc.and_(pc.greater_equal(null_counts, 0), pc.less_equal(null_counts, most))
-    null_counts = pc.if_else(possible, null_counts, pa.scalar(None, pa.int64()))
+    null_counts = possible_null_counts(lower, upper, null_counts, rows)
     all_null = pc.fill_null(pc.equal(null_counts, rows), False)
     unknown = pc.and_(pc.invert(all_null), pc.or_(pc.is_null(lower), pc.is_null(upper)))
     nothing = pa.scalar(None, lower.type)

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from pyarrow import json
 
 from windrow.files.arrays import flat, make_struct
-from windrow.files.bounds import in_order
+from windrow.files.bounds import in_order, possible_null_counts
 from windrow.files.types import has_order
 from windrow_service.delta.schemas import Shape
 
@@ -123,6 +123,7 @@ def of_struct(parsed: pa.StructArray, shape: Shape, count: int) -> Statistics:
     """
     least, greatest = _child(parsed, "minValues"), _child(parsed, "maxValues")
     nulls = _child(parsed, "nullCount")
+    row_counts = _counts(_child(parsed, "numRecords"), count)
     columns, fields = [], []
     for field in shape.data:
         if not has_order(field.type):
@@ -134,13 +135,15 @@ def of_struct(parsed: pa.StructArray, shape: Shape, count: int) -> Statistics:
                 _bounds(_child(least, name), field.type, count, upper=False),
                 _bounds(_child(greatest, name), field.type, count, upper=True),
             ]
-        found = [*in_order(*bounds)[:2], _counts(_child(nulls, name), count)]
+        lower, upper, _ = in_order(*bounds)
+        null_counts = possible_null_counts(
+            lower, upper, _counts(_child(nulls, name), count), row_counts
+        )
+        found = [lower, upper, null_counts]
         kinds = [("min", field.type), ("max", field.type), ("null_count", pa.int64())]
         columns.append(make_struct(found, [pa.field(*kind) for kind in kinds], count))
         fields.append(pa.field(field.name, columns[-1].type))
-    return Statistics(
-        _counts(_child(parsed, "numRecords"), count), make_struct(columns, fields, count)
-    )
+    return Statistics(row_counts, make_struct(columns, fields, count))
 
 
 def _has_bounds(field: pa.Field, shape: Shape) -> bool:

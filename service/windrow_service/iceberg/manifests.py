@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.arrays import make_struct
-from windrow.files.bounds import in_order
+from windrow.files.bounds import in_order, possible_null_counts
 from windrow.files.file_fields import FIELD_ID
 from windrow.files.types import has_order
 from windrow_service.iceberg.avro_columns import Columns, read_columns
@@ -346,9 +346,7 @@ def _statistics(
             if field.source_id == id_:
                 first, last = bounds_by_partition(field, raw[field.id], column.type)
                 least, most = pc.coalesce(least, first), pc.coalesce(most, last)
-        null_count = nulls.column(id_)
-        possible = pc.and_(pc.greater_equal(null_count, 0), pc.less_equal(null_count, rows))
-        null_count = pc.if_else(possible, null_count, pa.scalar(None, pa.int64()))
+        null_count = possible_null_counts(least, most, nulls.column(id_), rows)
         columns.append(
             pa.StructArray.from_arrays([least, most, null_count], ["min", "max", "null_count"])
         )
