@@ -298,3 +298,14 @@ def _is_hung_up_on(connection: socket.socket) -> bool:
         return not connection.recv(1)
     except ConnectionError:
         return True
+
+
+def test_a_coordinator_ends_while_refused_connections_are_still_open(tmp_path: Path) -> None:
+    limits = LimitSettings(body_timeout=timedelta(seconds=1))
+    with ExitStack() as stack:
+        with running(Settings(state_dir=tmp_path, limits=limits)) as url:
+            connection = stack.enter_context(connect(url))
+            connection.sendall(POST + b"Content-Length: 9\r\n\r\n{")
+            assert read_answer(connection)[0] == 408
+        # Here the coordinator has ended.
+        assert connection.recv(1) == b""

@@ -146,6 +146,14 @@ class _BoundedHttp(HttpToolsProtocol):
         else:
             self._refuse(MALFORMED, "the data sent is not an HTTP request")
 
+    def shutdown(self) -> None:
+        """Close the connection, or let the answer that is under way be its last."""
+        if self._refused:
+            # Nothing else will close it, and the loop cannot end before it is closed.
+            self.transport.close()
+        else:
+            super().shutdown()
+
     # --- callbacks of the parser
 
     def on_message_begin(self) -> None:
