@@ -120,6 +120,8 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
         body_limits=BodyLimits(
             max_bytes=settings.limits.max_body_bytes,
             max_published_bytes=settings.limits.max_publish_bytes,
+            # The chart's memory limit counts as many.
+            max_held_bytes=settings.planner_threads * settings.limits.max_body_bytes,
         ),
     )
 

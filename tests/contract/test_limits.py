@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http.client as http_client
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -171,6 +172,35 @@ def test_a_too_large_body_is_refused_with_or_without_a_content_length(
     for answer in (announced, chunked):
         assert "2,000 bytes" in problem_of(answer, 413, "body-too-large")["detail"]
     assert tight.get("/health/live").is_success
+
+
+def test_a_body_that_stops_arriving_keeps_no_room_from_others(folder: Path) -> None:
+    settings = settings_of(folder, max_body_bytes=2**20, max_publish_bytes=2**20)
+    settings = settings.model_copy(update={"planner_threads": 1})
+    longest = 2**20 - 1
+    with running(settings) as url, refreshed(url, folder) as http, ExitStack() as stack:
+        for path, media_type in (
+            ("/plans", "application/json"),
+            ("/tables/events/snapshots", "application/vnd.apache.arrow.stream"),
+        ):
+            stalled = http_client.HTTPConnection(http.base_url.netloc.decode(), timeout=60)
+            stack.callback(stalled.close)
+            stalled.putrequest("POST", path)
+            stalled.putheader("Content-Type", media_type)
+            stalled.putheader("Content-Length", str(longest))
+            stalled.endheaders(b" " * (longest - 1))
+            headers = {"Content-Type": media_type}
+            # Beginnings of bodies do not count, so short ones are never refused.
+            assert http.post(path, content=b"x" * 60_000, headers=headers).status_code == 422
+            statuses = {503}
+            while 422 not in statuses:
+                # What has just arrived is not yet known to be slow.
+                statuses.add(http.post(path, content=b"x" * longest, headers=headers).status_code)
+            refused = stalled.getresponse()
+
+            assert statuses == {422, 503}
+            assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+            assert b"urn:windrow:problem:bodies-full" in refused.read()
 
 
 def test_a_published_stream_has_its_own_limit(tight: httpx.Client) -> None:

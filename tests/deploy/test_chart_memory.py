@@ -10,6 +10,7 @@ import yaml
 
 from tests.deploy.charts import CHART, coordinator, manifests, of_kind
 from windrow.files.limits import MAX_GAINED_BYTES
+from windrow_service.api.body_budget import FREE_BYTES
 from windrow_service.settings import LimitSettings, Settings
 
 MINIMAL, PRODUCTION = (
@@ -71,7 +72,7 @@ def test_memory_is_what_the_settings_of_the_coordinator_allow(
             + read.planner_threads * (plan + limits.max_body_bytes)
             + limits.max_publish_bytes
             + DECODED_TIMES * limits.max_publish_decoded_bytes
-            + limits.max_connections * limits.max_head_bytes
+            + limits.max_connections * (limits.max_head_bytes + FREE_BYTES)
             + MAX_GAINED_BYTES
         )
         // MIB
@@ -86,7 +87,7 @@ def test_memory_is_what_the_settings_of_the_coordinator_allow(
         (f"limits.maxPublishDecodedBytes={512 * MIB}", 0, DECODED_TIMES * 256),
         (f"limits.maxPublishBytes={1024 * MIB}", 0, 512),
         (f"limits.maxBodyBytes={32 * MIB}", 0, 4 * 16),
-        ("limits.maxConnections=1012", 0, 32),
+        ("limits.maxConnections=1012", 0, 64),
         # 31.25 MiB more, rounded to whole MiB.
         (f"limits.maxHeadBytes={128 * 1024}", 0, 31),
     ],

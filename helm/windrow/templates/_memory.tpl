@@ -1,8 +1,8 @@
 {{- /* Memory of a replica in MiB, bounded by its settings: `request` and `limit`.
 
 An idle process takes 256 MiB; planning takes at most 512 bytes for each file of a plan, its
-inventory included. Publishing takes its body, and six times the decoded size. Heads of requests and
-other bodies are bounded too, and so is the growth of the process that reads footers: long footers
+inventory included. Publishing takes the bodies of streams, and six times the decoded size. Heads of
+requests, the first 64 KiB of each body and all other bodies are bounded too, and so is the growth of the process that reads footers: long footers
 are read one at a time. The request covers only one plan at a time.
 */ -}}
 {{- define "windrow.memory" -}}
@@ -18,7 +18,7 @@ are read one at a time. The request covers only one plan at a time.
 {{- $idle := add 268435456 (int64 .Values.manifestCacheBytes) -}}
 {{- $plan := mul 512 (int64 $limits.maxPlanFiles) -}}
 {{- $published := add (int64 $limits.maxPublishBytes) (mul 6 (int64 $limits.maxPublishDecodedBytes)) -}}
-{{- $heads := mul (int64 $limits.maxConnections) (int64 $limits.maxHeadBytes) -}}
+{{- $heads := mul (int64 $limits.maxConnections) (add 65536 (int64 $limits.maxHeadBytes)) -}}
 {{- $bodies := mul $threads (int64 $limits.maxBodyBytes) -}}
 {{- $footers := 2147483648 -}}
 {{- $request := add $idle $plan -}}

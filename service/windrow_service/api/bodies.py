@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from windrow_service.api.body_budget import BodyBudget
 from windrow_service.api.html.rendering import is_page
 from windrow_service.api.json_shapes import (
     COLUMNS,
@@ -49,30 +50,40 @@ _STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partiti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Most bytes of a body: `max_published_bytes` of a stream of columns, else `max_bytes`."""
+    """Limits of bodies.
+
+    Attributes:
+        max_bytes: Most bytes of a body that is no stream of columns.
+        max_published_bytes: Most bytes of a stream of columns, and of all streams that are held at
+            the same time.
+        max_held_bytes: Most bytes of all other bodies that are held at the same time, beyond the
+            first `FREE_BYTES` of each.
+    """
 
     max_bytes: int
     max_published_bytes: int
+    max_held_bytes: int
 
     def of(self, scope: Scope) -> BodyTooLargeError:
         """Return the error for a body that exceeds the limit of its request."""
-        media_type = _header(scope, b"content-type")
-        takes_arrow = _STREAMS.fullmatch(f"{scope['method']} {scope['path']}") is not None
         if is_page(scope["path"]):
             return BodyTooLargeError(_MAX_FORM_BYTES, None)
-        if takes_arrow and not media_type.startswith(JSON):
+        if _is_stream(scope):
             return BodyTooLargeError(self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES")
         return BodyTooLargeError(
-            self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES", takes_arrow=takes_arrow
+            self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES", takes_arrow=_takes_arrow(scope)
         )
 
 
 class BoundedBodies:
-    """Middleware that stops reading a body once it exceeds its limit."""
+    """Middleware that stops reading a body once it, or all bodies together, exceed a limit."""
 
     def __init__(self, app: ASGIApp, limits: BodyLimits) -> None:
         self._app = app
         self._limits = limits
+        self._streams = BodyBudget(limits.max_published_bytes)
+        # Apart from streams, since one of these may take all of its room.
+        self._others = BodyBudget(limits.max_held_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -83,18 +94,19 @@ class BoundedBodies:
         length = _header(scope, b"content-length")
         announced = int(length) if length.isdigit() else 0
         too_large = self._limits.of(scope)
+        with (self._streams if _is_stream(scope) else self._others).body() as body:
 
-        async def bounded() -> Message:
-            nonlocal seen
-            if announced > too_large.max_bytes:
-                raise too_large
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > too_large.max_bytes:
-                raise too_large
-            return message
+            async def bounded() -> Message:
+                nonlocal seen
+                if announced > too_large.max_bytes:
+                    raise too_large
+                message = await body.part(receive)
+                seen += len(message.get("body", b""))
+                if seen > too_large.max_bytes:
+                    raise too_large
+                return message
 
-        await self._app(scope, bounded, send)
+            await self._app(scope, bounded, send)
 
 
 class BoundedRoute(APIRoute):
@@ -181,6 +193,14 @@ def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:
     """Add the schema of a model whose bodies `read_json` parses to the OpenAPI document."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
+
+
+def _takes_arrow(scope: Scope) -> bool:
+    return _STREAMS.fullmatch(f"{scope['method']} {scope['path']}") is not None
+
+
+def _is_stream(scope: Scope) -> bool:
+    return _takes_arrow(scope) and not _header(scope, b"content-type").startswith(JSON)
 
 
 def _header(scope: Scope, name: bytes) -> bytes:

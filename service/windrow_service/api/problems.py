@@ -15,6 +15,7 @@ from starlette.routing import Match
 
 from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
+from windrow_service.api.body_budget import BodiesFullError
 from windrow_service.api.browsers import FormOutdatedError
 from windrow_service.api.html.rendering import is_page, problem_page
 from windrow_service.api.json_shapes import BodyTooComplexError
@@ -316,12 +317,16 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
     ),
+    BodiesFullError: ProblemType(
+        UNAVAILABLE, "bodies-full", "Bodies of all requests take too much memory"
+    ),
     BodyTooComplexError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-complex", "Request body has too many parts"
     ),
 }
 
 _TRY_LATER = (
+    BodiesFullError,
     access.IssuerUnavailableError,
     plans.PlanNotCompletedError,
     plans.PlansFullError,
