@@ -65,3 +65,4 @@ def test_unsupported_reads_on_spark_connect_are_refused_with_the_reason(
         assert "leave out .schema(" in refusals["schema"]
         assert "windrow.register(spark)" in refusals["client.read"]
         assert refusals["case"].startswith("CaseSensitiveNamesError")
+        assert "spark.sql.files.ignoreCorruptFiles is true" in refusals["setting"]

@@ -19,8 +19,15 @@ from windrow.spark.relation.division import Reader
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 READERS: tuple[Reader, ...] = ("auto", "grouped", "native")
-# Both drop rows, whatever the table.
-EVERY_TABLE = ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
+# They drop rows or find other ones, whatever the columns.
+EVERY_TABLE = {
+    "spark.sql.files.archive.reader.enabled": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoredPathSegmentRegex": "^[._]|^tmp",
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "mapreduce.input.pathFilter.class": "NoTemporaryFiles",
+}
 # The column of a table that each setting concerns.
 BY_COLUMN = {
     "spark.sql.parquet.binaryAsString": ("true", "b"),
@@ -29,6 +36,7 @@ BY_COLUMN = {
     "spark.sql.legacy.parquet.nanosAsLong": ("true", "t"),
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": ("true", "s"),
     "spark.sql.sources.partitionColumnTypeInference.enabled": ("false", "h"),
+    "spark.sql.timestampNanosTypes.enabled": ("true", "t"),
     "spark.sql.timestampType": ("TIMESTAMP_NTZ", "t"),
 }
 
@@ -61,9 +69,11 @@ def test_a_setting_that_drops_rows_is_refused(
     spark: SparkSession, client: windrow.Client, setting: str, reader: Reader
 ) -> None:
     session = spark.newSession()
-    session.conf.set(setting, "true")
-    with pytest.raises(SettingError, match=f"{setting} is true.*set it to false"):
+    session.conf.set(setting, EVERY_TABLE[setting])
+    with pytest.raises(SettingError, match=f"{setting} is .*set it to "):
         client.read(session, "set.table", reader=reader)
+    session.conf.unset(setting)
+    assert client.read(session, "set.table", reader=reader).count() == 1
 
 
 @pytest.mark.parametrize("setting", BY_COLUMN)
@@ -93,6 +103,34 @@ def test_a_setting_counts_as_it_is_when_the_query_runs(
         rows.collect()
     session.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
     assert rows.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.orc.impl", "hive"),
+        ("orc.force.positional.evolution", "true"),
+        ("orc.proleptic.gregorian", "true"),
+        ("orc.skip.corrupt.data", "true"),
+        ("hive.exec.orc.skip.corrupt.data", "true"),
+    ],
+)
+def test_settings_of_orc_are_refused_for_orc_alone(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path, setting: str, value: str
+) -> None:
+    location = tmp_path / "table"
+    location.mkdir()
+    orc.write_table(pa.table({"d": pa.array([0], pa.date32())}), location / "a.orc")
+    session = spark.newSession()
+    session.conf.set(setting, value)
+    with embedded.client(tmp_path / "state", allowed_locations=[str(location)]) as orc_client:
+        orc_client.register_table("set.orc", str(location), format="orc")
+        orc_client.refresh("set.orc")
+        for reader in READERS:
+            with pytest.raises(SettingError, match=setting):
+                orc_client.read(session, "set.orc", reader=reader)
+        assert orc_client.read(spark, "set.orc").count() == 1
+    assert client.read(session, "set.table").count() == 1
 
 
 def test_positions_of_orc_are_refused_unless_the_table_asks_for_them(

@@ -150,6 +150,11 @@ class _Reading:
         self._spark.conf.set("spark.sql.caseSensitive", "true")
         sensitive = _refusal(lambda: windrow.register(self._spark))
         self._spark.conf.set("spark.sql.caseSensitive", "false")
+        self._spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+        windrow.register(self._spark)
+        setting = _refusal(self._table().collect)
+        self._spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+        windrow.register(self._spark)
         schema = (
             self._spark.read.format("windrow").option("coordinator", self._url).schema("id int")
         )
@@ -161,6 +166,7 @@ class _Reading:
             "schema": _refusal(schema.load("sales.connected").collect),
             "client.read": _refusal(lambda: self._client.read(self._spark, "sales.connected")),
             "case": sensitive,
+            "setting": setting,
         }
 
 

@@ -34,6 +34,7 @@ from windrow.spark.reading.reader import (
 from windrow.spark.reading.session_calendars import mode_of
 from windrow.spark.refusals import refusal
 from windrow.spark.session_options import options_of_texts
+from windrow.spark.session_settings import check_refusable, refusable
 
 FORMAT = "windrow"
 
@@ -67,10 +68,12 @@ class SessionSettings:
     Attributes:
         options: Plan options that the session sets.
         calendars: How old dates and times are read.
+        refusable: Settings that are refused for tables whose rows they would change.
     """
 
     options: dict[str, Any]
     calendars: Calendars
+    refusable: dict[str, str]
 
 
 def register_data_source(spark: SparkSession, opener: Opener) -> None:
@@ -92,12 +95,13 @@ def settings_of(spark: SparkSession) -> SessionSettings:
     Raises:
         InvalidArgumentError: A setting under `spark.windrow.` is not valid.
     """
-    options = options_of_texts(dict(spark.conf.getAll))
+    settings = dict(spark.conf.getAll)
+    options = options_of_texts(settings)
     if "parallelism" not in options:
         options["parallelism"] = _parallelism(spark)
     # Only the JVM has Spark's table of old offsets, and the zone of files that name none.
     calendars = Calendars(dates=mode_of(spark, "datetime"), int96=mode_of(spark, "int96"), zone="")
-    return SessionSettings(options, calendars)
+    return SessionSettings(options, calendars, refusable(settings))
 
 
 def _parallelism(spark: SparkSession) -> int:
@@ -133,7 +137,11 @@ class TableSource:
         return FORMAT
 
     def schema(self) -> str:
-        """Return the table's columns as SQL writes them, and pin its snapshot."""
+        """Return the table's columns as SQL writes them, and pin its snapshot.
+
+        Raises:
+            SettingError: A setting of the session would change rows.
+        """
         opened = self.opened(self.options)
         with opened.client as client:
             # A plan of one file tells the columns and the snapshot.
@@ -144,6 +152,7 @@ class TableSource:
                 **opened.options,
             ).info
         check_files(first)
+        check_refusable(self.settings.refusable, first)
         self._snapshot_id = first.snapshot_id
         return ", ".join(map(_in_sql, first.columns))
 

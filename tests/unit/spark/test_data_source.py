@@ -54,7 +54,7 @@ def source_of(client: windrow.Client, table: str = "events", **options: Any) -> 
 
     given = {
         "opened": staticmethod(opened),
-        "settings": SessionSettings({"parallelism": 3}, Calendars()),
+        "settings": SessionSettings({"parallelism": 3}, Calendars(), {}),
     }
     return type("Registered", (data_source.TableSource, DataSource), given)({})
 

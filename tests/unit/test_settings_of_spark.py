@@ -1,0 +1,61 @@
+"""docs/settings-of-spark.md lists every setting that a reader of files in Spark looks at."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
+from tests.support.reader_settings import settings_of_readers
+from windrow.spark.session_settings import REFUSED
+
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "settings-of-spark.md"
+
+
+def jars_of(version: str) -> Path:
+    if version == pyspark.__version__:
+        return Path(pyspark.__file__).parent / "jars"
+    environment = Path(python_with_spark(version)).parents[1]
+    (jars,) = environment.glob("lib/python*/site-packages/pyspark/jars")
+    return jars
+
+
+def listed(part: str) -> list[str]:
+    """Return the settings in the tables of a part of the page."""
+    (text,) = re.findall(rf"^## {part}\n(.*?)(?=^## |\Z)", _PAGE.read_text(), re.M | re.S)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return re.findall(r"`((?:spark|mapreduce|orc|hive)\.[\w.]+)`", "\n".join(rows))
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[str]:
+    return [
+        *listed("Followed on all ways"),
+        *listed("Refused"),
+        *listed("Without effect on rows"),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.every_spark
+def test_every_setting_that_a_reader_looks_at_is_on_the_page(
+    request: pytest.FixtureRequest, everything: list[str]
+) -> None:
+    others = OTHERS if request.config.getoption("--all-sparks") else ()
+    for version in (pyspark.__version__, OLDEST, *others):
+        settings = settings_of_readers(jars_of(version))
+        assert len(settings) > 100
+        missing = {name: readers for name, readers in settings.items() if name not in everything}
+        assert missing == {}, version
+
+
+def test_a_setting_is_on_the_page_once(everything: list[str]) -> None:
+    assert sorted(everything) == sorted(set(everything))
+
+
+def test_the_page_refuses_what_the_client_refuses() -> None:
+    assert set(listed("Refused")) == {*REFUSED, "spark.sql.caseSensitive"}
