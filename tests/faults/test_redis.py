@@ -133,6 +133,50 @@ def test_without_redis_plans_are_complete_but_not_local_and_readiness_reports_it
     assert "Traceback" not in log
 
 
+def test_without_redis_refreshes_go_on_and_refusals_say_why(setup: Setup) -> None:
+    hive.write_file(setup.location / "ds=2026-11-09" / "new.parquet", range(5))
+    setup.redis.stop()
+
+    refreshed = setup.http.post("/tables/events/refresh")
+    fresh = setup.http.post("/plans", json={"table": "events", "max_staleness": 0})
+
+    assert refreshed.json()["files_added"] == 1
+    assert fresh.is_success
+    assert len(setup.plan()) == 7
+    problem = problem_of(setup.http.put("/workers/w1", json=BEAT), 503, "cache-unavailable")
+    assert "(no connection)" in problem["detail"]
+    assert "make sure that the Redis server runs" in problem["detail"]
+    log = setup.coordinator.log.read_text()
+    assert "no connection" in log
+    assert PASSWORD not in log + problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason", "advice"),
+    [
+        ("maxmemory", "1", "its memory is full", "raise the maxmemory"),
+        ("min-replicas-to-write", "1", "it lacks replicas", "replicas of the Redis server run"),
+    ],
+)
+def test_a_redis_that_takes_no_writes_is_named(
+    setup: Setup, name: str, value: str, reason: str, advice: str
+) -> None:
+    import redis
+
+    with redis.Redis.from_url(setup.redis.url) as client:
+        client.config_set(name, value)
+        problem = problem_of(setup.http.put("/workers/w1", json=BEAT), 503, "cache-unavailable")
+        assert len(setup.plan()) == 6
+        client.config_set(name, "0")
+
+    assert reason in problem["detail"]
+    assert advice in problem["detail"]
+    log = setup.coordinator.log.read_text()
+    assert reason in log
+    assert PASSWORD not in log
+    until(setup.tell)
+
+
 def test_after_redis_loses_its_data_plans_are_less_local_until_workers_report_again(
     setup: Setup,
 ) -> None:

@@ -1,10 +1,10 @@
-"""A real file system that runs out of space."""
+"""Real file systems that run out of space, or fail."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,3 +40,27 @@ def nearly_full(disk: Path, pages: int) -> Iterator[None]:
         yield
     finally:
         ballast.unlink()
+
+
+@contextmanager
+def failing_disk(folder: Path, size_bytes: int) -> Iterator[Callable[[], None]]:
+    """Mount a disk; the function fails it, so that the kernel makes it read-only for good.
+
+    The test is skipped if mounting is not allowed.
+    """
+    folder.mkdir()
+    image = folder.with_suffix(".image")
+    image.touch()
+    os.truncate(image, size_bytes)
+
+    def run(*command: str | Path) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+
+    run("mkfs.ext4", "-q", "-F", image)
+    run("mount", "-o", "loop,errors=remount-ro", image, folder)
+    try:
+        yield lambda: run("mount", "-o", "remount,abort", folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

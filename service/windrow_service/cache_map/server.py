@@ -12,6 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from windrow_service.cache_map.troubles import UNREACHED, Trouble, trouble_of
 from windrow_service.logs import get_logger
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 
@@ -45,6 +46,7 @@ class RedisServer:
         self._deadline_s = deadline_s
         self._rests_until = 0.0
         self._is_down = False
+        self._trouble = UNREACHED
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Send requests that belong together, and return their result.
@@ -53,16 +55,21 @@ class RedisServer:
             CacheUnavailableError: The server does not answer or refuses, or did so a moment ago.
         """
         if time.monotonic() < self._rests_until:
-            raise CacheUnavailableError(_retry_after_s())
+            raise _unavailable(self._trouble)
         try:
             answer = await asyncio.wait_for(work(self._redis), self._deadline_s)
         except (RedisError, OSError, asyncio.TimeoutError) as error:
             self._rests_until = time.monotonic() + _REST_S
+            self._trouble = trouble_of(error)
             if not self._is_down:
                 # Without the error's text, in which a server may quote what it was sent.
-                _log.warning("cache map is down: plans are less local", error=type(error).__name__)
+                _log.warning(
+                    "cache map is down: plans are less local",
+                    error=type(error).__name__,
+                    reason=self._trouble.reason,
+                )
             self._is_down = True
-            raise CacheUnavailableError(_retry_after_s()) from error
+            raise _unavailable(self._trouble) from error
         if self._is_down:
             _log.info("cache map is up again")
         self._is_down = False
@@ -73,5 +80,5 @@ class RedisServer:
         await self._redis.aclose()
 
 
-def _retry_after_s() -> int:
-    return max(1, round(_REST_S))
+def _unavailable(trouble: Trouble) -> CacheUnavailableError:
+    return CacheUnavailableError(trouble.reason, max(1, round(_REST_S)), trouble.advice)

@@ -110,6 +110,8 @@ class Refreshes:
         Raises:
             TableNotFoundError: No table has this name.
             RefreshAbandonedError: This coordinator is being stopped.
+            StoreUnavailableError: The database is away, full or read-only.
+            OutcomeUnknownError: The database went away meanwhile.
         """
         while True:
             if self._closing:
@@ -125,7 +127,16 @@ class Refreshes:
                 seconds=0.0,
                 progress=RefreshProgress(phase="listing"),
             )
-            record = await self._store.begin(status, full=full, now=now, lease_until=now + LEASE)
+            try:
+                record = await self._store.begin(
+                    status, full=full, now=now, lease_until=now + LEASE
+                )
+            except (StoreUnavailableError, OutcomeUnknownError) as error:
+                # It has no status that could say so.
+                _log.warning(
+                    "a refresh failed", table=table, error=type(error).__name__, reason=str(error)
+                )
+                raise
             if record.status.refresh_id == status.refresh_id:
                 run = _Run(
                     table_id=record.table_id, full=full, status=status, progress=status.progress

@@ -21,11 +21,11 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 
 from windrow_service.logs import get_logger
 from windrow_service.store import migrate, schema
+from windrow_service.store.troubles import FOLDER, RETRY_AFTER_S, raise_named
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 
 # Writers wait for each other this long before SQLite gives up.
 SQLITE_BUSY_MS = 30_000
-_RETRY_AFTER_S = 2
 _CONNECT_TIMEOUT_S = 5
 # Bytes that a small change writes, including its log.
 _ROOM_BYTES = 64 * 2**10
@@ -191,7 +191,7 @@ def embedded_url(state_dir: Path) -> sa.URL:
         path.touch(mode=0o600)
     except OSError as error:
         reason = f"state folder {state_dir}: {error.strerror}"
-        raise StoreUnavailableError(reason, _RETRY_AFTER_S, passing=False) from error
+        raise StoreUnavailableError(reason, RETRY_AFTER_S, False, FOLDER) from error
     return sa.URL.create("sqlite+aiosqlite", database=str(path))
 
 
@@ -342,31 +342,3 @@ def _postgresql_engine(url: sa.URL) -> AsyncEngine:
             raise sa.exc.DisconnectionError from error
 
     return engine
-
-
-def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
-    """Raise the error for a failure of the database; return if the fault lies in this code.
-
-    Raises:
-        StoreUnavailableError: The database is down, shutting down, full, locked or damaged.
-    """
-    if isinstance(error, sa.exc.TimeoutError):
-        reason = "all of its connections are in use"
-        raise StoreUnavailableError(reason, _RETRY_AFTER_S, passing=True) from error
-    trouble = error.orig
-    if type(trouble) is sqlite3.DatabaseError or isinstance(
-        trouble, (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
-    ):
-        passing = isinstance(trouble, psycopg.Error)
-        raise StoreUnavailableError(_reason(trouble), _RETRY_AFTER_S, passing) from error
-
-
-def _reason(trouble: BaseException) -> str:
-    if isinstance(trouble, psycopg.Error):
-        # An error without a state is from libpq, and its text contains host, user and database.
-        return "no connection" if trouble.sqlstate is None else _first_line(trouble)
-    return str(trouble)
-
-
-def _first_line(trouble: psycopg.Error) -> str:
-    return (trouble.diag.message_primary or type(trouble).__name__).splitlines()[0]

@@ -75,13 +75,15 @@ class StoreUnavailableError(UseCaseError):
         reason: What the database says.
         retry_after_s: Seconds after which to try again.
         passing: Whether waiting may help, as during a server's restart.
+        advice: What to do about it.
     """
 
     reason: str
     retry_after_s: int
     passing: bool
+    advice: str = "make sure that it runs and that its disk is not full"
     message = "the coordinator's database cannot be used ({reason}); nothing was changed: {remedy}"
-    remedy = "make sure that it runs and that its disk is not full, then try again"
+    remedy = "{advice}, then try again"
 
 
 class RevisionError(UseCaseError):

@@ -101,8 +101,16 @@ class CacheFullError(UseCaseError):
 
 @dataclass(eq=False)
 class CacheUnavailableError(UseCaseError):
-    """The cache map does not answer."""
+    """The cache map does not answer, or refuses.
 
+    Attributes:
+        reason: Why, in words that contain nothing from the server.
+        retry_after_s: Seconds after which to try again.
+        advice: What to do about it.
+    """
+
+    reason: str
     retry_after_s: int
-    message = "the cache map cannot be used; plans are made without it: {remedy}"
-    remedy = "make sure that the Redis server runs, and try again in {retry_after_s} s"
+    advice: str = "make sure that the Redis server runs and can be reached"
+    message = "the cache map cannot be used ({reason}); plans are made without it: {remedy}"
+    remedy = "{advice}, and try again in {retry_after_s} s"
