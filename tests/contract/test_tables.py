@@ -104,6 +104,12 @@ def test_a_malformed_name_is_refused(http: httpx.Client, location: Path, bad: st
             "'a'",
         ),
         ({"sort_columns": [{"name": "a"}, {"name": "a"}]}, "invalid-table", "'a'"),
+        ({"columns": [{"name": "a", "type": "char(3)"}]}, "invalid-table", "as string"),
+        (
+            {"columns": [{"name": "a", "type": "array<struct<b: CHAR (3)>>"}]},
+            "invalid-table",
+            "'a'",
+        ),
         (
             {
                 "columns": [{"name": "a", "type": "int"}],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pyspark
@@ -10,10 +9,8 @@ import pytest
 
 from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
 from tests.support.reader_settings import settings_of_readers
-from windrow.spark.session_settings import REFUSED
-
-_ROOT = Path(__file__).parents[2]
-_PAGE = _ROOT / "docs" / "settings-of-spark.md"
+from tests.support.settings_page import FOLLOWED, REFUSED, WITHOUT_EFFECT, listed
+from windrow.spark import session_settings
 
 
 def jars_of(version: str) -> Path:
@@ -24,20 +21,9 @@ def jars_of(version: str) -> Path:
     return jars
 
 
-def listed(part: str) -> list[str]:
-    """Return the settings in the tables of a part of the page."""
-    (text,) = re.findall(rf"^## {part}\n(.*?)(?=^## |\Z)", _PAGE.read_text(), re.M | re.S)
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    return re.findall(r"`((?:spark|mapreduce|orc|hive)\.[\w.]+)`", "\n".join(rows))
-
-
 @pytest.fixture(scope="module")
 def everything() -> list[str]:
-    return [
-        *listed("Followed on all ways"),
-        *listed("Refused"),
-        *listed("Without effect on rows"),
-    ]
+    return [name for part in (FOLLOWED, REFUSED, WITHOUT_EFFECT) for name in listed(part)]
 
 
 @pytest.mark.slow
@@ -58,4 +44,4 @@ def test_a_setting_is_on_the_page_once(everything: list[str]) -> None:
 
 
 def test_the_page_refuses_what_the_client_refuses() -> None:
-    assert set(listed("Refused")) == {*REFUSED, "spark.sql.caseSensitive"}
+    assert set(listed(REFUSED)) == {*session_settings.REFUSED, "spark.sql.caseSensitive"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,9 @@ from windrow_service.usecases.tables.errors import (
     TableNotFoundError,
 )
 from windrow_service.usecases.tables.ports import Locations, StoredTable, TableStore
+
+# A type that is char(n), or has it within.
+_PADDED = re.compile(r"(?<![\w`])char(acter)?\s*\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +116,9 @@ def check_definition(definition: TableDefinition) -> None:
 
     Raises:
         windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: A name appears twice, a bucket or sort column is not a column, the plan
-            options contradict each other, or the format has no Bloom filters.
+        InvalidTableError: A name appears twice, a bucket or sort column is not a column, values of
+            a column would be padded, the plan options contradict each other, or the format has no
+            Bloom filters.
     """
     try:
         PlanOptions.completed(definition.plan_options.model_dump(exclude_none=True))
@@ -132,6 +137,11 @@ def check_definition(definition: TableDefinition) -> None:
     _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
+        if _PADDED.search(column.type):
+            raise InvalidTableError(
+                f"column {column.name!r} is {column.type}, whose values Spark pads as it reads "
+                "them, and Windrow does not: declare it as string to read them as they are stored"
+            )
     _check_defaults(definition)
     data = [column.name for column in definition.columns or []]
     partition = [column.name for column in definition.partition_columns or []]
