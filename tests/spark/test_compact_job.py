@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support import hive
-from tests.support.parquet_kinds import differences, every_kind_of_file
+from tests.support.compactions import differences_after_compaction
 from tests.support.servers import running
 from windrow.calls.transport import Transport
 from windrow.client import Client
@@ -273,19 +273,13 @@ def test_columns_and_types_that_the_definition_leaves_out_stay_in_the_files(
 def test_files_of_every_type_come_back_with_the_same_values_types_and_metadata(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
-    for number, (name, files) in enumerate(every_kind_of_file().items()):
-        location = tables_root / f"every{number}"
-        location.mkdir()
-        for file, content in enumerate(files):
-            (location / f"{file}.parquet").write_bytes(content)
-        before = [pq.ParquetFile(pa.BufferReader(content)) for content in files]
-        table = registered(client, f"demo.every{number}", location, columns={"id": "bigint"})
+    assert differences_after_compaction(spark, client, tables_root) == {}
 
-        done = compacted(spark, client, table)
 
-        assert (done.files_before, done.files_after, done.left) == (len(files), 1, {}), name
-        (path,) = hive.data_files(location)
-        assert differences(before, pq.ParquetFile(location / path)) == [], name
+def test_files_of_every_type_come_back_alike_on_every_spark(
+    on_older_sparks: list[dict[str, Any]],
+) -> None:
+    assert [older["compacted"] for older in on_older_sparks] == [{}] * len(on_older_sparks)
 
 
 def test_files_that_cannot_be_merged_are_left_and_named(

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support import (
     bucket_joins,
+    compactions,
     file_names,
     hive,
     hybrids,
@@ -49,6 +50,7 @@ def main(url: str, folder: Path) -> None:
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
         names = {"differences": differences, "refusals": file_names.refusals(spark)}
+        compacted = compactions.differences_after_compaction(spark, client, folder)
         times = folder / "int96"
         int96.write_files(spark, times)
         client.register_table("int96", str(times))
@@ -65,6 +67,7 @@ def main(url: str, folder: Path) -> None:
         "outcomes": outcomes,
         "joined": joined,
         "hybrid": hybrid,
+        "compacted": compacted,
         "int96": moved,
         "formats": formats,
         "file_names": names,

@@ -60,7 +60,7 @@ class Writing:
         if any(blooms) and "bloom_filter_options" not in _WRITER:
             raise UnfitFileError(
                 f"it has Bloom filters, which pyarrow {pa.__version__} cannot write: install "
-                "pyarrow 24 or newer for Spark's tasks"
+                "pyarrow 26 or newer for Spark's tasks"
             )
         return cls(
             schema,
