@@ -60,8 +60,8 @@ class RedisServer:
             answer = await asyncio.wait_for(work(self._redis), self._deadline_s)
         except (RedisError, OSError, asyncio.TimeoutError) as error:
             self._rests_until = time.monotonic() + _REST_S
-            self._trouble = trouble_of(error)
-            if not self._is_down:
+            before, self._trouble = self._trouble, trouble_of(error)
+            if not self._is_down or self._trouble != before:
                 # Without the error's text, in which a server may quote what it was sent.
                 _log.warning(
                     "cache map is down: plans are less local",

@@ -30,7 +30,8 @@ _FULL = Trouble("its memory is full", "raise the maxmemory of the Redis server")
 _REPLICA = Trouble(
     "it takes no writes", "name the primary server instead of a replica in WINDROW_REDIS_URL"
 )
-# By the word that an error of the server begins with, or has after a dash if a script failed.
+# By the word that an error of the server begins with. It follows a dash if a script failed, and a
+# quotation mark if that was one of several commands.
 _BY_WORD: Mapping[str, Trouble] = {
     "MISCONF": Trouble(
         "it cannot save its data", "make sure that the disk of the Redis server has room"
@@ -41,7 +42,7 @@ _BY_WORD: Mapping[str, Trouble] = {
     "OOM": _FULL,
     "READONLY": _REPLICA,
 }
-_WORD = re.compile(r"(?:^|-)([A-Z]+) ")
+_WORD = re.compile(r"(?:^|[-'])([A-Z]+) ")
 # By class, special ones first; the client takes the word away from errors that have a class.
 _BY_CLASS: Mapping[type[Exception], Trouble] = {
     exceptions.OutOfMemoryError: _FULL,
