@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
 import tempfile
 import threading
@@ -16,6 +18,7 @@ from windrow.models import RefreshProgress
 from windrow_service.inventory import (
     FileChangedError,
     InventoryCancelledError,
+    InventoryError,
     IsolatedExecutor,
     LocationError,
     UnreadableFootersError,
@@ -179,6 +182,33 @@ def test_an_unreadable_file_is_named(shared: Path) -> None:
 
     with pytest.raises(UnreadableFootersError, match="'a': Permission denied"):
         take_inline(str(shared))
+
+
+def test_a_limit_of_open_files_is_never_taken_for_damage(tmp_path: Path) -> None:
+    for number in range(3):
+        write(tmp_path, f"{number}")
+    # What is imported and started here needs no files later.
+    take_inventory(str(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    told = []
+    for more in range(16):
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + more, hard))
+        try:
+            take_inventory(str(tmp_path))
+            told.append("taken")
+        except InventoryError as error:
+            told.append(str(error))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert told[-1] == "taken"
+    refused = [text for text in told if text != "taken"]
+    assert len(refused) > 2
+    for text in refused:
+        assert "Too many open files: raise this process's limit" in text
+        assert not re.search("damage|restore|remove|rewrite", text)
 
 
 def test_an_unlistable_folder_is_named(shared: Path) -> None:

@@ -74,6 +74,8 @@ PLACES = [
     Place("parquet", "stat", "/ds=2026-11-02/part-00001.parquet"),
     Place("parquet", "open", "ds=2026-11-02/part-00001.parquet"),
     Place("parquet", "read", "ds=2026-11-02/part-00001.parquet"),
+    # It would say which of the files count. Who may not look there has no part in it.
+    Place("parquet", "stat", "/behind/_delta_log", None, (errno.EIO, errno.ESTALE)),
     Place("blooms", "read", "/b.parquet", 4_096, (errno.EACCES, errno.EIO)),
     Place("orc", "open", "/b.orc"),
     Place("orc", "read", "/b.orc"),

@@ -10,68 +10,65 @@ from typing import TypeGuard
 _DISK = "check the disk or the mount that it lies on"
 _SERVER = "check the network and the file server"
 
+
+def _numbered(remedies: Mapping[str, str]) -> dict[int, str]:
+    """Return remedies by the number of the error; not every system has all errors."""
+    return {getattr(errno, name): told for name, told in remedies.items() if hasattr(errno, name)}
+
+
 # What helps whether a file is to be read or written; each completes "Cause: …".
-_REMEDIES: Mapping[int, str] = {
-    errno.EIO: _DISK,
-    errno.ENXIO: _DISK,
-    errno.ENODEV: _DISK,
-    errno.EREMOTEIO: _DISK,
-    errno.EUCLEAN: "check its file system (fsck)",
-    errno.EBADMSG: "check its file system (fsck)",
-    errno.ENOTCONN: "mount its file system again",
-    errno.ESTALE: "mount its file system again",
-    errno.ETIMEDOUT: _SERVER,
-    errno.ECONNREFUSED: _SERVER,
-    errno.ECONNRESET: _SERVER,
-    errno.EHOSTDOWN: _SERVER,
-    errno.EHOSTUNREACH: _SERVER,
-    errno.ENETUNREACH: _SERVER,
-    errno.EMFILE: "raise this process's limit of open files (ulimit -n)",
-    errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
-    errno.ENOMEM: "give this process more memory",
-    errno.EAGAIN: "try again, or raise this process's limits (ulimit -a)",
-    errno.ENOSPC: "make room on the disk, for bytes and for inodes (df, df -i)",
-    errno.EDQUOT: "raise the quota of this process's user there",
-    errno.EROFS: "mount its file system for writing",
-    errno.ELOOP: "correct the symbolic links, which lead in a circle",
-    errno.ENAMETOOLONG: "give it a shorter name, or the table a shorter location",
-    errno.EBUSY: "try again once no other process occupies it",
-    errno.ETXTBSY: "try again once no other process occupies it",
-    errno.EISDIR: "a folder is in the file's place; put the file back, or refresh the table",
-    errno.ENOTDIR: "a file is in a folder's place; put the folder back, or refresh the table",
-}
-_READING: Mapping[int, str] = {
-    **_REMEDIES,
-    errno.EACCES: "give this process's user the right to read it, and to enter its folders",
-    errno.EPERM: "give this process's user the right to read it, and to enter its folders",
-}
-_WRITING: Mapping[int, str] = {
-    **_REMEDIES,
-    errno.EACCES: "give this process's user the right to write there",
-    errno.EPERM: "give this process's user the right to write there",
-    errno.EFBIG: "raise this process's limit of file sizes (ulimit -f)",
-    errno.ENOLCK: "make sure that its file system has locks, and lets more be held",
-    errno.ENOENT: "make sure that it exists while this runs",
-}
+_REMEDIES = _numbered(
+    {
+        "EIO": _DISK,
+        "ENXIO": _DISK,
+        "ENODEV": _DISK,
+        "EREMOTEIO": _DISK,
+        "EUCLEAN": "check its file system (fsck)",
+        "EBADMSG": "check its file system (fsck)",
+        "ENOTCONN": "mount its file system again",
+        "ESTALE": "mount its file system again",
+        "ETIMEDOUT": _SERVER,
+        "ECONNREFUSED": _SERVER,
+        "ECONNRESET": _SERVER,
+        "EHOSTDOWN": _SERVER,
+        "EHOSTUNREACH": _SERVER,
+        "ENETUNREACH": _SERVER,
+        "EMFILE": "raise this process's limit of open files (ulimit -n)",
+        "ENFILE": "raise the system's limit of open files (fs.file-max)",
+        "ENOMEM": "give this process more memory",
+        "EAGAIN": "try again, or raise this process's limits (ulimit -a)",
+        "ENOSPC": "make room on the disk, for bytes and for inodes (df, df -i)",
+        "EDQUOT": "raise the quota of this process's user there",
+        "EROFS": "mount its file system for writing",
+        "ELOOP": "correct the symbolic links, which lead in a circle",
+        "ENAMETOOLONG": "give it a shorter name, or the table a shorter location",
+        "EBUSY": "try again once no other process occupies it",
+        "ETXTBSY": "try again once no other process occupies it",
+        "EISDIR": "a folder is in the file's place; put the file back, or refresh the table",
+        "ENOTDIR": "a file is in a folder's place; put the folder back, or refresh the table",
+    }
+)
+_READ_RIGHT = "give this process's user the right to read it, and to enter its folders"
+_WRITE_RIGHT = "give this process's user the right to write there"
+_READING = _REMEDIES | _numbered({"EACCES": _READ_RIGHT, "EPERM": _READ_RIGHT})
+_WRITING = _REMEDIES | _numbered(
+    {
+        "EACCES": _WRITE_RIGHT,
+        "EPERM": _WRITE_RIGHT,
+        "EFBIG": "raise this process's limit of file sizes (ulimit -f)",
+        "ENOLCK": "make sure that its file system has locks, and lets more be held",
+        "ENOENT": "make sure that it exists while this runs",
+    }
+)
 # Words of the system that Spark and Java repeat without a number.
+_NAMED = "EDQUOT EFBIG EIO ELOOP EMFILE ENAMETOOLONG ENFILE ENOSPC EROFS ESTALE"
 _IN_TEXTS = {
-    **{
-        os.strerror(number): _WRITING[number]
-        for number in (
-            errno.EDQUOT,
-            errno.EFBIG,
-            errno.EIO,
-            errno.ELOOP,
-            errno.EMFILE,
-            errno.ENAMETOOLONG,
-            errno.ENFILE,
-            errno.ENOSPC,
-            errno.EROFS,
-            errno.ESTALE,
-        )
-    },
-    os.strerror(errno.EACCES): "give the user of Spark's processes the right to it",
-    "Mkdirs failed to create": "let the user of Spark's processes make folders there",
+    os.strerror(number): _WRITING[number]
+    for number in (getattr(errno, name, None) for name in _NAMED.split())
+    if number is not None
+} | {
+    os.strerror(errno.EACCES): "give the user of that process the right to it",
+    "Mkdirs failed to create": "let the user of that process make folders there",
 }
 # Ends a sentence about a folder.
 NOT_READABLE = (

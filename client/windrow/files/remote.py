@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from windrow.files import hadoop
+from windrow.files.access import remedy_in
 from windrow.files.acid.names import folder_of
 from windrow.files.beneath import absolute_path
 from windrow.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
@@ -357,4 +358,5 @@ def why_unreadable(error: Exception) -> str:
             "needs Hadoop's native client and a JVM here: set JAVA_HOME, HADOOP_HOME and CLASSPATH "
             "(`hadoop classpath --glob`)"
         )
-    return f"cannot be read: {text[:_SHOWN_CHARACTERS]}"
+    remedy = remedy_in(text)
+    return f"cannot be read: {text[:_SHOWN_CHARACTERS]}{f': {remedy}' if remedy else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
+from windrow.files.access import why_inaccessible
 from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote, names_in
 from windrow.files.signs import refuse_below, refuse_location, signs_beside
@@ -16,7 +17,7 @@ _THREADS = 16
 def refuse_part_of_table(location: str, topmost: str = "") -> None:
     """Refuse a location that lies in a table of another format, or is named like a part of one.
 
-    A folder above that cannot be listed is ignored.
+    A folder above that this process may not list is ignored.
 
     Args:
         location: Absolute path, or URI.
@@ -24,7 +25,8 @@ def refuse_part_of_table(location: str, topmost: str = "") -> None:
             the root of the file system or store by default.
 
     Raises:
-        LocationError: It lies in such a table, or has such a name.
+        LocationError: It lies in such a table, or has such a name; or the system does not tell
+            whether it does.
     """
     refuse_location(location)
     asked = list(product(_folders_above(location, topmost), signs_beside()))
@@ -37,8 +39,16 @@ def _names(asked: tuple[str, str]) -> list[str] | None:
     above, sign = asked
     try:
         return names_in(f"{above.rstrip('/')}/{sign}")
-    except (LocationError, OSError):
+    except LocationError:
         return None
+    except OSError as error:
+        # Whoever may not look there has no part in that table. Any other error might hide that the
+        # location is part of a table whose log says which files count.
+        if is_remote(above) or isinstance(error, PermissionError):
+            return None
+        raise LocationError(
+            f"{above.rstrip('/')}/{sign}", f"cannot be listed: {why_inaccessible(error)}"
+        ) from error
 
 
 def _folders_above(location: str, topmost: str) -> list[str]:
