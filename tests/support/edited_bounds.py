@@ -77,7 +77,7 @@ def contents(names: Sequence[str]) -> st.SearchStrategy[pa.Table]:
         }
         return st.fixed_dictionaries(columns).map(
             lambda values: pa.table(
-                {name: pa.array(each, COLUMNS[name][0]) for name, each in values.items()}
+                {name: pa.array(values[name], COLUMNS[name][0]) for name in names}
             )
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,32 @@ def file_of(footer: Any, **stated: Any) -> bytes:
             setattr(postscript, name, value)
     end = postscript.SerializeToString()
     return b"ORC" + content + end + bytes([len(end)])
+
+
+def edit_statistics(path: Path, change: Callable[[Any], None], *, rotated: bool = False) -> None:
+    """Change the statistics of all columns of a file that is not compressed.
+
+    Args:
+        path: The file.
+        change: Changes a message `Statistics`.
+        rotated: Whether columns get each other's statistics, as from Java's first writers.
+    """
+    content = path.read_bytes()
+    end = len(content) - 1
+    postscript = PostScript.FromString(content[end - content[end] : end])
+    begin = end - content[end] - postscript.footer_length
+    footer = type(FileTail().footer).FromString(content[begin : begin + postscript.footer_length])
+    for statistics in footer.statistics[1:]:
+        change(statistics)
+    if rotated:
+        mixed = [type(one).FromString(one.SerializeToString()) for one in footer.statistics]
+        for at, statistics in enumerate(footer.statistics[1:], 1):
+            statistics.CopyFrom(mixed[1 + at % (len(mixed) - 1)])
+        footer.writer, postscript.writer_version = 0, 0
+    encoded = footer.SerializeToString()
+    postscript.footer_length = len(encoded)
+    tail = postscript.SerializeToString()
+    path.write_bytes(content[:begin] + encoded + tail + bytes([len(tail)]))
 
 
 def deflated(content: bytes) -> bytes:

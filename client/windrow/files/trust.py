@@ -17,7 +17,7 @@ from windrow.files.excerpts.thrift import END, LIST, STRUCT, Skimmer, ThriftErro
 # The rules by which statistics become bounds, and lists of columns that only one reader reads
 # correctly, in every format. Raise it with each change of them: the next refresh of a table reads
 # the footers, or the log, again from which manifests were made under other rules.
-RULES = 2
+RULES = 3
 
 _COLUMN_ORDERS = 7  # field of Parquet's FileMetaData
 # A field that follows field 6, the writer; and the one order that the format defines.

@@ -15,7 +15,7 @@ import pyarrow as pa
 # `pyarrow.orc.ORCFile` costs more than the footer of a small file.
 from pyarrow._orc import ORCReader
 
-from windrow.files.bounds import merge_row_groups
+from windrow.files.bounds import in_order, merge_row_groups
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
 from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow.files.limits import MAX_FOOTER_BYTES
@@ -220,9 +220,12 @@ class _GroupBuilder:
             zip(self.bounded, self.raw, strict=True)
         ):
             node = column.nodes[0]
+            least, greatest, _ = in_order(
+                arrow_bounds(node, lower, upper=False), arrow_bounds(node, upper, upper=True)
+            )
             merged = merge_row_groups(
-                arrow_bounds(node, lower, upper=False),
-                arrow_bounds(node, upper, upper=True),
+                least,
+                greatest,
                 pa.array(nulls, pa.int64()),
                 row_counts,
                 np.arange(count),

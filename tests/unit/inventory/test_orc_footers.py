@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from tests.support.orc_files import ZLIB, deflated, file_of, footer_of, write
+from tests.support.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
 from tests.unit.inventory.files import as_previous, inline, stats_of
 from windrow.files.types import spark_type
 from windrow_service.inventory import (
@@ -188,6 +188,19 @@ def test_statistics_of_writers_that_mixed_up_columns_are_not_used(tmp_path: Path
     (stats,) = stats_of(take(str(tmp_path)), "x")
 
     assert stats == {"min": None, "max": None, "null_count": None}
+
+
+def test_bounds_that_contradict_each_other_are_not_used(tmp_path: Path) -> None:
+    path = write(tmp_path, "f.orc", {"x": [1, 2, 3]}, compression="uncompressed")
+
+    def swap(statistics: Any) -> None:
+        statistics.integers.minimum, statistics.integers.maximum = 3, 1
+
+    edit_statistics(path, swap)
+
+    found = take(str(tmp_path))
+
+    assert stats_of(found, "x") == [{"min": None, "max": None, "null_count": 0}]
 
 
 def test_types_are_those_of_spark(tmp_path: Path) -> None:
