@@ -38,6 +38,14 @@ _MISSING = re.compile(
     r"ModuleNotFoundError: (?P<what>No module named '(?:numpy|pyarrow)')(?P<told>: .+)?$", re.M
 )
 _MISSING_REMEDY = f": the Python that runs this session's tasks lacks it; {shipping.REMEDY}"
+# What Spark's worker raises if its Python has another minor version than the driver's.
+_OTHER_VERSION = re.compile(
+    r"Python in worker has different version:? (?P<tasks>[\d.]+) than that in driver:? "
+    r"(?P<driver>[\d.]+\d)"
+)
+# What an executor raises if there is no such Python, or if it ends before it can run a task.
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<python>[^"]+)": (?:error=\d+, )?(?P<why>.+)')
+_BROKEN_PYTHON = re.compile(r"^Error from python worker:\n(?P<said>(?:[ \t].*\n|\n)+)", re.M)
 
 _KEPT_ERRORS = 32
 _errors: OrderedDict[str, Exception] = OrderedDict()
@@ -67,14 +75,33 @@ def stated_cause(error: BaseException) -> str:
     return f"{cause}: {remedy}" if remedy else cause
 
 
-def missing_package(error: BaseException) -> TaskFailedError | None:
-    """Return what the interpreter of a failed job's tasks lacks; None if it lacks nothing."""
-    missing = _MISSING.search(str(error))
-    if missing is None:
-        return None
-    return TaskFailedError(
-        "ModuleNotFoundError", missing["what"] + (missing["told"] or _MISSING_REMEDY)
-    )
+def unusable_python(error: BaseException) -> TaskFailedError | None:
+    """Return why the interpreter of a failed job's tasks cannot run them; None if it can."""
+    text = str(error)
+    if missing := _MISSING.search(text):
+        return TaskFailedError(
+            "ModuleNotFoundError", missing["what"] + (missing["told"] or _MISSING_REMEDY)
+        )
+    if other := _OTHER_VERSION.search(text):
+        return _interpreter_error(
+            f"tasks run with Python {other['tasks']}, and the driver with {other['driver']}, but "
+            f"Spark needs one minor version: for tasks, {shipping.REMEDY_OF_VERSION}"
+        )
+    if absent := _NO_PYTHON.search(text):
+        return _interpreter_error(
+            f"the Python of this session's tasks, {absent['python']}, cannot be started "
+            f"({absent['why'].strip()}); {shipping.REMEDY}"
+        )
+    if broken := _BROKEN_PYTHON.search(text):
+        said = broken["said"].strip().splitlines()[-1].strip()
+        return _interpreter_error(
+            f"the Python of this session's tasks ends when it starts ({said}); {shipping.REMEDY}"
+        )
+    return None
+
+
+def _interpreter_error(detail: str) -> TaskFailedError:
+    return TaskFailedError("InterpreterError", detail)
 
 
 def task_failure(error: BaseException) -> TaskFailedError | None:
@@ -88,7 +115,7 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
         return TaskFailedError("StaleFileError", f"{stale['what']}; {StaleFileError.remedy}")
     native = _NATIVE.search(text)
     if native is None:
-        return missing_package(error)
+        return unusable_python(error)
     cause = cause_of(error)
     reason = f"{unquote(native['path'])} cannot be read by Spark's own reader ({cause})"
     if remedy := remedy_in(cause):

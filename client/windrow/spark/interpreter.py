@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
+from pyspark.errors import PySparkException
 
-from windrow.spark.failures import missing_package
+from windrow.spark.failures import unusable_python
 
 T = TypeVar("T")
 
@@ -65,15 +66,15 @@ def collected(rows: RDD[T]) -> list[T]:
     """Return the elements of an RDD whose functions run in the interpreter of Windrow's tasks.
 
     Raises:
-        TaskFailedError: That interpreter lacks a package.
+        TaskFailedError: That interpreter lacks a package, or cannot run tasks at all.
     """
     with interpreter_of_tasks(rows.context):
         # Spark takes over an RDD's functions when its counterpart in the JVM is first asked for.
         _ = rows._jrdd
     try:
         elements: list[T] = rows.collect()
-    except Py4JError as error:
-        if missing := missing_package(error):
-            raise missing from error
+    except (PySparkException, Py4JError) as error:
+        if unusable := unusable_python(error):
+            raise unusable from error
         raise
     return elements

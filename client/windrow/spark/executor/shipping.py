@@ -19,12 +19,15 @@ Task = Callable[[Iterable[Any]], Iterator[Any]]
 # Adds up the counts of tasks.
 Count = Callable[[Mapping[str, int]], None]
 
-# How to give tasks their packages.
-REMEDY = (
-    "install numpy and pyarrow for it, or name a Python that has them, on every host, in the "
-    "environment variable PYSPARK_PYTHON or the setting spark.pyspark.python before the session "
-    "starts"
+# Where to name the Python of tasks.
+_WHERE = (
+    "on every host, in the environment variable PYSPARK_PYTHON or the setting spark.pyspark.python "
+    "before the session starts"
 )
+# How to give tasks their packages.
+REMEDY = f"install numpy and pyarrow for it, or name a Python that has them, {_WHERE}"
+# How to give tasks the driver's version of Python.
+REMEDY_OF_VERSION = f"name a Python of the driver's version, with numpy and pyarrow, {_WHERE}"
 
 # The reader's name in Spark's plans.
 READER_NAME = "windrow_reader"
