@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.parquet_kinds import differences
 from windrow_jobs.merging.files import merge
-from windrow_jobs.merging.sources import source
+from windrow_jobs.merging.sources import Sources
 
 # A type, and a strategy of its values.
 Typed = tuple[pa.DataType, st.SearchStrategy[Any]]
@@ -114,7 +114,8 @@ def test_merged_files_have_the_rows_types_and_metadata_of_their_sources(
         for at, length in enumerate(lengths):
             pq.write_table(table.slice(begin, length), folder / f"{at}", **options)
             begin += length
-        sources = [source(name, f"{at}", 2**24) for at in range(len(lengths))]
+        files = Sources(name, 2**24)
+        sources = [files.open(f"{at}") for at in range(len(lengths))]
 
         made = merge(sources, [], target_bytes, 1.0, str(folder / "merged"))
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.parquet_kinds import differences, every_kind_of_file
 from windrow.spark.executor.spec import SortKey
 from windrow_jobs.merging.files import MergedFile, merge
-from windrow_jobs.merging.sources import UnfitFileError, source
+from windrow_jobs.merging.sources import Sources, UnfitFileError
 
 KINDS = every_kind_of_file()
 MAX_FOOTER_BYTES = 2**24
@@ -23,7 +23,8 @@ MAX_FOOTER_BYTES = 2**24
 def merged(
     folder: Path, names: list[str], *sort: SortKey, target_bytes: int = 2**20
 ) -> list[MergedFile]:
-    sources = [source(str(folder), name, MAX_FOOTER_BYTES) for name in names]
+    files = Sources(str(folder), MAX_FOOTER_BYTES)
+    sources = [files.open(name) for name in names]
     return merge(sources, sort, target_bytes, 1.0, str(folder / "merged"))
 
 
@@ -175,7 +176,7 @@ def test_bloom_filters_hold_the_merged_values(tmp_path: Path) -> None:
 
     (one,) = merged(tmp_path, names)
 
-    (chunks,) = source(str(tmp_path), Path(one.path).name, MAX_FOOTER_BYTES).footer.chunks()
+    (chunks,) = Sources(str(tmp_path), MAX_FOOTER_BYTES).open(Path(one.path).name).footer().chunks
     assert [chunk.has_bloom for chunk in chunks] == [True, False]
     options = {"bloom_filter_options": {"t": {"ndv": 100}}, "write_page_checksum": True}
     by_arrow = as_file(pa.concat_tables(rows), **options)
@@ -203,7 +204,7 @@ def test_a_damaged_page_is_noticed(tmp_path: Path) -> None:
         (b"", "part of it may be missing"),
         (b"PAR1" + bytes(4) + b"PARE", "encrypted"),
         (b"PAR1" + (2**31).to_bytes(4, "little") + b"PAR1", "part of it may be missing"),
-        (b"PAR1" + bytes(8) + (8).to_bytes(4, "little") + b"PAR1", "cannot be told apart"),
+        (b"PAR1" + bytes(8) + (8).to_bytes(4, "little") + b"PAR1", "its footer is damaged"),
     ],
 )
 def test_files_without_a_whole_footer_are_unfit(
@@ -212,7 +213,7 @@ def test_files_without_a_whole_footer_are_unfit(
     written(tmp_path, [content])
 
     with pytest.raises(UnfitFileError, match=reason):
-        source(str(tmp_path), "0.parquet", MAX_FOOTER_BYTES)
+        Sources(str(tmp_path), MAX_FOOTER_BYTES).open("0.parquet")
 
 
 def test_a_link_out_of_the_table_is_not_followed(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_link_out_of_the_table_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "table" / "0.parquet").symlink_to(tmp_path / "secret")
 
     with pytest.raises(OSError, match="leads out of the table's location"):
-        source(str(tmp_path / "table"), "0.parquet", MAX_FOOTER_BYTES)
+        Sources(str(tmp_path / "table"), MAX_FOOTER_BYTES).open("0.parquet")
 
 
 def as_file(table: pa.Table, **options: Any) -> bytes:

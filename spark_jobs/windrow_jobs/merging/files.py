@@ -9,16 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from windrow.spark.executor.spec import SortKey
 from windrow_jobs.merging.footers import tail_of
 from windrow_jobs.merging.likeness import merged_keys
-from windrow_jobs.merging.physical import bits, ordered
+from windrow_jobs.merging.physical import physical_schema
 from windrow_jobs.merging.sources import Source, UnfitFileError, footer_of, tables_in
 from windrow_jobs.merging.writing import Sorting, Writing
 
 # As Spark's writer does, which counts encoded bytes.
 _ROW_GROUP_BYTES = 128 * 2**20
+# Encoded bytes of files whose rows are held in memory.
+_READ_ONCE_BYTES = 64 * 2**20
 # Rows that are sorted are all in memory.
 _MAX_SORTED_BYTES = 2**30
 # Each new number of files changes their size once more, as large files compress better.
@@ -89,10 +92,11 @@ class _Merger:
     def __init__(self, sources: Sequence[Source], sort: Sequence[SortKey]) -> None:
         self._sources = sources
         self._rows = sum(one.rows for one in sources)
-        self._first = next((one for one in sources if one.rows), sources[0]).footer
-        self._schema = ordered(self._first)
-        self._sort = Sorting.of(self._first, self._schema, sort)
-        self._writing = Writing.of([one.footer for one in sources], self._schema)
+        self._first = next((one for one in sources if one.rows), sources[0]).footer()
+        self._schema = physical_schema(self._first.head)
+        self._sort = Sorting.of(self._schema, sort)
+        self._writing = Writing.of(self._first, self._schema)
+        self._read: list[pa.Table] | None = None
         # For each file, the rows that it has in the order of the sources.
         self._orders: list[pa.Array | None] = []
 
@@ -107,7 +111,7 @@ class _Merger:
 
     def write(self, count: int, path: str) -> list[MergedFile]:
         """Write files of equal numbers of rows."""
-        rows = _Rows(table for one in self._sources for table in one.tables(self._schema))
+        rows = _Rows(self._tables())
         self._orders = []
         made = []
         for at in range(count):
@@ -123,6 +127,15 @@ class _Merger:
             raise UnfitFileError("its footer tells of fewer rows than it has")
         return made
 
+    def _tables(self) -> Iterator[pa.Table]:
+        """Return the rows of all sources, which are read only once if they fit into memory."""
+        tables = (table for one in self._sources for table in one.tables(self._schema))
+        if sum(one.plain_bytes for one in self._sources) > _READ_ONCE_BYTES:
+            return tables
+        if self._read is None:
+            self._read = list(tables)
+        return iter(self._read)
+
     def _row_groups(self, rows: _Rows, many: int) -> Iterator[pa.Table]:
         if self._sort is not None:
             table = pa.concat_tables([self._writing.schema.empty_table(), *rows.take(many)])
@@ -132,11 +145,13 @@ class _Merger:
             return
         self._orders.append(None)
         waiting: list[pa.Table] = []
+        waiting_bytes = 0
         for table in rows.take(many):
-            if waiting and sum(one.nbytes for one in waiting) + table.nbytes > _ROW_GROUP_BYTES:
+            if waiting and waiting_bytes + table.nbytes > _ROW_GROUP_BYTES:
                 yield pa.concat_tables(waiting)
-                waiting = []
+                waiting, waiting_bytes = [], 0
             waiting.append(table)
+            waiting_bytes += table.nbytes
         if waiting:
             yield pa.concat_tables(waiting)
 
@@ -144,8 +159,7 @@ class _Merger:
         """Put the sources' schema and metadata into a new file; return its size."""
         with open(path, "r+b") as file:
             written = footer_of(file)
-            keys = merged_keys([one.footer for one in self._sources], rows)
-            footer = self._first.in_place_of(written, keys)
+            footer = self._first.in_place_of(written, merged_keys(self._first.keys, rows))
             file.seek(-len(tail_of(written.data)), os.SEEK_END)
             file.truncate()
             file.write(tail_of(footer))
@@ -153,32 +167,47 @@ class _Merger:
 
     def compare(self, made: Sequence[MergedFile]) -> None:
         """Read the files, and make sure that each value has the same bits as in the sources."""
-        rows = _Rows(table for one in self._sources for table in one.tables(bits(one.footer)))
+        rows = _Rows(self._tables())
         for one, order in zip(made, self._orders, strict=True):
+            expected = rows
+            if order is not None:
+                if not np.array_equal(np.sort(order), np.arange(one.rows)):
+                    raise ValuesDifferError
+                tables = list(rows.take(one.rows))
+                expected = _Rows(iter([pa.concat_tables(tables).take(order)] if tables else []))
             with open(one.path, "rb") as file:
-                footer = footer_of(file)
-                if list(footer.raw) != list(self._first.raw):
+                if list(footer_of(file).head.raw) != list(self._first.head.raw):
                     raise ValuesDifferError
-                written = _Rows(tables_in(file, footer, bits(footer), self._row_bytes))
-                if order is not None:
-                    if not np.array_equal(np.sort(order), np.arange(one.rows)):
+                for table in tables_in(file, self._schema, self._row_bytes):
+                    same = pa.concat_tables(expected.take(len(table)))
+                    if not _as_bits(same).equals(_as_bits(table)):
                         raise ValuesDifferError
-                    table = pa.concat_tables(rows.take(one.rows)) if one.rows else None
-                    rows_of_file = _Rows(iter([table.take(order)] if table is not None else []))
-                else:
-                    rows_of_file = rows
-                left = one.rows
-                while left:
-                    expected = next(rows_of_file.take(left))
-                    if not pa.concat_tables(written.take(len(expected))).equals(expected):
-                        raise ValuesDifferError
-                    left -= len(expected)
-                if written.more():
-                    raise ValuesDifferError
 
     @property
     def _row_bytes(self) -> int:
         return sum(one.plain_bytes for one in self._sources) // max(self._rows, 1)
+
+
+def _as_bits(table: pa.Table) -> pa.Table:
+    """Return floating-point numbers as integers: NaN is equal to itself, 0.0 not to -0.0."""
+    fields = [field.with_type(_bits_of(field.type)) for field in table.schema]
+    columns = [
+        column
+        if field.type == column.type
+        else pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+        for column, field in zip(table.columns, fields, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _bits_of(type_: pa.DataType) -> pa.DataType:
+    if pt.is_floating(type_):
+        return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[type_.bit_width]
+    if pt.is_struct(type_):
+        return pa.struct([field.with_type(_bits_of(field.type)) for field in type_])
+    if pt.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_bits_of(type_.value_type)))
+    return type_
 
 
 class _Rows:

@@ -8,7 +8,7 @@ through another program's types.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from windrow.files.excerpts.thrift import (
     END,
     INT,
     LIST,
-    LONG,
     STRUCT,
     Skimmer,
     ThriftError,
@@ -35,14 +34,15 @@ TAIL_BYTES = 8
 _VERSION, _SCHEMA, _ROW_GROUPS, _KEYS, _CREATED_BY, _ENCRYPTION = 1, 2, 4, 5, 6, 8
 # Fields of RowGroup, ColumnChunk and ColumnMetaData.
 _CHUNKS, _CHUNK_METADATA, _COLUMN_INDEX, _ELSEWHERE = 1, 3, 6, {1, 8, 9}
-# Codec, bytes without and with compression.
-_CHUNK_TYPE, _CHUNK_PATH, _CHUNK_NUMBERS, _CHUNK_BLOOM = 1, 3, {4, 6, 7}, 14
+_CHUNK_TYPE, _CHUNK_PATH, _CHUNK_CODEC, _CHUNK_BLOOM = 1, 3, 4, 14
 # Fields of SchemaElement, and what is in some of them.
 _NAME, _CHILDREN, _LOGICAL, _INTEGER, _IS_SIGNED, _FALSE = 4, 5, 10, 10, 2, 2
 _UNSIGNED_CONVERTED = range(11, 15)
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 REPEATED = 2
+
+_ARROW_SCHEMA, _HIDDEN = b"ARROW:schema", b"ARROW.schema"
 
 # A span of bytes: where it begins, and where it ends.
 Span = tuple[int, int]
@@ -103,58 +103,51 @@ class KeyValue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Footer:
-    """A footer.
+class Head:
+    """A footer up to the end of its schema, which is the same for all files that are alike.
 
     Attributes:
-        data: The footer as Thrift, without its length.
+        data: These bytes.
+        begin: Where the list of elements begins in them.
+        version: Version of the format.
         elements: The elements of the schema, the root first.
         raw: The same elements as Thrift.
         leaves: Those that are leaves, each with the names on its path.
-        keys: The metadata, in the order of the file.
-        created_by: The writer.
     """
 
     data: bytes
+    begin: int
+    version: int
     elements: Sequence[Element]
     raw: Sequence[bytes]
     leaves: Sequence[tuple[Element, Sequence[bytes]]]
-    keys: Sequence[KeyValue]
-    created_by: bytes
-    _spans: dict[int, Span]
 
     @classmethod
-    def of(cls, data: bytes) -> Footer:
-        """Parse a footer.
+    def of(cls, footer: bytes) -> Head:
+        """Parse the head of a footer.
 
         Raises:
             ThriftError: It is damaged.
         """
-        skimmer = Skimmer(data)
-        elements: list[Element] = []
-        raw: list[bytes] = []
-        keys: list[KeyValue] = []
-        created_by = b""
-        spans = {}
+        skimmer = Skimmer(footer)
+        version = 1
         for number, kind in skimmer.fields():
-            begin = skimmer.at
-            if (number, kind) == (_SCHEMA, LIST):
+            if (number, kind) == (_VERSION, INT):
+                version = skimmer.integer()
+            elif (number, kind) == (_SCHEMA, LIST):
+                begin = skimmer.at
                 count, _ = skimmer.listed()
+                elements: list[Element] = []
+                raw: list[bytes] = []
                 for _ in range(count):
                     start = skimmer.at
                     elements.append(_element(skimmer))
-                    raw.append(data[start : skimmer.at])
-            elif (number, kind) == (_KEYS, LIST):
-                count, _ = skimmer.listed()
-                keys = [_key(skimmer) for _ in range(count)]
-            elif (number, kind) == (_CREATED_BY, BINARY):
-                created_by = skimmer.text()
+                    raw.append(footer[start : skimmer.at])
+                leaves = _leaves(elements)
+                return cls(footer[: skimmer.at], begin, version, elements, raw, leaves)
             else:
                 skimmer.skip(kind)
-            spans[number] = begin, skimmer.at
-        if not elements or _ROW_GROUPS not in spans:
-            raise ThriftError
-        return cls(data, elements, raw, _leaves(elements), keys, created_by, spans)
+        raise ThriftError
 
     @property
     def columns(self) -> dict[str, int]:
@@ -168,26 +161,62 @@ class Footer:
             missing += (element.children or 0) - 1
         return numbers
 
-    def with_schema(self, raw: Sequence[bytes], types: Sequence[int] | None) -> bytes:
-        """Return the footer with another schema of the same shape, and without metadata.
+    def footer_with(self, raw: Sequence[bytes], footer: bytes) -> bytes:
+        """Return a footer with this head with other elements of the same shape in it.
 
-        Arrow would turn values into the types that its own metadata names.
-
-        Args:
-            raw: The elements of the other schema as Thrift.
-            types: Its leaves' physical types, if they differ.
+        Its chunks still tell their own physical types, for which Arrow does not ask. The schema
+        that Arrow itself has left in it is hidden, because Arrow would turn values into its types.
         """
-        edits = [(self._spans[_SCHEMA], listed(STRUCT, list(raw)))]
-        if _KEYS in self._spans:
-            edits.append((self._spans[_KEYS], listed(STRUCT, [])))
-        if types is not None:
-            encoded = [integer(one) for one in types]
-            edits += [
-                (chunk.type, encoded[at])
-                for chunks in self.chunks()
-                for at, chunk in enumerate(chunks)
-            ]
-        return _edited(self.data, edits)
+        rest = footer[len(self.data) :].replace(_ARROW_SCHEMA, _HIDDEN)
+        return b"".join((self.data[: self.begin], listed(STRUCT, list(raw)), rest))
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A footer.
+
+    Attributes:
+        data: The footer as Thrift, without its length.
+        head: Its head.
+        keys: The metadata, in the order of the file.
+        created_by: The writer.
+        chunks: For each row group, the chunk of each leaf.
+    """
+
+    data: bytes
+    head: Head
+    keys: Sequence[KeyValue]
+    created_by: bytes
+    chunks: Sequence[Sequence[Chunk]]
+    _spans: dict[int, Span]
+
+    @classmethod
+    def of(cls, data: bytes) -> Footer:
+        """Parse a footer.
+
+        Raises:
+            ThriftError: It is damaged.
+        """
+        head = Head.of(data)
+        skimmer = Skimmer(data)
+        keys: list[KeyValue] = []
+        chunks: list[Sequence[Chunk]] = []
+        created_by = b""
+        spans = {}
+        for number, kind in skimmer.fields():
+            begin = skimmer.at
+            if (number, kind) == (_KEYS, LIST):
+                count, _ = skimmer.listed()
+                keys = [_key(skimmer) for _ in range(count)]
+            elif (number, kind) == (_ROW_GROUPS, LIST):
+                count, _ = skimmer.listed()
+                chunks = [_chunks(skimmer, len(head.leaves)) for _ in range(count)]
+            elif (number, kind) == (_CREATED_BY, BINARY):
+                created_by = skimmer.text()
+            else:
+                skimmer.skip(kind)
+            spans[number] = begin, skimmer.at
+        return cls(data, head, keys, created_by, chunks, spans)
 
     def in_place_of(self, written: Footer, keys: Sequence[KeyValue]) -> bytes:
         """Return the footer of a written file with this one's schema and writer.
@@ -195,56 +224,25 @@ class Footer:
         Args:
             written: The footer that Arrow wrote, whose schema has the shape of this one's.
             keys: Its metadata.
-
-        Raises:
-            ThriftError: The written footer is not one of Arrow's.
         """
-        types = [integer(leaf.type or 0) for leaf, _ in self.leaves]
-        paths = [listed(BINARY, [text(name) for name in path]) for _, path in self.leaves]
+        types = [integer(leaf.type or 0) for leaf, _ in self.head.leaves]
+        paths = [listed(BINARY, [text(name) for name in path]) for _, path in self.head.leaves]
         spans = written._spans
         edits = [
-            (spans[_VERSION], integer(self.version)),
-            (spans[_SCHEMA], listed(STRUCT, list(self.raw))),
+            (spans[_VERSION], integer(self.head.version)),
+            (spans[_SCHEMA], listed(STRUCT, list(self.head.raw))),
             (spans[_CREATED_BY], text(self.created_by)),
+            (spans[_KEYS], listed(STRUCT, [one.raw for one in keys])),
         ]
-        for chunks in written.chunks():
+        for chunks in written.chunks:
             for at, chunk in enumerate(chunks):
                 edits += [(chunk.type, types[at]), (chunk.path, paths[at])]
-        edits.append((spans[_KEYS], listed(STRUCT, [one.raw for one in keys])))
         return _edited(written.data, edits)
 
     @property
     def is_encrypted(self) -> bool:
         """Whether some of its columns are encrypted."""
         return _ENCRYPTION in self._spans
-
-    @property
-    def version(self) -> int:
-        """Version of the format."""
-        skimmer = Skimmer(self.data)
-        skimmer.at = self._spans[_VERSION][0]
-        return skimmer.integer()
-
-    def chunks(self) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each row group.
-
-        Raises:
-            ThriftError: A row group has more or fewer chunks than leaves.
-        """
-        skimmer = Skimmer(self.data)
-        skimmer.at = self._spans[_ROW_GROUPS][0]
-        count, _ = skimmer.listed()
-        for _ in range(count):
-            chunks: list[Chunk] = []
-            for number, kind in skimmer.fields():
-                if (number, kind) == (_CHUNKS, LIST):
-                    many, _ = skimmer.listed()
-                    chunks = [_chunk(skimmer) for _ in range(many)]
-                else:
-                    skimmer.skip(kind)
-            if len(chunks) != len(self.leaves):
-                raise ThriftError
-            yield chunks
 
 
 class Chunk(NamedTuple):
@@ -254,8 +252,6 @@ class Chunk(NamedTuple):
         type: Where its physical type stands.
         path: Where its path stands.
         codec: Number of its codec.
-        stored_bytes: Bytes of its pages, compressed.
-        plain_bytes: Bytes of its pages, not compressed.
         has_bloom: Whether it has a Bloom filter.
         has_index: Whether it has an index of its pages.
         is_elsewhere: Whether it lies in another file, or is encrypted.
@@ -264,8 +260,6 @@ class Chunk(NamedTuple):
     type: Span
     path: Span
     codec: int
-    stored_bytes: int
-    plain_bytes: int
     has_bloom: bool
     has_index: bool
     is_elsewhere: bool
@@ -353,9 +347,23 @@ def _key(skimmer: Skimmer) -> KeyValue:
     return KeyValue(key, value, skimmer.data[begin : skimmer.at])
 
 
+def _chunks(skimmer: Skimmer, leaves: int) -> list[Chunk]:
+    """Take a row group; return its chunks."""
+    chunks: list[Chunk] = []
+    for number, kind in skimmer.fields():
+        if (number, kind) == (_CHUNKS, LIST):
+            count, _ = skimmer.listed()
+            chunks = [_chunk(skimmer) for _ in range(count)]
+        else:
+            skimmer.skip(kind)
+    if len(chunks) != leaves:
+        raise ThriftError
+    return chunks
+
+
 def _chunk(skimmer: Skimmer) -> Chunk:
     spans: dict[int, Span] = {}
-    numbers: dict[int, int] = {}
+    codec, has_bloom = None, False
     beside = set()
     for number, kind in skimmer.fields():
         beside.add(number)
@@ -364,21 +372,19 @@ def _chunk(skimmer: Skimmer) -> Chunk:
             continue
         for at, of in skimmer.fields():
             begin = skimmer.at
-            if of in (INT, LONG):
-                numbers[at] = skimmer.integer()
+            if (at, of) == (_CHUNK_CODEC, INT):
+                codec = skimmer.integer()
             else:
                 skimmer.skip(of)
+            has_bloom = has_bloom or at == _CHUNK_BLOOM
             spans[at] = begin, skimmer.at
-    if not spans.keys() >= {_CHUNK_TYPE, _CHUNK_PATH} or not numbers.keys() >= _CHUNK_NUMBERS:
+    if codec is None or not spans.keys() >= {_CHUNK_TYPE, _CHUNK_PATH}:
         raise ThriftError
-    codec, plain_bytes, stored_bytes = (numbers[at] for at in sorted(_CHUNK_NUMBERS))
     return Chunk(
         spans[_CHUNK_TYPE],
         spans[_CHUNK_PATH],
         codec,
-        stored_bytes,
-        plain_bytes,
-        has_bloom=_CHUNK_BLOOM in numbers,
+        has_bloom,
         has_index=_COLUMN_INDEX in beside,
         is_elsewhere=not beside.isdisjoint(_ELSEWHERE),
     )

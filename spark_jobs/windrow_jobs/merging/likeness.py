@@ -6,56 +6,57 @@ import base64
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from windrow.files.calendars import VERSION
-from windrow_jobs.merging.footers import Footer, KeyValue
+from windrow_jobs.merging.footers import KeyValue
+from windrow_jobs.merging.sources import Source
 
 # Spark and Hive read old times of files by this writer differently.
-_MR = b"parquet-mr"
+_MR = "parquet-mr"
 # Since then, versions of Spark differ in nothing that readers ask for; other keys tell calendars.
 _SPARK_3 = re.compile(rb"[3-9]\.|[1-9]\d+\.")
 _PANDAS = b"pandas"
 _ARROW_SCHEMA = b"ARROW:schema"
 
 
-def likeness(footer: Footer) -> tuple[object, ...]:
+def likeness(source: Source) -> tuple[object, ...]:
     """Return what files have in common that can be merged, as a key of dictionaries."""
-    keys = sorted((one.key, _likeness_of(one)) for one in footer.keys)
-    return tuple(footer.raw), tuple(keys), footer.created_by.startswith(_MR)
+    keys = sorted((key, _likeness_of(key, value)) for key, value in source.keys.items())
+    return source.head.data, tuple(keys), source.created_by.startswith(_MR)
 
 
-def unlike(one: Footer, other: Footer) -> str:
+def unlike(one: Source, other: Source) -> str:
     """Return in what two files differ that cannot be merged, after `in`."""
-    if list(one.raw) != list(other.raw):
-        names = [[b".".join(path) for _, path in each.leaves] for each in (one, other)]
+    raw = [list(each.head.raw) for each in (one, other)]
+    if raw[0] != raw[1]:
+        names = [[b".".join(path) for _, path in each.head.leaves] for each in (one, other)]
         alone = sorted(set(names[0]) ^ set(names[1]))
         if alone:
             return f"column {alone[0].decode(errors='replace')!r}, which only some have"
-        first = next(a for a, b in zip(one.raw, other.raw, strict=False) if a != b)
-        name = one.elements[list(one.raw).index(first)].name
-        return f"the type or a property of column {name.decode(errors='replace')!r}"
-    values = [{key.key: _likeness_of(key) for key in each.keys} for each in (one, other)]
+        at = next(at for at, (a, b) in enumerate(zip(*raw, strict=False)) if a != b)
+        name = one.head.elements[at].name.decode(errors="replace")
+        return f"the type or a property of column {name!r}"
+    values = [{k: _likeness_of(k, v) for k, v in each.keys.items()} for each in (one, other)]
     # Arrow's schema last, as it repeats the others.
-    for key in sorted(
-        values[0].keys() | values[1].keys(), key=lambda one: (one == _ARROW_SCHEMA, one)
-    ):
+    for key in sorted(values[0].keys() | values[1].keys(), key=lambda k: (k == _ARROW_SCHEMA, k)):
         if values[0].get(key) != values[1].get(key):
             return f"the metadata key {key.decode(errors='replace')!r}"
-    return f"their writers ({one.created_by.decode(errors='replace')!r} and another)"
+    return f"the version of the format, or their writers ({one.created_by!r} is one)"
 
 
-def merged_keys(footers: Sequence[Footer], rows: int) -> list[KeyValue]:
+def merged_keys(keys: Sequence[KeyValue], rows: int) -> list[KeyValue]:
     """Return the metadata of a file that some files are merged into.
 
     Args:
-        footers: At least one, all alike.
-        rows: Number of the file's rows.
+        keys: The metadata of one of the files, which are all alike.
+        rows: Number of the new file's rows.
     """
     merged = []
-    for one in footers[0].keys:
+    for one in keys:
         value = one.value
         if one.key == _PANDAS:
             value = _pandas_with(value, rows) or value
@@ -65,15 +66,16 @@ def merged_keys(footers: Sequence[Footer], rows: int) -> list[KeyValue]:
     return merged
 
 
-def _likeness_of(one: KeyValue) -> bytes:
-    """Return an entry's value without what may differ: counts of rows, and versions of Spark."""
-    if one.key == VERSION and _SPARK_3.match(one.value):
+@lru_cache(maxsize=256)
+def _likeness_of(key: bytes, value: bytes) -> bytes:
+    """Return a value of metadata without what may differ: counts of rows, versions of Spark."""
+    if key == VERSION and _SPARK_3.match(value):
         return b""
-    if one.key == _PANDAS:
-        return _pandas_with(one.value, 0) or one.value
-    if one.key == _ARROW_SCHEMA:
-        return _arrow_schema_with(one.value, 0) or one.value
-    return one.value
+    if key == _PANDAS:
+        return _pandas_with(value, 0) or value
+    if key == _ARROW_SCHEMA:
+        return _arrow_schema_with(value, 0) or value
+    return value
 
 
 def _pandas_with(note: bytes, rows: int) -> bytes | None:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from windrow.files.excerpts.thrift import END, INT, STRUCT, integer
 from windrow_jobs.merging.footers import (
     BYTE_ARRAY,
-    DOUBLE,
     FIXED,
-    FLOAT,
     INT32,
     INT64,
     INT96,
     Element,
-    Footer,
+    Head,
 )
 
 _INT96_BYTES = 12
@@ -40,27 +38,27 @@ class PhysicalSchema:
     """A schema of physical types.
 
     Attributes:
-        raw: Its elements as Thrift.
-        types: Physical types of its leaves; None if they are those of the file.
+        head: The head of the files' footers, with their own schema.
+        raw: The elements of the physical schema as Thrift.
         bounded: Whether the bounds that Arrow writes for each leaf are right for its own type.
     """
 
+    head: Head
     raw: Sequence[bytes]
-    types: Sequence[int] | None
     bounded: Sequence[bool]
 
-    def footer(self, of: Footer) -> bytes:
-        """Return the footer of a file with this schema."""
-        return of.with_schema(self.raw, self.types)
+    def footer(self, footer: bytes) -> bytes:
+        """Return a footer with this schema in place of its own."""
+        return self.head.footer_with(self.raw, footer)
 
 
-def ordered(footer: Footer) -> PhysicalSchema:
-    """Return the schema to write with: values are stored as they are, and ordered as they should.
+def physical_schema(head: Head) -> PhysicalSchema:
+    """Return the schema to read and write with: values as they are stored, in their own order.
 
     Names are numbers, since Arrow tells leaves apart by their paths as text.
     """
-    raw, bounded, has_int96 = [], [], False
-    for at, element in enumerate(footer.elements):
+    raw, bounded = [], []
+    for at, element in enumerate(head.elements):
         plain = element._replace(name=b"%d" % at)
         if element.type is None:
             raw.append(plain.thrift())
@@ -68,28 +66,9 @@ def ordered(footer: Footer) -> PhysicalSchema:
         annotation = _annotation(element)
         bounded.append(annotation is not None)
         if element.type == INT96:
-            plain, has_int96 = plain._replace(type=FIXED, length=_INT96_BYTES), True
+            plain = plain._replace(type=FIXED, length=_INT96_BYTES)
         raw.append(plain.thrift(annotation or ()))
-    types = [FIXED if leaf.type == INT96 else leaf.type or 0 for leaf, _ in footer.leaves]
-    return PhysicalSchema(raw, types if has_int96 else None, bounded)
-
-
-_BITS = {INT96: (FIXED, _INT96_BYTES), FLOAT: (INT32, None), DOUBLE: (INT64, None)}
-
-
-def bits(footer: Footer) -> PhysicalSchema:
-    """Return the schema to compare with: NaN is equal to itself, and 0.0 differs from -0.0."""
-    raw = []
-    for at, element in enumerate(footer.elements):
-        plain = element._replace(name=b"%d" % at)
-        if element.type in _BITS:
-            type_, length = _BITS[element.type]
-            plain = plain._replace(type=type_, length=length)
-        raw.append(plain.thrift())
-    types = [
-        _BITS[leaf.type][0] if leaf.type in _BITS else leaf.type or 0 for leaf, _ in footer.leaves
-    ]
-    return PhysicalSchema(raw, types, [False] * len(types))
+    return PhysicalSchema(head, raw, bounded)
 
 
 def _annotation(leaf: Element) -> Sequence[tuple[int, int, bytes]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.excerpts.thrift import ThriftError
 from windrow.files.footers import rows_in
-from windrow_jobs.merging.footers import MAGIC, TAIL_BYTES, Footer, file_of
+from windrow_jobs.merging.footers import MAGIC, TAIL_BYTES, Footer, Head, file_of
 from windrow_jobs.merging.physical import PhysicalSchema
 
 _MAX_BATCH_ROWS = 2**16
 _BATCH_BYTES = 32 * 2**20
+# Tables have few schemas over time.
+_HEADS = 16
 
 
 class UnfitFileError(Exception):
@@ -31,20 +33,26 @@ class Source:
 
     Attributes:
         location: Absolute path of the table's folder.
+        home: What `home_of` returns for the location.
         path: Its path, relative to the location.
         size_bytes: Its size.
         mtime_ns: When it was changed last.
-        footer: Its footer.
+        head: The head of its footer.
+        keys: Its metadata.
+        created_by: Its writer.
         rows: Number of its rows.
         stored_bytes: Bytes of its column chunks, compressed.
         plain_bytes: The same, not compressed.
     """
 
     location: str
+    home: str
     path: str
     size_bytes: int
     mtime_ns: int
-    footer: Footer
+    head: Head
+    keys: Mapping[bytes, bytes]
+    created_by: str
     rows: int
     stored_bytes: int
     plain_bytes: int
@@ -54,78 +62,127 @@ class Source:
         """Folder of the file, relative to the location."""
         return self.path.rpartition("/")[0]
 
+    def footer(self) -> Footer:
+        """Return the file's footer.
+
+        Raises:
+            UnfitFileError: It has changed, or cannot be merged.
+            OSError: It cannot be read.
+        """
+        with self._opened() as file:
+            footer = footer_of(file)
+        if footer.is_encrypted or any(
+            chunk.is_elsewhere for chunks in footer.chunks for chunk in chunks
+        ):
+            raise UnfitFileError("it is encrypted, or parts of it lie in other files")
+        return footer
+
     def tables(self, schema: PhysicalSchema) -> Iterator[pa.Table]:
         """Yield the file's rows, a bounded number at a time.
+
+        Args:
+            schema: A physical schema for files with its head.
 
         Raises:
             UnfitFileError: It has changed.
             OSError: It cannot be read.
             ArrowException: It is damaged.
         """
-        with _opened(self.location, self.path) as file:
-            status = os.fstat(file.fileno())
-            if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.mtime_ns):
-                raise UnfitFileError("it has changed since its footer was read")
-            yield from tables_in(file, self.footer, schema, self.plain_bytes // max(self.rows, 1))
+        with self._opened() as file:
+            yield from tables_in(file, schema, self.plain_bytes // max(self.rows, 1))
+
+    def _opened(self) -> Any:
+        file = _opened(self.location, self.home, self.path)
+        status = os.fstat(file.fileno())
+        if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.mtime_ns):
+            file.close()
+            raise UnfitFileError("it has changed since its footer was read")
+        return file
 
 
-def source(location: str, path: str, max_footer_bytes: int) -> Source:
-    """Open a file and read its footer.
+class Sources:
+    """Opens files of one table, most of which have the same head.
 
     Args:
         location: Absolute path of the table's folder.
-        path: Path relative to the location.
         max_footer_bytes: Files with longer footers are unfit.
-
-    Raises:
-        UnfitFileError: It is no Parquet file that can be merged.
-        FileNotFoundError: It is gone.
-        OSError: It cannot be read.
     """
-    with _opened(location, path) as file:
-        status = os.fstat(file.fileno())
-        footer = _footer(file, status.st_size, max_footer_bytes)
-    try:
-        if footer.is_encrypted or any(
-            chunk.is_elsewhere for chunks in footer.chunks() for chunk in chunks
-        ):
-            raise UnfitFileError("it is encrypted, or parts of it lie in other files")
-        chunks = [chunk for group in footer.chunks() for chunk in group]
-        rows = rows_in(pq.read_metadata(pa.BufferReader(file_of(footer.data))))
-    except (ThriftError, pa.ArrowException, OSError) as error:
-        raise UnfitFileError(f"its footer is damaged ({error})") from error
-    return Source(
-        location,
-        path,
-        status.st_size,
-        status.st_mtime_ns,
-        footer,
-        rows,
-        sum(chunk.stored_bytes for chunk in chunks),
-        sum(chunk.plain_bytes for chunk in chunks),
-    )
+
+    def __init__(self, location: str, max_footer_bytes: int) -> None:
+        self._location = location
+        self._home = home_of(location)
+        self._max_footer_bytes = max_footer_bytes
+        self._heads: list[Head] = []
+
+    def open(self, path: str) -> Source:
+        """Open a file and read its footer.
+
+        Args:
+            path: Path relative to the location.
+
+        Raises:
+            UnfitFileError: It is no Parquet file that can be merged.
+            FileNotFoundError: It is gone.
+            OSError: It cannot be read.
+        """
+        with _opened(self._location, self._home, path) as file:
+            status = os.fstat(file.fileno())
+            footer = _footer_bytes(file, self._max_footer_bytes)
+        try:
+            metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
+            head = self._head_of(footer)
+        except (ThriftError, pa.ArrowException, OSError) as error:
+            raise UnfitFileError(f"its footer is damaged ({error})") from error
+        groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        return Source(
+            self._location,
+            self._home,
+            path,
+            status.st_size,
+            status.st_mtime_ns,
+            head,
+            metadata.metadata or {},
+            metadata.created_by,
+            rows_in(metadata),
+            sum(chunk.total_compressed_size for chunk in chunks),
+            sum(chunk.total_uncompressed_size for chunk in chunks),
+        )
+
+    def _head_of(self, footer: bytes) -> Head:
+        for head in self._heads:
+            if footer.startswith(head.data):
+                return head
+        head = Head.of(footer)
+        self._heads = [head, *self._heads[: _HEADS - 1]]
+        return head
 
 
 def footer_of(file: Any) -> Footer:
-    """Return the footer of an open file that was written here."""
-    return _footer(file, os.fstat(file.fileno()).st_size, 2**31)
+    """Return the footer of an open file.
+
+    Raises:
+        UnfitFileError: It is damaged.
+    """
+    try:
+        return Footer.of(_footer_bytes(file))
+    except ThriftError as error:
+        raise UnfitFileError(str(error)) from error
 
 
-def tables_in(
-    file: Any, footer: Footer, schema: PhysicalSchema, row_bytes: int
-) -> Iterator[pa.Table]:
+def tables_in(file: Any, schema: PhysicalSchema, row_bytes: int) -> Iterator[pa.Table]:
     """Yield the rows of an open file, a bounded number at a time.
 
     Args:
         file: The file.
-        footer: Its footer.
-        schema: The schema to read it with.
+        schema: A physical schema for files with its head.
         row_bytes: Expected bytes of a row.
 
     Raises:
         ArrowException: It is damaged.
     """
-    metadata = pq.read_metadata(pa.BufferReader(file_of(schema.footer(footer))))
+    footer = schema.footer(_footer_bytes(file))
+    metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
     opened = pq.ParquetFile(
         file, metadata=metadata, pre_buffer=False, page_checksum_verification=True
     )
@@ -134,9 +191,9 @@ def tables_in(
         yield pa.Table.from_batches([batch])
 
 
-def _opened(location: str, path: str) -> Any:
+def _opened(location: str, home: str, path: str) -> Any:
     absolute = absolute_path(location, path)
-    descriptor = open_beneath(home_for(location, home_of(location), absolute), absolute)
+    descriptor = open_beneath(home_for(location, home, absolute), absolute)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnfitFileError("it is no file")
@@ -146,7 +203,8 @@ def _opened(location: str, path: str) -> Any:
         raise
 
 
-def _footer(file: Any, size_bytes: int, max_footer_bytes: int) -> Footer:
+def _footer_bytes(file: Any, max_footer_bytes: int = 2**31) -> bytes:
+    size_bytes = os.fstat(file.fileno()).st_size
     end = os.pread(file.fileno(), TAIL_BYTES, max(size_bytes - TAIL_BYTES, 0))
     if end[4:] == b"PARE":
         raise UnfitFileError("it is encrypted")
@@ -155,8 +213,4 @@ def _footer(file: Any, size_bytes: int, max_footer_bytes: int) -> Footer:
         raise UnfitFileError("it does not end as Parquet files do: part of it may be missing")
     if footer_bytes > max_footer_bytes:
         raise UnfitFileError(f"its footer has {footer_bytes:,} bytes")
-    data = os.pread(file.fileno(), footer_bytes, size_bytes - TAIL_BYTES - footer_bytes)
-    try:
-        return Footer.of(data)
-    except ThriftError as error:
-        raise UnfitFileError(str(error)) from error
+    return os.pread(file.fileno(), footer_bytes, size_bytes - TAIL_BYTES - footer_bytes)

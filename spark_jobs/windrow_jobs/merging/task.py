@@ -17,9 +17,8 @@ import pyarrow as pa
 from windrow.files.access import why_inaccessible
 from windrow.spark.executor.spec import SortKey
 from windrow_jobs.merging.files import ValuesDifferError, merge
-from windrow_jobs.merging.footers import Footer
 from windrow_jobs.merging.likeness import likeness, unlike
-from windrow_jobs.merging.sources import Source, UnfitFileError, source
+from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
 
@@ -128,10 +127,11 @@ def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]
 
 def _sources(job: Job, paths: Sequence[str]) -> tuple[list[Source], list[str], str | None]:
     """Return the files as they are now, those that are gone, and why others cannot be merged."""
+    files = Sources(job.location, job.max_footer_bytes)
     sources, gone, left = [], [], None
     for path in paths:
         try:
-            sources.append(source(job.location, path, job.max_footer_bytes))
+            sources.append(files.open(path))
         except FileNotFoundError:
             gone.append(path)
         except UnfitFileError as error:
@@ -144,13 +144,13 @@ def _sources(job: Job, paths: Sequence[str]) -> tuple[list[Source], list[str], s
 def _alike(sources: Sequence[Source]) -> list[list[Source]]:
     groups: dict[tuple[object, ...], list[Source]] = {}
     for one in sources:
-        groups.setdefault(likeness(one.footer), []).append(one)
+        groups.setdefault(likeness(one), []).append(one)
     return list(groups.values())
 
 
 def _lonely(groups: Sequence[Sequence[Source]], one: Source) -> str | None:
     """Return why there is no other file that one can be merged with; None if it is the only one."""
-    others: list[Footer] = [each.footer for group in groups for each in group if each is not one]
+    others = [each for group in groups for each in group if each is not one]
     if not others:
         return None
-    return f"{one.path} is not like other files: they differ in {unlike(one.footer, others[0])}"
+    return f"{one.path} is not like other files: they differ in {unlike(one, others[0])}"

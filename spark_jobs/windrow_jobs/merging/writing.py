@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from windrow.spark.executor.sorting import keys_of
 from windrow.spark.executor.spec import SortKey
-from windrow_jobs.merging.footers import INT96, Chunk, Footer, file_of
+from windrow_jobs.merging.footers import INT96, Footer, file_of
 from windrow_jobs.merging.physical import PhysicalSchema
 from windrow_jobs.merging.sources import UnfitFileError
 
 # Names of codecs by their number in Parquet. Hadoop's LZ4 (5) can be read, but not written.
 _CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
-_ZSTD = 6
+_SNAPPY, _ZSTD = 1, 6
 # Spark's level; Arrow's is lower.
 _ZSTD_LEVEL = 3
 
@@ -45,19 +45,22 @@ class Writing:
     has_index: bool
 
     @classmethod
-    def of(cls, footers: Sequence[Footer], physical: PhysicalSchema) -> Writing:
-        """Return how to write files like those with some footers, which are alike.
+    def of(cls, footer: Footer, physical: PhysicalSchema) -> Writing:
+        """Return how to write files like the one with a footer.
 
         Raises:
             UnfitFileError: Arrow cannot write such files.
         """
-        metadata = pq.read_metadata(pa.BufferReader(file_of(physical.footer(footers[0]))))
+        metadata = pq.read_metadata(pa.BufferReader(file_of(physical.footer(footer.data))))
         schema = metadata.schema.to_arrow_schema()
         paths = _paths(schema, metadata.schema)
-        groups = [chunks for footer in footers for chunks in footer.chunks()]
-        codecs = _codecs(groups, len(paths))
-        blooms = [any(chunks[at].has_bloom for chunks in groups) for at in range(len(paths))]
-        if any(blooms) and "bloom_filter_options" not in _WRITER:
+        # Those of a file without rows do not tell.
+        chunks = footer.chunks[0] if footer.chunks else []
+        codecs = [chunk.codec for chunk in chunks] or [_SNAPPY] * len(paths)
+        if unknown := set(codecs) - _CODECS.keys():
+            raise UnfitFileError(f"Arrow cannot write its codec (number {min(unknown)})")
+        bloomed = [path for path, chunk in zip(paths, chunks, strict=False) if chunk.has_bloom]
+        if bloomed and "bloom_filter_options" not in _WRITER:
             raise UnfitFileError(
                 f"it has Bloom filters, which pyarrow {pa.__version__} cannot write: install "
                 "pyarrow 26 or newer for Spark's tasks"
@@ -66,8 +69,8 @@ class Writing:
             schema,
             dict(zip(paths, codecs, strict=True)),
             [path for path, is_bounded in zip(paths, physical.bounded, strict=True) if is_bounded],
-            [path for path, has_bloom in zip(paths, blooms, strict=True) if has_bloom],
-            any(chunk.has_index for chunks in groups for chunk in chunks),
+            bloomed,
+            any(chunk.has_index for chunk in chunks),
         )
 
     def options(self, rows: int) -> dict[str, Any]:
@@ -101,27 +104,25 @@ class Sorting:
     int96: frozenset[str]
 
     @classmethod
-    def of(
-        cls, footer: Footer, physical: PhysicalSchema, keys: Sequence[SortKey]
-    ) -> Sorting | None:
+    def of(cls, physical: PhysicalSchema, keys: Sequence[SortKey]) -> Sorting | None:
         """Return what the rows of files are sorted by; None if by nothing.
 
         Args:
-            footer: The footer of one of them.
-            physical: Their physical schema.
+            physical: The physical schema of the files.
             keys: Keys; those with columns that the files lack are ignored.
 
         Raises:
             UnfitFileError: The order of a column is not known.
         """
-        columns = footer.columns
-        leaf_of = {id(element): at for at, (element, _) in enumerate(footer.leaves)}
+        head = physical.head
+        columns = head.columns
+        leaf_of = {id(element): at for at, (element, _) in enumerate(head.leaves)}
         own, int96 = [], set()
         for key in keys:
             at = columns.get(key.name.lower())
             if at is None:
                 continue
-            element, name = footer.elements[at], str(at)
+            element, name = head.elements[at], str(at)
             if element.type == INT96:
                 int96.add(name)
             elif element.type is None or not physical.bounded[leaf_of[id(element)]]:
@@ -167,14 +168,6 @@ def _paths(schema: pa.Schema, stored: Any) -> list[str]:
     if shapes[0] != shapes[1]:
         raise UnfitFileError("Arrow would nest its columns otherwise")
     return [leaf.path for leaf in leaves[1]]
-
-
-def _codecs(groups: Sequence[Sequence[Chunk]], leaves: int) -> list[int]:
-    """Return the codec of each leaf in the newest row group."""
-    codecs = [chunk.codec for chunk in groups[-1]] if groups else [1] * leaves
-    if unknown := set(codecs) - _CODECS.keys():
-        raise UnfitFileError(f"Arrow cannot write its codec (number {min(unknown)})")
-    return codecs
 
 
 def _microseconds(values: pa.Array) -> pa.Array:
