@@ -109,8 +109,11 @@ def test_a_setting_counts_as_it_is_when_the_query_runs(
     ("setting", "value"),
     [
         ("spark.sql.orc.impl", "hive"),
+        ("orc.filter.plugin", "true"),
+        ("orc.filter.use.selected", "true"),
         ("orc.force.positional.evolution", "true"),
         ("orc.proleptic.gregorian", "true"),
+        ("orc.proleptic.gregorian.default", "true"),
         ("orc.skip.corrupt.data", "true"),
         ("hive.exec.orc.skip.corrupt.data", "true"),
     ],

@@ -13,4 +13,4 @@ def listed(part: str) -> list[str]:
     """Return the settings in the tables of a part of the page."""
     (text,) = re.findall(rf"^## {part}\n(.*?)(?=^## |\Z)", _PAGE.read_text(), re.M | re.S)
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    return re.findall(r"`((?:spark|mapreduce|orc|hive)\.[\w.]+)`", "\n".join(rows))
+    return re.findall(r"`((?:spark|avro|mapreduce|orc|hive)\.[\w.]+)`", "\n".join(rows))

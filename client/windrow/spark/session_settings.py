@@ -38,6 +38,7 @@ class _Rule(NamedTuple):
 
 
 _TIMES = ("timestamp", "timestamp_ntz")
+_DAYS = ("date", *_TIMES)
 _PARQUET, _ORC = ("parquet",), ("orc",)
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _RULES = {
@@ -75,10 +76,13 @@ _RULES = {
 # Options of Hadoop, which a session may set too.
 _RULES_OF_HADOOP = {
     "mapreduce.input.pathFilter.class": _Rule("", "leaves out files by their paths", by_spark=True),
+    "orc.filter.plugin": _Rule("false", "lets plugins leave out rows", (), _ORC),
+    "orc.filter.use.selected": _Rule("false", "gets rows that were not decoded", (), _ORC),
     "orc.force.positional.evolution": _Rule("false", "matches columns by position", (), _ORC),
-    "orc.proleptic.gregorian": _Rule("false", "takes old dates for Gregorian", ("date",), _ORC),
     "orc.skip.corrupt.data": _Rule("false", "leaves out damaged rows", (), _ORC),
     "hive.exec.orc.skip.corrupt.data": _Rule("false", "leaves out damaged rows", (), _ORC),
+    "orc.proleptic.gregorian": _Rule("false", "moves dates before 1582", _DAYS, _ORC),
+    "orc.proleptic.gregorian.default": _Rule("false", "moves dates before 1582", _DAYS, _ORC),
 }
 # Settings that are refused, besides `spark.sql.caseSensitive`.
 REFUSED = frozenset({*_RULES, *_RULES_OF_HADOOP})
@@ -109,7 +113,11 @@ def check_settings(spark: SparkSession, plan: Plan) -> None:
         SettingError: A setting matters to the plan's columns.
     """
     hadoop = spark._jsparkSession.sparkContext().hadoopConfiguration()
-    of_hadoop = {name: hadoop.get(name) for name in _RULES_OF_HADOOP}
+    of_hadoop = {
+        name: hadoop.get(name)
+        for name, rule in _RULES_OF_HADOOP.items()
+        if _applies(name, rule, plan)
+    }
     _check({**of_hadoop, **settings_of(spark)}, plan, _RULES | _RULES_OF_HADOOP)
 
 
