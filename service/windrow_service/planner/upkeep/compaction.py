@@ -43,10 +43,10 @@ Verdict: TypeAlias = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = VERDICTS.index("chosen")
 
-# How fast one core rewrites what it has read (shuffles, sorts, hashes, encodes, reads again), in
+# How fast one core rewrites what it has read (encodes it, reads it again, and compares), in
 # bytes of small files per second; and the extra time for each new file. Both are measured by
 # benchmarks/compaction_cost.py, on tables of five columns.
-REWRITE_BYTES_PER_SECOND = 12 * MIB
+REWRITE_BYTES_PER_SECOND = 60 * MIB
 NEW_FILE_SECONDS = 0.04
 
 
