@@ -138,6 +138,16 @@ def test_an_invalid_definition_is_refused_with_the_position_of_the_fault(
     problem_of(http.get(f"/tables/{name}"), 404, "table-not-found")
 
 
+def test_a_definition_that_is_too_long_is_refused(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    columns = [{"name": f"c{at}", "type": f"struct<{'x' * 65_000}{at}:int>"} for at in range(70)]
+
+    answer = http.put(f"/tables/{name}", json={"location": str(location), "columns": columns})
+
+    assert "4,194,304" in problem_of(answer, 422, "invalid-table")["detail"]
+
+
 def test_tables_are_listed_by_name_a_page_at_a_time(http: httpx.Client, location: Path) -> None:
     names = [f"paging.t{number}" for number in range(5)]
     for each in names:

@@ -142,3 +142,26 @@ def test_writers_know_every_type_that_folder_names_can_hold(text: str) -> None:
     type_ = arrow_type(text)
 
     assert partition_type(text) == (type_ if is_partition_type(type_) else None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 65_536,
+        "a " * 32_768,
+        "array<" * 10_000,
+        "array<" * 10_000 + "int" + ">" * 10_000,
+        "struct<" + "a:int," * 10_000,
+        "map<int," * 8_000,
+        "'" + "\\'" * 32_000,
+        "`" * 65_535,
+        "struct<" + "`a" * 32_000,
+        "decimal(" + "1," * 32_000,
+        "decimal(" + "9" * 65_000 + ")",
+    ],
+    ids=lambda text: text[:9],
+)
+def test_a_long_text_that_is_no_type_is_refused_after_one_look(text: str) -> None:
+    # Parsers that try several readings, or search again from each word, take minutes.
+    with pytest.raises(UnknownTypeError):
+        arrow_type(text)

@@ -26,6 +26,8 @@ from windrow_service.usecases.tables.ports import Locations, StoredTable, TableS
 
 # A type that is char(n), or has it within.
 _PADDED = re.compile(r"(?<![\w`])char(acter)?\s*\(", re.IGNORECASE)
+# Room for 10,000 columns with names and types of 400 characters. Lists of tables hold definitions.
+MAX_DEFINITION_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +67,15 @@ class RegisterTable:
             UnconfirmedReplacementError: The change would drop snapshots or a list of partitions,
                 and neither `replace` nor a version in `if_match` agrees to that.
         """
-        check_definition(definition)
-        location = await self.runner.run(lambda: self.locations.locate(definition))
+        location = await self.runner.run(lambda: self._checked(definition))
         definition = definition.model_copy(update={"location": location})
         if not seen.every:
             await self._refuse_shared(name, definition, seen)
         return await self.tables.put(name, definition, if_match, once, replace=replace)
+
+    def _checked(self, definition: TableDefinition) -> str:
+        check_definition(definition)
+        return self.locations.locate(definition)
 
     async def _refuse_shared(self, name: str, definition: TableDefinition, seen: Names) -> None:
         with suppress(TableNotFoundError):
@@ -116,10 +121,16 @@ def check_definition(definition: TableDefinition) -> None:
 
     Raises:
         windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: A name appears twice, a bucket or sort column is not a column, values of
-            a column would be padded, the plan options contradict each other, or the format has no
-            Bloom filters.
+        InvalidTableError: The definition is too long, a name appears twice, a bucket or sort column
+            is not a column, values of a column would be padded, the plan options contradict each
+            other, or the format has no Bloom filters.
     """
+    size_bytes = len(definition.model_dump_json())
+    if size_bytes > MAX_DEFINITION_BYTES:
+        raise InvalidTableError(
+            f"the definition takes {size_bytes:,} bytes, of which it may have "
+            f"{MAX_DEFINITION_BYTES:,}: shorten the names, types or defaults of its columns"
+        )
     try:
         PlanOptions.completed(definition.plan_options.model_dump(exclude_none=True))
     except ValueError as error:
