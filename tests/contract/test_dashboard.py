@@ -362,7 +362,7 @@ def test_the_tables_with_most_excess_files_come_first(database_url: sa.URL) -> N
             await store.worst("b_ODD%", 0, 10, everything),
             await store.worst("a", 0, 10, Names(below=frozenset({"a."}))),
         ]
-        return [[table.info.name for table in found] for _, found in asked], asked[1][0]
+        return [[table.name for table in found] for _, found in asked], asked[1][0]
 
     found, count = on_database(database_url, work)
 

@@ -13,7 +13,7 @@ from windrow.models import (
     CacheRules,
     TableCache,
 )
-from windrow_service.api.deps import TableNamePath, version_of
+from windrow_service.api.deps import TableNamePath, json_answer, version_of
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -75,11 +75,13 @@ def _rule_answer(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
     "/tables/{name}/cache-rules",
     operation_id="list_cache_rules",
     dependencies=[READ_TABLE],
+    response_model=CacheRules,
     responses=problem_responses(404, 422, 503),
 )
-async def list_cache_rules(name: TableNamePath, services: CachesDep) -> CacheRules:
+async def list_cache_rules(name: TableNamePath, services: CachesDep) -> Response:
     """List all cache rules of a table (at most 100), by name."""
-    return CacheRules(rules=[rule.info for rule in await services.rules.list(name)])
+    rules = [rule.info for rule in await services.rules.list(name)]
+    return await json_answer(CacheRules(rules=rules))
 
 
 @router.get(
@@ -120,14 +122,15 @@ async def delete_cache_rule(
     "/tables/{name}/cache",
     operation_id="show_cache",
     dependencies=[READ_TABLE],
+    response_model=TableCache,
     responses=problem_responses(404, 409, 422, 503),
 )
-async def show_cache(name: TableNamePath, services: CachesDep) -> TableCache:
+async def show_cache(name: TableNamePath, services: CachesDep) -> Response:
     """Return how much of a table's current snapshot is cacheable, and where it is cached.
 
     Expired rules are left out.
     """
-    return await services.show(name)
+    return await json_answer(await services.show(name))
 
 
 def _deletion_answer(_: None) -> KeptAnswer:

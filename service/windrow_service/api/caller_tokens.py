@@ -8,7 +8,13 @@ from typing import Annotated
 from fastapi import Path, Response, status
 
 from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, entries_of
+from windrow_service.api.deps import (
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    entries_of,
+    json_answer,
+)
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
@@ -53,6 +59,7 @@ async def create_token(asked: TokenRequest, services: AccessDep, once: OnceDep) 
     "/tokens",
     operation_id="list_tokens",
     dependencies=[ADMIN],
+    response_model=TokenPage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_tokens(
@@ -60,19 +67,20 @@ async def list_tokens(
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> TokenPage:
+) -> Response:
     """List the tokens by name, a page at a time.
 
     A token that has expired or was revoked stays in the list for 30 days.
     """
     limit = entries_of(page_size, _DEFAULT_PAGE)
     after = page_tokens.read_text("tokens", page_token)
-    found = await services.tokens.page(after, limit + 1)
-    more = len(found) > limit
-    last = f"{found[limit - 1].name} {found[limit - 1].token_id}" if more else ""
-    return TokenPage(
-        tokens=[_info(token) for token in found[:limit]],
-        next_page_token=page_tokens.make("tokens", last) if more else None,
+    found = await services.tokens.page(after, limit)
+    last = f"{found[-1].name} {found[-1].token_id}" if found.more else ""
+    return await json_answer(
+        TokenPage(
+            tokens=[_info(token) for token in found],
+            next_page_token=page_tokens.make("tokens", last) if found.more else None,
+        )
     )
 
 

@@ -15,6 +15,7 @@ from windrow_service.api.deps import (
     PageTokensDep,
     TableNamePath,
     entries_of,
+    json_answer,
     version_of,
 )
 from windrow_service.api.json_shapes import PARTITIONS
@@ -77,6 +78,7 @@ async def set_partitions(
     "/tables/{name}/partitions",
     operation_id="list_partitions",
     dependencies=[READ_TABLE],
+    response_model=PartitionPage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_partitions(
@@ -85,7 +87,7 @@ async def list_partitions(
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> PartitionPage:
+) -> Response:
     """List the partitions that a catalog gave, by folder; none if there is no such list.
 
     If the list changes between two pages, the next page is not found.
@@ -95,11 +97,14 @@ async def list_partitions(
     listing = f"partitions:{name}:{table.version}"
     start = page_tokens.read_number(listing, page_token, 0)
     if listed is None:
-        return PartitionPage(partitions=[])
-    more = start + limit < len(listed)
-    return PartitionPage(
-        partitions=page_of(table, listed, start, limit),
-        next_page_token=page_tokens.make(listing, start + limit) if more else None,
+        return await json_answer(PartitionPage(partitions=[]))
+    partitions = page_of(table, listed, start, limit)
+    end = start + len(partitions)
+    return await json_answer(
+        PartitionPage(
+            partitions=partitions,
+            next_page_token=page_tokens.make(listing, end) if end < len(listed) else None,
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Response
 
 from windrow.models import TABLE_NAME_PATTERN, PlanHistoryPage
 from windrow_service.api.access import PrincipalDep
@@ -14,6 +14,7 @@ from windrow_service.api.deps import (
     PageTokenQuery,
     PageTokensDep,
     entries_of,
+    json_answer,
 )
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
@@ -44,6 +45,7 @@ UntilQuery = Annotated[
     "/plans",
     operation_id="list_plans",
     dependencies=[READ],
+    response_model=PlanHistoryPage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_plans(
@@ -56,7 +58,7 @@ async def list_plans(
     until: UntilQuery = None,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> PlanHistoryPage:
+) -> Response:
     """List plans, newest first, including expired and deleted ones.
 
     A caller sees its own plans and, with the scope `admin` on their tables, those of others. The
@@ -67,9 +69,10 @@ async def list_plans(
     limit = entries_of(page_size, _DEFAULT_PAGE)
     before = page_tokens.read_number("plans", page_token, NEWEST)
     wanted = Wanted(before=before, plan_id=plan_id, table=table, since=since, until=until)
-    found = await services.look_back.page(principal, wanted, limit + 1)
-    more = len(found) > limit
-    return PlanHistoryPage(
-        plans=list(found[:limit]),
-        next_page_token=page_tokens.make("plans", found[limit - 1].number) if more else None,
+    found = await services.look_back.page(principal, wanted, limit)
+    return await json_answer(
+        PlanHistoryPage(
+            plans=list(found),
+            next_page_token=page_tokens.make("plans", found[-1].number) if found.more else None,
+        )
     )

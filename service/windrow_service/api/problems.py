@@ -215,6 +215,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     caches.TooManyCacheRulesError: ProblemType(
         CONFLICT, "too-many-cache-rules", "Table has too many cache rules"
     ),
+    caches.CacheRulesTooLongError: ProblemType(
+        CONFLICT, "cache-rules-too-long", "Cache rules of the table are too long"
+    ),
     caches.InvalidCacheRuleError: ProblemType(
         INVALID, "invalid-cache-rule", "Cache rule is not valid"
     ),

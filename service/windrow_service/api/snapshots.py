@@ -27,6 +27,7 @@ from windrow_service.api.deps import (
     PageTokensDep,
     TableNamePath,
     entries_of,
+    json_answer,
     version_of,
 )
 from windrow_service.api.json_shapes import FILES
@@ -156,6 +157,7 @@ def _snapshot_answer(made: Published) -> KeptAnswer:
     "/tables/{name}/snapshots",
     operation_id="list_snapshots",
     dependencies=[READ_TABLE],
+    response_model=SnapshotPage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_snapshots(
@@ -164,16 +166,19 @@ async def list_snapshots(
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> SnapshotPage:
+) -> Response:
     """List a table's snapshots, newest first, a page at a time."""
     limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"snapshots:{name}"
     before = page_tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
-    found = await services.snapshots.page(name, before, limit + 1)
-    more = len(found) > limit
-    return SnapshotPage(
-        snapshots=list(found[:limit]),
-        next_page_token=page_tokens.make(listing, found[limit - 1].snapshot_id) if more else None,
+    found = await services.snapshots.page(name, before, limit)
+    return await json_answer(
+        SnapshotPage(
+            snapshots=list(found),
+            next_page_token=page_tokens.make(listing, found[-1].snapshot_id)
+            if found.more
+            else None,
+        )
     )
 
 
@@ -181,18 +186,19 @@ async def list_snapshots(
     "/tables/{name}/gained-files",
     operation_id="find_gained_files",
     dependencies=[READ_TABLE],
+    response_model=GainedFiles,
     responses=problem_responses(404, 409, 422, 503),
 )
 async def find_gained_files(
     name: TableNamePath, services: SnapshotsDep, since: SinceQuery
-) -> GainedFiles:
+) -> Response:
     """List the folders with files in the current snapshot that an older snapshot does not have.
 
     A write that replaces files makes this call once it is `committing`, when nobody else may
     publish: it must not remove files that were added after it began. A rewritten file counts as
     gained.
     """
-    return await services.find_gained_files(name, since)
+    return await json_answer(await services.find_gained_files(name, since))
 
 
 @router.post(

@@ -19,6 +19,7 @@ from windrow_service.api.deps import (
     PageTokensDep,
     TableNamePath,
     entries_of,
+    json_answer,
     version_of,
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
@@ -88,6 +89,7 @@ def _table_answer(made: tuple[StoredTable, bool]) -> KeptAnswer:
     "/tables",
     operation_id="list_tables",
     dependencies=[READ],
+    response_model=TablePage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_tables(
@@ -96,16 +98,17 @@ async def list_tables(
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> TablePage:
+) -> Response:
     """List the registered tables that the caller may read, by name, a page at a time."""
     limit = entries_of(page_size, _DEFAULT_PAGE)
     after = page_tokens.read_text("tables", page_token)
-    found = await services.tables.page(after, limit + 1, principal.tables)
-    tables = [table.info for table in found[:limit]]
-    more = len(found) > limit
-    return TablePage(
-        tables=tables,
-        next_page_token=page_tokens.make("tables", tables[-1].name) if more else None,
+    found = await services.tables.page(after, limit, principal.tables)
+    tables = [table.info for table in found]
+    return await json_answer(
+        TablePage(
+            tables=tables,
+            next_page_token=page_tokens.make("tables", tables[-1].name) if found.more else None,
+        )
     )
 
 
@@ -113,13 +116,15 @@ async def list_tables(
     "/tables/{name}",
     operation_id="get_table",
     dependencies=[READ_TABLE],
+    response_model=TableInfo,
     responses=problem_responses(404, 422, 503),
 )
-async def get_table(name: TableNamePath, services: TablesDep, response: Response) -> TableInfo:
+async def get_table(name: TableNamePath, services: TablesDep) -> Response:
     """Return a table with its current snapshot."""
     table = await services.tables.get(name)
-    response.headers["ETag"] = f'"{table.version}"'
-    return table.info
+    answer = await json_answer(table.info)
+    answer.headers["ETag"] = f'"{table.version}"'
+    return answer
 
 
 @router.delete(

@@ -13,6 +13,7 @@ from windrow_service.api.deps import (
     PageTokensDep,
     TableNamePath,
     entries_of,
+    json_answer,
 )
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -74,6 +75,7 @@ async def cancel_write(
     "/tables/{name}/writes",
     operation_id="list_writes",
     dependencies=[READ_TABLE],
+    response_model=WritePage,
     responses=problem_responses(404, 422, 503),
 )
 async def list_writes(
@@ -83,16 +85,17 @@ async def list_writes(
     open_only: OpenQuery = False,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-) -> WritePage:
+) -> Response:
     """List a table's writes, newest first, a page at a time; the newest 1,000 are kept."""
     limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"writes:{name}"
     before = page_tokens.read_number(listing, page_token, _NEWEST)
-    found = await services.writes.page(name, before, limit + 1, open_only=open_only)
-    more = len(found) > limit
-    return WritePage(
-        writes=[write.info for write in found[:limit]],
-        next_page_token=page_tokens.make(listing, found[limit - 1].number) if more else None,
+    found = await services.writes.page(name, before, limit, open_only=open_only)
+    return await json_answer(
+        WritePage(
+            writes=[write.info for write in found],
+            next_page_token=page_tokens.make(listing, found[-1].number) if found.more else None,
+        )
     )
 
 
@@ -100,8 +103,9 @@ async def list_writes(
     "/tables/{name}/writes/{write_id}",
     operation_id="get_write",
     dependencies=[READ_TABLE],
+    response_model=WriteRecord,
     responses=problem_responses(404, 422, 503),
 )
-async def get_write(name: TableNamePath, write_id: WriteIdPath, services: WritesDep) -> WriteRecord:
+async def get_write(name: TableNamePath, write_id: WriteIdPath, services: WritesDep) -> Response:
     """Return one write with its report and, if still kept, the outcome of each key."""
-    return await services.writes.get(name, write_id)
+    return await json_answer(await services.writes.get(name, write_id))

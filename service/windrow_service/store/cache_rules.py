@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,10 +16,12 @@ from windrow_service.store.committing import lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.names import is_among
 from windrow_service.store.once import claim, settle
+from windrow_service.store.pages import MAX_PAGE_CHARACTERS, ParsedTexts
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.usecases.caches.errors import (
     CacheRuleChangedError,
     CacheRuleNotFoundError,
+    CacheRulesTooLongError,
     TooManyCacheRulesError,
 )
 from windrow_service.usecases.caches.ports import MAX_CACHE_RULES, StoredCacheRule
@@ -30,6 +31,9 @@ from windrow_service.usecases.ports import Clock, Once
 # An expired rule can be looked up, and extended, for this long.
 _KEPT = timedelta(days=1)
 _RULES = schema.cache_rules.c
+# Longer definitions are not shown in the list of all rules.
+_MAX_SHOWN = 2_000
+_TOO_LONG = '{"filter":"… (too long to be shown here)"}'
 _SELECT = sa.select(schema.cache_rules, schema.tables.c.name.label("table_name")).join(
     schema.tables, schema.tables.c.table_id == _RULES.table_id
 )
@@ -65,11 +69,12 @@ class SqlCacheRuleStore:
                 "expires_at": None if ends is None else ends.astimezone(timezone.utc),
             }
             if row is None:
-                await _check_room(connection, table, table_id)
+                await _check_room(connection, table, table_id, rule, definition)
                 values |= {"table_id": table_id, "name": rule, "created_at": now}
                 await connection.execute(sa.insert(schema.cache_rules).values(values))
                 await self._note(connection, "created", table, rule, None, values)
             elif _definition(row.definition) != definition:
+                await _check_length(connection, table, table_id, rule, definition)
                 await connection.execute(
                     sa.update(schema.cache_rules).where(_is(table_id, rule)).values(values)
                 )
@@ -82,13 +87,20 @@ class SqlCacheRuleStore:
         self, now: datetime, limit: int, among: Names
     ) -> Sequence[StoredCacheRule]:
         """See `CacheRuleStore.everywhere`."""
+        definition = schema.cache_rules.c.definition
+        # Together, long ones would take too much memory.
+        shown = sa.case((sa.func.length(definition) <= _MAX_SHOWN, definition), else_=_TOO_LONG)
+        others = [column for column in schema.cache_rules.c if column is not definition]
         query = (
-            _SELECT.where(is_among(among), _RULES.expires_at.is_(None) | (_RULES.expires_at > now))
+            sa.select(*others, schema.tables.c.name.label("table_name"), shown.label("definition"))
+            .join(schema.tables, schema.tables.c.table_id == _RULES.table_id)
+            .where(is_among(among), _RULES.expires_at.is_(None) | (_RULES.expires_at > now))
             .order_by(schema.tables.c.name, _RULES.name)
             .limit(limit)
         )
         async with self._database.reading() as connection:
-            return [_stored(row) for row in await connection.execute(query)]
+            rows = (await connection.execute(query)).all()
+        return [_stored(row, utc(row.expires_at) if row.expires_at else None) for row in rows]
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
         """See `CacheRuleStore.get`."""
@@ -180,25 +192,48 @@ def _check_version(table: str, rule: str, row: Any, expected: str | None) -> Non
         raise CacheRuleChangedError(table, rule, expected, version)
 
 
-async def _check_room(connection: AsyncConnection, table: str, table_id: int) -> None:
+async def _check_room(
+    connection: AsyncConnection,
+    table: str,
+    table_id: int,
+    rule: str,
+    definition: CacheRuleDefinition,
+) -> None:
     count = sa.select(sa.func.count()).where(_RULES.table_id == table_id)
     if (await connection.execute(count)).scalar_one() >= MAX_CACHE_RULES:
         raise TooManyCacheRulesError(table, MAX_CACHE_RULES)
+    await _check_length(connection, table, table_id, rule, definition)
 
 
-@lru_cache(1_000)
+async def _check_length(
+    connection: AsyncConnection,
+    table: str,
+    table_id: int,
+    rule: str,
+    definition: CacheRuleDefinition,
+) -> None:
+    # All rules are read for each plan, and listed in one answer.
+    others = sa.select(sa.func.sum(sa.func.length(_RULES.definition))).where(
+        _RULES.table_id == table_id, _RULES.name != rule
+    )
+    length = len(definition.model_dump_json())
+    if length + ((await connection.execute(others)).scalar_one() or 0) > MAX_PAGE_CHARACTERS:
+        raise CacheRulesTooLongError(table, MAX_PAGE_CHARACTERS)
+
+
+@ParsedTexts
 def _definition(text: str) -> CacheRuleDefinition:
     # Cached, because every plan reads all rules of its table.
     return CacheRuleDefinition.model_validate_json(text)
 
 
-def _stored(row: Any) -> StoredCacheRule:
+def _stored(row: Any, expires_at: datetime | None = None) -> StoredCacheRule:
     definition = _definition(row.definition)
     info = CacheRule(
         table=row.table_name,
         rule=row.name,
         filter=definition.filter,
-        expires_at=definition.expires_at,
+        expires_at=expires_at or definition.expires_at,
         max_bytes=definition.max_bytes,
         created_at=utc(row.created_at),
     )

@@ -1,14 +1,18 @@
-"""Figures about all tables, for metrics."""
+"""Figures of tables and snapshots without their columns, for metrics and pages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from windrow.models import SnapshotInfo
 from windrow_service.store import schema
 from windrow_service.store.database import Database
+from windrow_service.store.pages import without_fields
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES, TableFigures
 
 # Tables joined with their current snapshots, if they have one.
@@ -44,6 +48,17 @@ class SqlTableFigures:
                 TableFigures(name, files, size_bytes, max(surplus, 0))
                 for name, files, size_bytes, surplus in rows
             ]
+
+
+def without_columns(info: sa.ColumnElement[Any], on_server: bool) -> sa.ColumnElement[Any]:
+    """Return the text of a snapshot without its long parts, for `snapshot_without_columns`."""
+    return without_fields(info, ("columns", "partition_columns", "valid_write_ids"), on_server)
+
+
+def snapshot_without_columns(text: str) -> SnapshotInfo:
+    """Return a snapshot of which `without_columns` left only the figures."""
+    figures = json.loads(text) | {"columns": [], "partition_columns": []}
+    return SnapshotInfo.model_validate(figures)
 
 
 def surplus_files(on_server: bool) -> sa.ColumnElement[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,8 +12,10 @@ from windrow.models import PastPlan
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.names import is_among
+from windrow_service.store.pages import fetch_page
 from windrow_service.usecases.plans.history import Wanted, past_of
 from windrow_service.usecases.plans.ports import Mine, PlanRecord
+from windrow_service.usecases.ports import Page
 
 _history = schema.plan_history.c
 
@@ -39,7 +40,7 @@ class SqlPlanHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Sequence[PastPlan]:
+    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Page[PastPlan]:
         """See `PlanHistory.page`."""
         table = _history.table_name
         own = (_history.principal == mine.maker) & is_among(mine.readable, table)
@@ -47,7 +48,6 @@ class SqlPlanHistory:
             sa.select(_history.number, _history.body)
             .where(_history.number < wanted.before, own | is_among(mine.administered, table))
             .order_by(_history.number.desc())
-            .limit(limit)
         )
         if wanted.plan_id is not None:
             query = query.where(_history.plan_id == wanted.plan_id)
@@ -58,10 +58,13 @@ class SqlPlanHistory:
         if wanted.until is not None:
             query = query.where(_history.created_at < wanted.until)
         async with self._database.reading() as connection:
-            return [
-                PastPlan.model_validate(json.loads(row.body) | {"number": row.number})
-                for row in await connection.execute(query)
-            ]
+            rows, more = await fetch_page(
+                connection, query, _history.number, (_history.body,), limit
+            )
+        plans = (
+            PastPlan.model_validate(json.loads(row.body) | {"number": row.number}) for row in rows
+        )
+        return Page(plans, more=more)
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
         """See `PlanHistory.purge`."""

@@ -19,9 +19,11 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database, insert_missing
+from windrow_service.store.figures import snapshot_without_columns, without_columns
 from windrow_service.store.once import claim, settle
+from windrow_service.store.pages import fetch_page
 from windrow_service.store.tables import find_row, new_version, require_row, stored
-from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.snapshots.errors import (
     SnapshotNotFoundError,
     TableNotRefreshedError,
@@ -33,8 +35,10 @@ from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _BODIES_PER_QUERY = 500
-# Number of tables whose snapshots are cached; snapshots never change.
-_SNAPSHOTS_KEPT = 256
+# Bytes of the snapshots that are cached, by estimate; snapshots never change.
+_MAX_KEPT_BYTES = 128 * 2**20
+# Memory of a parsed column, and of a manifest's entry.
+_COLUMN_BYTES, _ENTRY_BYTES = 2_000, 1_000
 
 
 class SqlSnapshotStore:
@@ -43,7 +47,9 @@ class SqlSnapshotStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._read: LRUCache[tuple[int, int], Snapshot] = LRUCache(_SNAPSHOTS_KEPT)
+        self._read: LRUCache[tuple[int, int], Snapshot] = LRUCache(
+            _MAX_KEPT_BYTES, getsizeof=_memory_of
+        )
 
     async def get(
         self, table: str, snapshot_id: int | None, version: str | None = None
@@ -61,23 +67,28 @@ class SqlSnapshotStore:
             is_current = wanted == table_row.current_snapshot_id
             snapshot = self._read.get(key) if is_current else None
             if snapshot is None:
-                snapshot = self._read[key] = await _load(connection, table, *key)
+                snapshot = await _load(connection, table, *key)
+                if _memory_of(snapshot) <= _MAX_KEPT_BYTES:
+                    self._read[key] = snapshot
             return stored(table_row), snapshot
 
-    async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
+    async def page(self, table: str, before: int, limit: int) -> Page[SnapshotInfo]:
         """See `SnapshotStore.page`."""
+        key, info = schema.snapshots.c.snapshot_id, schema.snapshots.c.info
         async with self._database.reading() as connection:
-            table_row = await require_row(connection, table)
-            rows = await connection.execute(
-                sa.select(schema.snapshots.c.info)
-                .where(
-                    schema.snapshots.c.table_id == table_row.table_id,
-                    schema.snapshots.c.snapshot_id < before,
-                )
-                .order_by(schema.snapshots.c.snapshot_id.desc())
-                .limit(limit)
-            )
-            return [SnapshotInfo.model_validate_json(info) for (info,) in rows]
+            table_id = (await require_row(connection, table)).table_id
+            query = _newest_first(table_id, info).where(key < before)
+            rows, more = await fetch_page(connection, query, key, (info,), limit)
+        infos = (SnapshotInfo.model_validate_json(row.info) for row in rows)
+        return Page(infos, more=more)
+
+    async def newest(self, table: str, limit: int) -> Sequence[SnapshotInfo]:
+        """See `SnapshotStore.newest`."""
+        figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            rows = await connection.scalars(_newest_first(table_id, figures).limit(limit))
+            return [snapshot_without_columns(text) for text in rows]
 
     async def bodies(
         self, table: str, snapshot: Snapshot, manifests: Sequence[Manifest]
@@ -256,6 +267,23 @@ def _info_of(inventory: NextSnapshot, snapshot_id: int, now: datetime) -> Snapsh
         valid_write_ids=inventory.valid_write_ids,
         table_version=inventory.table_version,
         log=inventory.log,
+    )
+
+
+def _memory_of(snapshot: Snapshot) -> int:
+    tables = snapshot.ranges.nbytes
+    if snapshot.delete_files is not None:
+        tables += snapshot.delete_files.nbytes
+    columns, manifests = len(snapshot.info.columns), snapshot.manifests
+    removed = sum(manifest.removed.nbytes for manifest in manifests)
+    return int(_COLUMN_BYTES * columns + _ENTRY_BYTES * len(manifests) + removed + tables)
+
+
+def _newest_first(table_id: int, column: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return (
+        sa.select(column)
+        .where(schema.snapshots.c.table_id == table_id)
+        .order_by(schema.snapshots.c.snapshot_id.desc())
     )
 
 

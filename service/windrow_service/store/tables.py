@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,17 +15,23 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.figures import WITH_SNAPSHOTS, surplus_files
+from windrow_service.store.figures import (
+    WITH_SNAPSHOTS,
+    snapshot_without_columns,
+    surplus_files,
+    without_columns,
+)
 from windrow_service.store.names import is_among, similar_names
 from windrow_service.store.once import claim, settle
+from windrow_service.store.pages import ParsedTexts, fetch_page
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.tables.errors import (
     TableChangedError,
     TableNotFoundError,
     UnconfirmedReplacementError,
 )
-from windrow_service.usecases.tables.ports import StoredTable
+from windrow_service.usecases.tables.ports import ListedTable, StoredTable
 
 _SELECT = sa.select(
     schema.tables,
@@ -105,12 +110,14 @@ class SqlTableStore:
         async with self._database.reading() as connection:
             return stored(await require_row(connection, name))
 
-    async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
+    async def page(self, after: str, limit: int, among: Names) -> Page[StoredTable]:
         """See `TableStore.page`."""
         name = schema.tables.c.name
         query = _SELECT.where(name > after, is_among(among)).order_by(name)
+        texts = (schema.tables.c.definition, schema.snapshots.c.info)
         async with self._database.reading() as connection:
-            return [stored(row) for row in await connection.execute(query.limit(limit))]
+            rows, more = await fetch_page(connection, query, schema.tables.c.table_id, texts, limit)
+        return Page(map(stored, rows), more=more)
 
     async def locations(self, among: Names) -> Sequence[str]:
         """See `TableStore.locations`."""
@@ -124,7 +131,7 @@ class SqlTableStore:
 
     async def worst(
         self, containing: str, offset: int, limit: int, among: Names
-    ) -> tuple[int, Sequence[StoredTable]]:
+    ) -> tuple[int, Sequence[ListedTable]]:
         """See `TableStore.worst`."""
         key, name = schema.tables.c.table_id, schema.tables.c.name
         wanted = is_among(among) & sa.func.lower(name).contains(containing.lower(), autoescape=True)
@@ -143,8 +150,15 @@ class SqlTableStore:
                 sa.select(sa.func.count()).select_from(schema.tables).where(wanted)
             )
             keys = list(await connection.scalars(order))
-            rows = await connection.execute(_SELECT.where(key.in_(keys)))
-            found = {row.table_id: stored(row) for row in rows}
+            figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
+            query = sa.select(key, name, figures.label("figures")).select_from(WITH_SNAPSHOTS)
+            rows = await connection.execute(query.where(key.in_(keys)))
+            found = {
+                row.table_id: ListedTable(
+                    row.name, row.figures and snapshot_without_columns(row.figures)
+                )
+                for row in rows
+            }
         return count or 0, [found[one] for one in keys if one in found]
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
@@ -297,7 +311,7 @@ def _has_other_partitions(before: TableDefinition, after: TableDefinition) -> bo
     return (before.location, before.partition_columns) != (after.location, after.partition_columns)
 
 
-@lru_cache(1_000)
+@ParsedTexts
 def _info(
     name: str,
     definition: str,

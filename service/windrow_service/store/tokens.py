@@ -12,9 +12,10 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
+from windrow_service.store.pages import fetch_page
 from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Once, Page
 
 # How long expired and revoked tokens are still listed.
 _KEPT = timedelta(days=30)
@@ -58,14 +59,16 @@ class SqlTokenStore:
         async with self._database.reading() as connection:
             return [_token(row) for row in await connection.execute(query)]
 
-    async def page(self, after: str, limit: int) -> Sequence[Token]:
+    async def page(self, after: str, limit: int) -> Page[Token]:
         """See `TokenStore.page`."""
         order = (schema.tokens.c.name, schema.tokens.c.token_id)
         name, _, token_id = after.partition(" ")
         follows = sa.tuple_(*order) > sa.tuple_(sa.literal(name), sa.literal(token_id))
-        query = sa.select(schema.tokens).where(follows).order_by(*order).limit(limit)
+        query = sa.select(schema.tokens).where(follows).order_by(*order)
+        key, grants = schema.tokens.c.token_id, schema.tokens.c.grants
         async with self._database.reading() as connection:
-            return [_token(row) for row in await connection.execute(query)]
+            rows, more = await fetch_page(connection, query, key, (grants,), limit)
+        return Page(map(_token, rows), more=more)
 
     async def revoke(self, token_id: str, now: datetime) -> Token:
         """See `TokenStore.revoke`."""

@@ -17,11 +17,12 @@ from windrow_service.store.audit import note
 from windrow_service.store.committing import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.names import is_among
+from windrow_service.store.pages import fetch_page, without_fields
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.audit import actor
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.ports import Clock, Page
 from windrow_service.usecases.writes.errors import (
     WriteCancelledError,
     WriteNotCancellableError,
@@ -139,23 +140,25 @@ class SqlWriteStore:
     async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
         """See `WriteStore.recent`."""
         name = schema.tables.c.name
+        on_server = self._database.is_postgresql
+        report = without_fields(_writes.c.report, ("unhashed_columns",), on_server)
+        others = [column for column in _WITHOUT_KEYS if column.name != "report"]
         of_tables = (
-            sa.select(*_WITHOUT_KEYS, name)
+            sa.select(*others, report.label("report"), name)
             .join(schema.tables, schema.tables.c.table_id == _writes.c.table_id)
             .where(is_among(among))
             .order_by(_writes.c.updated_at.desc())
-            .limit(limit)
         )
         lease = _writes.c.lease_until
         found: list[Any] = []
         async with self._database.reading() as connection:
             for which in (lease.is_not(None), lease.is_(None)):
-                found += await connection.execute(of_tables.where(which))
+                found += (await connection.execute(of_tables.where(which).limit(limit))).all()
         return [self._record(row.name, row) for row in found[:limit]]
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool
-    ) -> Sequence[StoredWrite]:
+    ) -> Page[StoredWrite]:
         """See `WriteStore.page`."""
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
@@ -164,8 +167,12 @@ class SqlWriteStore:
             )
             if open_only:
                 query = query.where(_writes.c.state.in_(_OPEN))
-            rows = await connection.execute(query.order_by(_writes.c.number.desc()).limit(limit))
-            return [StoredWrite(number=row.number, info=self._record(table, row)) for row in rows]
+            query = query.order_by(_writes.c.number.desc())
+            rows, more = await fetch_page(
+                connection, query, _writes.c.number, (_writes.c.report,), limit
+            )
+        found = (StoredWrite(number=row.number, info=self._record(table, row)) for row in rows)
+        return Page(found, more=more)
 
     async def reported(self, table: str, limit: int, *, keys: bool = False) -> list[WriteRecord]:
         """See `WriteHistory.reported`."""

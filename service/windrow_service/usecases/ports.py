@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Page(list[T]):
+    """Entries of a list, limited in number and in bytes; `more` tells whether others follow."""
+
+    def __init__(self, entries: Iterable[T] = (), *, more: bool = False) -> None:
+        super().__init__(entries)
+        self.more = more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,8 +135,8 @@ async def _access_page(
     asked: Mapping[str, str] | None = None,
 ) -> Response:
     changes = await audit.page(before, _CHANGES + 1, table=table or None, principal=who or None)
-    tokens = await access.tokens.page(after, _TOKENS + 1)
-    last = tokens[_TOKENS - 1] if len(tokens) > _TOKENS else None
+    tokens = await access.tokens.page(after, _TOKENS)
+    last = tokens[-1] if tokens.more else None
     return await page(
         request,
         "access.html",
@@ -144,7 +144,7 @@ async def _access_page(
         who=who,
         changes=changes[:_CHANGES],
         older=changes[_CHANGES - 1].number if len(changes) > _CHANGES else None,
-        tokens=tokens[:_TOKENS],
+        tokens=tokens,
         after=after,
         next_after=None if last is None else f"{last.name} {last.token_id}",
         most_grants=_GRANTS,

@@ -62,7 +62,7 @@ async def list_plans(
 ) -> Response:
     """List the caller's plans, the latest first: plans being made, then finished ones."""
     wanted = Wanted(before=before, table=table or None, since=since, until=until)
-    past = await services.look_back.page(principal, wanted, _SHOWN + 1)
+    past = await services.look_back.page(principal, wanted, _SHOWN)
     is_first_page = before == NEWEST and since is None and until is None
     under_way = await services.read.under_way(principal, _SHOWN) if is_first_page else []
     asked = {"table": table, "since": _form_text(since), "until": _form_text(until)}
@@ -71,8 +71,8 @@ async def list_plans(
         "plans.html",
         asked=asked,
         under_way=[one for one in under_way if table in ("", one.request.table)],
-        plans=past[:_SHOWN],
-        older=past[_SHOWN - 1].number if len(past) > _SHOWN else None,
+        plans=past,
+        older=past[-1].number if past.more else None,
     )
 
 

@@ -26,7 +26,6 @@ router = GuardedRouter(include_in_schema=False)
 _ON_PAGE = 50
 _SNAPSHOTS = 30
 _WORST = 20
-_NEWEST = 2**31
 # A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
 _SMALL_BYTES = WELL_SIZED_BYTES // 2
 # Sizes under this share one bar.
@@ -45,7 +44,7 @@ async def list_tables(
     count, tables = await services.tables.worst(
         find, (at - 1) * _ON_PAGE, _ON_PAGE, principal.tables
     )
-    rows = [(table.info, _figures(table.info.current_snapshot)) for table in tables]
+    rows = [(table, _figures(table.current_snapshot)) for table in tables]
     return await page(
         request,
         "tables.html",
@@ -73,7 +72,7 @@ async def show_table(
     Parts that look at each file come last, while the browser already shows the others.
     """
     table = await services.tables.get(name)
-    trend = list(reversed(await snapshots.snapshots.page(name, _NEWEST, _SNAPSHOTS)))
+    trend = list(reversed(await snapshots.snapshots.newest(name, _SNAPSHOTS)))
     info = table.info.current_snapshot
     too_many = info is not None and info.file_count > MAX_LOOKED_AT
     return page_in_parts(

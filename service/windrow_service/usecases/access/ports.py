@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Once, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class TokenStore(Protocol):
     async def list(self) -> Sequence[Token]:
         """Return all tokens by name, the oldest of each name first."""
 
-    async def page(self, after: str, limit: int) -> Sequence[Token]:
+    async def page(self, after: str, limit: int) -> Page[Token]:
         """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
 
     async def revoke(self, token_id: str, now: datetime) -> Token:

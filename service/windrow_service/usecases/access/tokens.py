@@ -13,7 +13,7 @@ from windrow_service.usecases.access.authenticate import ANONYMOUS, TOKEN_PREFIX
 from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.grants import MAX_GRANTS, SCOPES, grant_of
 from windrow_service.usecases.access.ports import Token, TokenStore
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Once, Page
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
@@ -82,7 +82,7 @@ class ManageTokens:
         """Return all tokens, including those that ended in the last 30 days."""
         return await self.tokens.list()
 
-    async def page(self, after: str, limit: int) -> Sequence[Token]:
+    async def page(self, after: str, limit: int) -> Page[Token]:
         """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
         return await self.tokens.page(after, limit)
 

@@ -5,6 +5,7 @@
     - CacheRuleNotFoundError
     - WorkerNotFoundError
   + CacheRuleChangedError
+  + CacheRulesTooLongError
   + TooManyCacheRulesError
   + InvalidCacheRuleError
   + TooManyWorkersError
@@ -42,6 +43,16 @@ class CacheRuleChangedError(UseCaseError):
         "{remedy}"
     )
     remedy = "GET /tables/{table}/cache-rules/{rule} and decide again"
+
+
+@dataclass(eq=False)
+class CacheRulesTooLongError(UseCaseError):
+    """The cache rules of the table would take too much room together."""
+
+    table: str
+    max_characters: int
+    message = "the cache rules of table {table!r} may have {max_characters:,} characters together: {remedy}"
+    remedy = "shorten their filters, or delete one"
 
 
 @dataclass(eq=False)

@@ -62,7 +62,10 @@ class CacheRuleStore(Protocol):
     async def everywhere(
         self, now: datetime, limit: int, among: Names
     ) -> Sequence[StoredCacheRule]:
-        """Return at most `limit` unexpired rules of some tables, by table and name."""
+        """Return at most `limit` unexpired rules of some tables, by table and name.
+
+        The filters of long rules are left out.
+        """
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
         """Return a rule, even if it has expired.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -12,6 +11,7 @@ from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import Mine, PlanRecord
+from windrow_service.usecases.ports import Page
 
 _MAX_FILTER = 2_000
 NEWEST = 2**63 - 1
@@ -76,7 +76,7 @@ class Wanted:
 class PlanHistory(Protocol):
     """Finished plans; the plan store adds each one in the transaction that stores it."""
 
-    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Sequence[PastPlan]:
+    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Page[PastPlan]:
         """Return at most `limit` of the wanted plans, the newest first."""
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
@@ -103,7 +103,7 @@ class LookBack:
     history: PlanHistory
     read: ReadPlan
 
-    async def page(self, caller: Principal, wanted: Wanted, limit: int) -> Sequence[PastPlan]:
+    async def page(self, caller: Principal, wanted: Wanted, limit: int) -> Page[PastPlan]:
         """Return at most `limit` of the plans that the caller may look at, the newest first."""
         return await self.history.page(Mine.of(caller), wanted, limit)
 

@@ -16,6 +16,7 @@ from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
 # Two files are the same if they agree in these columns.
+_MAX_CHARACTERS = 8 * 2**20
 _IDENTITY = ["path", "size_bytes", "mtime_ns"]
 
 
@@ -48,10 +49,11 @@ class FindGainedFiles:
         after = await self._files(name, now, shared)
         before = await self._files(name, then, shared) if then is not None else None
         folders = await self.runner.run(lambda: _gained(before, after))
+        fitting = _fitting(folders)
         return GainedFiles(
             snapshot_id=now.info.snapshot_id,
-            folders=folders[:MAX_GAINED_FOLDERS],
-            complete=len(folders) <= MAX_GAINED_FOLDERS,
+            folders=folders[:fitting],
+            complete=fitting == len(folders),
         )
 
     async def _files(
@@ -63,6 +65,16 @@ class FindGainedFiles:
         decoded = await self.manifests.read(name, snapshot, own, bloom=False)
         narrow = [files.select(_IDENTITY) for files in decoded]
         return await self.runner.run(lambda: merge_files(narrow, [one.removed for one in own]))
+
+
+def _fitting(folders: list[str]) -> int:
+    """Return how many folders one answer may name."""
+    characters = 0
+    for at, folder in enumerate(folders[:MAX_GAINED_FOLDERS]):
+        characters += len(folder)
+        if characters > _MAX_CHARACTERS:
+            return at
+    return min(len(folders), MAX_GAINED_FOLDERS)
 
 
 def _key(manifest: Manifest) -> tuple[str, bytes]:

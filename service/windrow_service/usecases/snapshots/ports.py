@@ -20,7 +20,7 @@ from windrow.models import (
 )
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Once, Page
 from windrow_service.usecases.tables.ports import StoredTable
 
 
@@ -110,8 +110,15 @@ class SnapshotStore(Protocol):
             VersionNotKnownError: The table has no snapshot of the version.
         """
 
-    async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
+    async def page(self, table: str, before: int, limit: int) -> Page[SnapshotInfo]:
         """Return at most `limit` snapshots with ids under `before`, newest first.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+    async def newest(self, table: str, limit: int) -> Sequence[SnapshotInfo]:
+        """Return at most `limit` snapshots without their columns, newest first.
 
         Raises:
             TableNotFoundError: No table has this name.

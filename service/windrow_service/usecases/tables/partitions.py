@@ -28,6 +28,9 @@ from windrow_service.usecases.tables.register import refuse_shared
 
 # Other callers may change the table meanwhile, each with another snapshot or definition.
 _ATTEMPTS = 8
+# Most characters of a page, and partitions that are looked at together.
+_MAX_CHARACTERS = 4 * 2**20
+_AT_A_TIME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +136,20 @@ def _folders_outside(body: bytes) -> list[str]:
 def page_of(
     table: StoredTable, listed: ListedPartitions, start: int, count: int
 ) -> list[TablePartition]:
-    """Return a page of a table's list."""
-    rows = listed.page(table.info.definition.location, start, count)
-    return [TablePartition(values=values, location=location) for values, location in rows]
+    """Return a page of a table's list, of at most `count` partitions; fewer if they are long."""
+    partitions: list[TablePartition] = []
+    characters = 0
+    while len(partitions) < count:
+        some = min(_AT_A_TIME, count - len(partitions))
+        rows = listed.page(table.info.definition.location, start + len(partitions), some)
+        for values, location in rows:
+            characters += len(location) + sum(map(len, values))
+            if partitions and characters > _MAX_CHARACTERS:
+                return partitions
+            partitions.append(TablePartition(values=values, location=location))
+        if len(rows) < some:
+            break
+    return partitions
 
 
 def _table_of(sent: PartitionList) -> pa.Table:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow.models import PartitionListChange, TableDefinition, TableInfo
+from windrow.models import PartitionListChange, SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Once, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,14 @@ class StoredTable:
     version: str
     checked_at: datetime | None
     has_cache_rules: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table in a list: its current snapshot has no columns, which may be many."""
+
+    name: str
+    current_snapshot: SnapshotInfo | None
 
 
 class TableStore(Protocol):
@@ -66,7 +74,7 @@ class TableStore(Protocol):
             TableNotFoundError: No table has this name.
         """
 
-    async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
+    async def page(self, after: str, limit: int, among: Names) -> Page[StoredTable]:
         """Return at most `limit` tables in `among` whose names follow `after`, by name."""
 
     async def locations(self, among: Names) -> Sequence[str]:
@@ -74,7 +82,7 @@ class TableStore(Protocol):
 
     async def worst(
         self, containing: str, offset: int, limit: int, among: Names
-    ) -> tuple[int, Sequence[StoredTable]]:
+    ) -> tuple[int, Sequence[ListedTable]]:
         """Count tables, and return some of them, those with the most excess files first.
 
         Args:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from windrow.models import WriteRecord, WriteUpdate
 from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Page
 from windrow_service.usecases.snapshots.ports import WriteCommits
 
 # How many of a table's newest writes keep the figures of single keys.
@@ -86,7 +87,7 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool
-    ) -> Sequence[StoredWrite]:
+    ) -> Page[StoredWrite]:
         """Return at most `limit` writes with numbers under `before`, newest first.
 
         Args:
