@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from heapq import nsmallest
 
 from windrow_service.filters.errors import quote
 
 _MAX_NAMES_SHOWN = 10
+# Comparing two names takes up to a millisecond, and a table may have thousands of columns.
+_COMPARED = 200
+_MAX_CHARACTERS = 128
 
 
 class TableColumns:
@@ -31,10 +35,16 @@ class TableColumns:
         """Return why no column has this name, and which columns may be meant."""
         if matches := self._folded.get(name.lower(), []):
             return f"column {quote(name)} may be {' or '.join(matches)}: write the exact case"
-        near = difflib.get_close_matches(name.lower(), self._folded, n=3)
+        near = difflib.get_close_matches(name.lower(), self._comparable(name), n=3)
         names = [known for folded in near for known in self._folded[folded]]
         if names:
             return f"no column {quote(name)}: did you mean {' or '.join(names)}?"
         more = ", …" if len(self._names) > _MAX_NAMES_SHOWN else ""
         shown = ", ".join(self._names[:_MAX_NAMES_SHOWN])
         return f"no column {quote(name)}: the table has {shown}{more}"
+
+    def _comparable(self, name: str) -> list[str]:
+        """Return the names, in lower case, that `name` is compared with."""
+        if len(name) > _MAX_CHARACTERS:
+            return []
+        return nsmallest(_COMPARED, self._folded, key=lambda known: abs(len(known) - len(name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,6 +38,10 @@ from windrow_service.usecases.tables.ports import StoredTable
 _BODIES_PER_QUERY = 500
 # Bytes of the snapshots that are cached, by estimate; snapshots never change.
 _MAX_KEPT_BYTES = 128 * 2**20
+# What is longer, or has more columns, is encoded and decoded in a thread: with 10,000 columns that
+# takes half a second.
+_SHORT_BYTES = 2**16
+_FEW_COLUMNS = 200
 # Memory of a parsed column, and of a manifest's entry.
 _COLUMN_BYTES, _ENTRY_BYTES = 2_000, 1_000
 
@@ -301,6 +306,12 @@ async def _load(
         .where(listed.table_id == table_id, listed.snapshot_id == snapshot_id)
         .order_by(listed.position)
     )
+    if len(row.info) + len(row.ranges) <= _SHORT_BYTES:
+        return _snapshot_of(row, entries.all())
+    return await asyncio.to_thread(_snapshot_of, row, entries.all())
+
+
+def _snapshot_of(row: Any, entries: Sequence[Any]) -> Snapshot:
     ranges = _table_of(row.ranges)
     return Snapshot(
         info=SnapshotInfo.model_validate_json(row.info),
@@ -330,23 +341,12 @@ async def _insert(
     inventory: NextSnapshot,
     asked_version: str | None = None,
 ) -> None:
-    await connection.execute(
-        sa.insert(schema.snapshots).values(
-            table_id=table_id,
-            snapshot_id=info.snapshot_id,
-            created_at=info.created_at,
-            info=info.model_dump_json(),
-            data_schema=inventory.data_schema.serialize().to_pybytes(),
-            partition_schema=inventory.partition_schema.serialize().to_pybytes(),
-            bloom_columns=json.dumps(inventory.bloom_columns),
-            ranges=_bytes_of(inventory.ranges),
-            delete_files=_bytes_of(inventory.delete_files)
-            if inventory.delete_files is not None
-            else None,
-            table_version=inventory.table_version,
-            asked_version=asked_version,
-        )
-    )
+    if len(info.columns) <= _FEW_COLUMNS and inventory.delete_files is None:
+        values = _values_of(info, inventory)
+    else:
+        values = await asyncio.to_thread(_values_of, info, inventory)
+    names = {"table_id": table_id, "asked_version": asked_version}
+    await connection.execute(sa.insert(schema.snapshots).values(values | names))
     # Always in the same order, or two publishers of the same manifests could deadlock.
     for manifest in sorted(inventory.manifests, key=lambda manifest: manifest.manifest_id):
         if manifest.data is not None:
@@ -394,6 +394,21 @@ async def _keep_listing(
     )
     row = {"table_id": table_id, "snapshot_id": snapshot_id, "body": body}
     await connection.execute(sa.insert(schema.listings).values(row))
+
+
+def _values_of(info: SnapshotInfo, inventory: NextSnapshot) -> dict[str, Any]:
+    deletes = inventory.delete_files
+    return {
+        "snapshot_id": info.snapshot_id,
+        "created_at": info.created_at,
+        "info": info.model_dump_json(),
+        "data_schema": inventory.data_schema.serialize().to_pybytes(),
+        "partition_schema": inventory.partition_schema.serialize().to_pybytes(),
+        "bloom_columns": json.dumps(inventory.bloom_columns),
+        "ranges": _bytes_of(inventory.ranges),
+        "delete_files": None if deletes is None else _bytes_of(deletes),
+        "table_version": inventory.table_version,
+    }
 
 
 def _is(table_id: int, snapshot_id: int) -> sa.ColumnElement[bool]:
