@@ -44,7 +44,7 @@ def location(client: windrow.Client, folder: Path) -> Path:
 
 
 def registered(client: windrow.Client, location: Path, name: str, **definition: Any) -> str:
-    client.register_table(name, str(location), **definition)
+    client.register_table(name, str(location), replace=True, **definition)
     client.refresh(name)
     return name
 
@@ -73,6 +73,13 @@ def test_every_supported_spark_gives_the_same_names_and_refuses_blocks(
         for function in BLOCKS:
             assert f"{function}() cannot" in older["file_names"]["refusals"][function]
         assert "another session" in older["file_names"]["refusals"]["another session"]
+        check_of_groups(older["file_names"]["of_groups"])
+
+
+def check_of_groups(refused: dict[str, str]) -> None:
+    assert len(refused) == 3 * len(file_names.OF_GROUPS)
+    for query, text in refused.items():
+        assert "is asked for above rows of client.read_plan or client.read_buckets" in text, query
 
 
 def test_every_way_to_a_table_gives_the_same_names(
@@ -130,6 +137,15 @@ def test_blocks_are_refused_by_name(
         rows.groupBy(block).count(),
     ):
         assert f"{function}() cannot be answered for table 's.files'" in refusal(query)
+
+
+def test_groups_that_are_read_without_a_relation_refuse(
+    spark: SparkSession, client: windrow.Client, location: Path, folder: Path
+) -> None:
+    registered(client, location, "names.files")
+    spark.read.parquet(str(location)).createOrReplaceTempView("theirs")
+
+    check_of_groups(file_names.of_groups(spark, client, folder))
 
 
 def test_a_name_above_a_join_of_two_tables_is_refused_as_by_spark(

@@ -120,6 +120,55 @@ def differences(
     return different
 
 
+# What asks for files of rows that are read in groups, and leaves the other rows alone.
+OF_GROUPS = {
+    "select": lambda rows: rows.select(F.input_file_name(), "id"),
+    "where": lambda rows: rows.where("id >= 0 AND input_file_name() != ''"),
+    "block": lambda rows: rows.groupBy(F.expr("input_file_block_start()")).count(),
+    "no column": lambda rows: rows.select().select(F.input_file_name()),
+    "in a subquery": lambda rows: rows.sparkSession.range(9).join(
+        rows.where("input_file_name() != ''"), "id", "left_semi"
+    ),
+}
+
+
+def of_groups(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
+    """Return why each function is refused above `read_plan` and `read_buckets`; '' if it is not.
+
+    They are asked of a table of `differences`, and of a bucketed one.
+    """
+    columns, spec = {"id": "bigint"}, {"columns": ["id"], "count": 2}
+    (folder / "bucketed").mkdir()
+    client.register_table(
+        "names.buckets",
+        str(folder / "bucketed"),
+        columns=columns,
+        partition_columns={},
+        bucket_spec=spec,
+    )
+    client.write(spark.range(4), "names.buckets")
+    frames = {
+        "read_plan": client.read_plan(spark, client.plan("names.files")),
+        "read_buckets": client.read_buckets(spark, "names.buckets"),
+        "join_buckets": client.join_buckets(spark, "names.buckets", "names.buckets"),
+    }
+    found = {}
+    for name, rows in frames.items():
+        for query, ask in OF_GROUPS.items():
+            try:
+                ask(rows).collect()
+                found[f"{name}: {query}"] = ""
+            # Which error it is depends on the release.
+            except Exception as error:
+                found[f"{name}: {query}"] = str(error)
+        # The other rows are as before, and the names of other tables are Spark's own matter.
+        rows.where("id >= 0").collect()
+        theirs = spark.table("theirs").select("id", F.input_file_name().alias("f"))
+        if "file:///" not in str(theirs.join(rows.select("id"), "id", "left_semi").first()):
+            found[f"{name}: of another table"] = ""
+    return found
+
+
 def refusals(spark: SparkSession) -> dict[str, str]:
     """Return why each function of blocks, and a name in another session, are refused.
 

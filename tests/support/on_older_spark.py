@@ -49,7 +49,11 @@ def main(url: str, folder: Path) -> None:
         hybrid = hybrids.outcome(spark, client, folder)
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
-        names = {"differences": differences, "refusals": file_names.refusals(spark)}
+        names = {
+            "differences": differences,
+            "refusals": file_names.refusals(spark),
+            "of_groups": file_names.of_groups(spark, client, folder),
+        }
         compacted = compactions.differences_after_compaction(spark, client, folder)
         times = folder / "int96"
         int96.write_files(spark, times)

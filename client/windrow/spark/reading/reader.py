@@ -51,6 +51,7 @@ from windrow.spark.executor.spec import BARE_ROWS, ReadLimits, ReadSpec, SortKey
 from windrow.spark.interpreter import interpreter_of_tasks
 from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
 from windrow.spark.reading.equalities import check_equalities
+from windrow.spark.reading.group_names import refuse_names_of_groups
 from windrow.spark.reading.session_calendars import calendars_of
 from windrow.spark.session_settings import check_settings
 
@@ -78,7 +79,7 @@ def read_plan(
 
     Returns:
         The plan's columns, in its order and with its types, all nullable. Its `count()` decodes
-        only what residual filters compare.
+        only what residual filters compare. Queries with `input_file_name()` are refused.
 
     Raises:
         OnlySparkReadsError: Only Spark's own reader reads the table's files.
@@ -94,6 +95,7 @@ def read_plan(
     if not len(groups):
         return spark.createDataFrame([], _schemas_of(plan).asked)
     tasks = placed(spark, descriptors_of(groups))
+    refuse_names_of_groups(spark)
 
     def bare_rows() -> DataFrame:
         bare = _without_columns(plan, groups)

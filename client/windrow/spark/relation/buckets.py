@@ -19,7 +19,9 @@ from windrow.spark.errors import (
     BucketsUnavailableError,
     NotBucketedError,
 )
+from windrow.spark.executor.shipping import READER_NAME
 from windrow.spark.placement import Descriptor, placed
+from windrow.spark.reading.group_names import refuse_names_of_groups
 from windrow.spark.reading.reader import check_readable, descriptors_of, read_descriptors
 from windrow.spark.relation.table import open_table
 
@@ -120,6 +122,7 @@ def _in_buckets(spark: SparkSession, plan: SplitPlan, spec: BucketSpec) -> DataF
     # A bucket without files is a partition without rows.
     tasks = placed(spark, descriptors).where("length(value) > 0")
     rows = read_descriptors(spark, plan.info, tasks)
+    refuse_names_of_groups(spark)
     return _partitioned(spark, rows.where(_is_in_bucket(plan.info.table, names, spec)), names, spec)
 
 
@@ -170,6 +173,8 @@ def _partitioned(
     keys, nothing = jvm.java.util.ArrayList(), jvm.scala.Option.empty()
     execution = rows._jdf.queryExecution()
     output = execution.analyzed().output()
+    # By this name, `GroupNames.java` knows that nobody can tell the files of these rows.
+    groups = execution.toRdd().setName(READER_NAME)
     for name in names:
         keys.add(output.apply(rows.columns.index(name)))
     no_order = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
@@ -180,7 +185,7 @@ def _partitioned(
             physical = jvm.org.apache.spark.sql.catalyst.plans.physical
             plan = jvm.org.apache.spark.sql.execution.LogicalRDD(
                 output,
-                execution.toRdd(),
+                groups,
                 physical.HashPartitioning(jvm.PythonUtils.toSeq(keys), spec.count),
                 no_order,
                 False,
