@@ -203,6 +203,33 @@ def test_a_body_that_stops_arriving_keeps_no_room_from_others(folder: Path) -> N
             assert b"urn:windrow:problem:bodies-full" in refused.read()
 
 
+def test_long_filters_are_not_repeated_without_end(folder: Path) -> None:
+    added = [{"path": f"{n}.csv", "size_bytes": 1, "mtime_ns": 1} for n in range(400)]
+    table = {
+        "location": str(folder / "texts"),
+        "format": "csv",
+        "columns": [{"name": "s", "type": "string"}],
+    }
+    with running(settings_of(folder)) as url, httpx.Client(verify=PLAIN, base_url=url) as http:
+        http.put("/tables/texts", json=table).raise_for_status()
+        http.post("/tables/texts/snapshots", json={"added": added}).raise_for_status()
+
+        def planned(length: int) -> httpx.Response:
+            filter_ = f"s = '{'x' * length}'"
+            body = {"table": "texts", "filter": filter_, "options": ALONE}
+            return http.post("/plans", json=body, timeout=60)
+
+        plan = planned(200_000).json()
+        refused = planned(1_000_000)
+        page = http.get(
+            f"/plans/{plan['plan_id']}/groups", params={"page_token": plan["next_page_token"]}
+        )
+
+    assert plan["summary"]["group_count"] == 400
+    assert len(plan["groups"]) == len(page.json()["groups"]) == 41
+    assert "400 groups" in problem_of(refused, 422, "filters-too-long")["detail"]
+
+
 def test_a_published_stream_has_its_own_limit(tight: httpx.Client) -> None:
     path = "/tables/events/snapshots"
     stream = {"Content-Type": "application/vnd.apache.arrow.stream"}

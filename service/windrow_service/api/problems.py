@@ -298,6 +298,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     planner.PlanTooLargeError: ProblemType(
         INVALID, "plan-too-large", "Plan holds too many files or splits"
     ),
+    planner.FiltersTooLongError: ProblemType(
+        INVALID, "filters-too-long", "Filters of all groups are too long"
+    ),
     write_planning.UnhashableTypeError: ProblemType(
         INVALID, "unhashable-type", "Spark's hash of this type is not known"
     ),

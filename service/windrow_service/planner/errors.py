@@ -3,6 +3,7 @@
 * PlannerError
   + UnknownStrategyError
   + PlanTooLargeError
+  + FiltersTooLongError
 
 The planner knows nothing of HTTP: `windrow_service.api.problems` decides what each
 error looks like on the wire.
@@ -44,3 +45,16 @@ class PlanTooLargeError(PlannerError):
             f"the plan would hold {self.count:,} {self.what} and at most {self.most:,} are "
             f"allowed: narrow the filter, or raise {limit}"
         )
+
+
+@dataclass(eq=False)
+class FiltersTooLongError(PlannerError):
+    """The filters that the readers of all groups still have to apply are too long together."""
+
+    groups: int
+    most_bytes: int
+    message = (
+        "each of {groups:,} groups needs the part of the filter that its readers still have to "
+        "apply, and together these would take more than {most_bytes:,} bytes: {remedy}"
+    )
+    remedy = "shorten the filter, for example by a join instead of long texts or lists"

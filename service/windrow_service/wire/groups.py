@@ -18,6 +18,7 @@ from pydantic_core import to_json
 
 from windrow.files.arrays import flat
 from windrow_service.filters.tree import to_tree
+from windrow_service.planner.errors import FiltersTooLongError
 from windrow_service.planner.packing.deletes import GroupDeletes
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, NO_HOST, Ints
@@ -83,6 +84,10 @@ PLAN_KEY = b"windrow:plan"
 # A batch has whole groups with up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
+# Most bytes of the residual filters of all groups of a plan, and of those of a page with several.
+MAX_FILTER_BYTES = 256 * 2**20
+_PAGE_FILTER_BYTES = 8 * 2**20
+
 # Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
 # Below this, the same holds for decompressing them.
@@ -138,6 +143,9 @@ class ArrowGroups:
         rows = batch.slice(begin - chunk.first_group, max_groups)
         held = np.cumsum(rows["splits"].value_lengths().to_numpy())
         fitting = int(np.searchsorted(held, max_splits, side="right"))
+        lengths = pc.binary_length(rows["residual_filter"]).fill_null(0)
+        held = np.cumsum(lengths.to_numpy(), dtype=np.int64)
+        fitting = min(fitting, int(np.searchsorted(held, _PAGE_FILTER_BYTES, side="right")))
         return _json(rows.slice(0, max(fitting, 1)))
 
     def described(self, head: bytes, plan: bytes) -> bytes:
@@ -192,7 +200,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         [flat(column) for column in columns.values()], names=list(columns)
     )
     names = pa.array(plan.splits.hosts.names, pa.string())
-    texts = [json.dumps(to_tree(f)) if f is not None else None for f in plan.residual_filters]
+    texts = _filter_texts(plan)
     bucket, cached_on = plan.bucket, plan.cached_on
     workers = pa.array(plan.cached.workers, pa.string())
     deletes = {"delete_files": _delete_files(plan.deletes)} if plan.deletes is not None else {}
@@ -210,6 +218,24 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
             **deletes,
         }
     )
+
+
+def _filter_texts(plan: GroupedSplits) -> list[str | None]:
+    """Return the residual filters as JSON.
+
+    Raises:
+        FiltersTooLongError: Repeated for all groups, they would take too much room.
+    """
+    texts: list[str | None] = []
+    size_bytes = 0
+    counts = np.bincount(plan.residual, minlength=len(plan.residual_filters)).tolist()
+    for filter_, count in zip(plan.residual_filters, counts, strict=True):
+        text = None if filter_ is None else json.dumps(to_tree(filter_))
+        size_bytes += 0 if text is None else len(text) * count
+        if size_bytes > MAX_FILTER_BYTES:
+            raise FiltersTooLongError(len(plan), MAX_FILTER_BYTES)
+        texts.append(text)
+    return texts
 
 
 def _delete_files(deletes: GroupDeletes) -> pa.ListArray:
