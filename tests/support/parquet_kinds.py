@@ -146,8 +146,6 @@ def differences(before: Sequence[pq.ParquetFile], after: pq.ParquetFile) -> list
     for name in expected.column_names:
         if _comparable(rows[name]) != _comparable(expected[name]):
             differing.append(f"{name}: {rows[name]} for {expected[name]}")
-    if rows["id"].to_pylist() != expected["id"].to_pylist():
-        differing.append("the order of rows")
     if first.num_row_groups and after.num_row_groups:
         groups = (file.metadata.row_group(0) for file in (first, after))
         differing += _lost_statistics(*groups)
@@ -158,7 +156,8 @@ def _lost_statistics(before: Any, after: Any) -> list[str]:
     lost = []
     for at in range(before.num_columns):
         one, other = before.column(at), after.column(at)
-        if one.compression != other.compression:
+        # Arrow does not write the LZ4 of Hadoop, which it calls unknown.
+        if one.compression not in (other.compression, "UNKNOWN"):
             lost.append(f"{one.path_in_schema}: {other.compression} for {one.compression}")
         if (
             one.is_stats_set

@@ -225,6 +225,36 @@ def test_a_link_out_of_the_table_is_not_followed(tmp_path: Path) -> None:
         Sources(str(tmp_path / "table"), MAX_FOOTER_BYTES).open("0.parquet")
 
 
+# Damaged, encrypted, or of a kind that Arrow does not read.
+UNFIT = {
+    "ARROW-GH-45185",
+    "ARROW-GH-47662",
+    "ARROW-RS-GH-6229-DICTHEADER",
+    "ARROW-RS-GH-6229-LEVELS",
+    "PARQUET-1481",
+    "encrypt_columns_plaintext_footer",
+    "fuzz-5683528215035904",
+    "fuzz-5697144926502912",
+    "incorrect_map_schema",
+    "uniform_encryption",
+}
+PUBLISHED = sorted((Path(__file__).parents[1] / "fixtures").glob("*/*.parquet"))
+
+
+@pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
+def test_a_published_file_is_merged_with_itself_or_refused(file: Path, tmp_path: Path) -> None:
+    names = written(tmp_path, [file.read_bytes()] * 2)
+    if file.stem in UNFIT:
+        with pytest.raises((UnfitFileError, OSError, pa.ArrowException)):
+            merged(tmp_path, names)
+        return
+
+    (one,) = merged(tmp_path, names, target_bytes=2**30)
+
+    before = [pq.ParquetFile(tmp_path / name) for name in names]
+    assert differences(before, pq.ParquetFile(one.path)) == []
+
+
 def as_file(table: pa.Table, **options: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **options)

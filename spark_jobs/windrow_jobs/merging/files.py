@@ -118,8 +118,9 @@ class _Merger:
             many = self._rows * (at + 1) // count - self._rows * at // count
             name = f"{path}-{at:03d}.parquet"
             with pq.ParquetWriter(name, self._writing.schema, **self._writing.options(many)) as new:
-                # So that the footer has a place for the metadata of the sources.
-                new.add_key_value_metadata({"": ""})
+                if self._first.keys:
+                    # So that the footer has a place for them.
+                    new.add_key_value_metadata({"": ""})
                 for table in self._row_groups(rows, many):
                     new.write_table(table, row_group_size=_MANY_ROWS)
             made.append(MergedFile(name, self._finish(name, many), many))

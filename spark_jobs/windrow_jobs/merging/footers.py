@@ -232,8 +232,9 @@ class Footer:
             (spans[_VERSION], integer(self.head.version)),
             (spans[_SCHEMA], listed(STRUCT, list(self.head.raw))),
             (spans[_CREATED_BY], text(self.created_by)),
-            (spans[_KEYS], listed(STRUCT, [one.raw for one in keys])),
         ]
+        if keys:
+            edits.append((spans[_KEYS], listed(STRUCT, [one.raw for one in keys])))
         for chunks in written.chunks:
             for at, chunk in enumerate(chunks):
                 edits += [(chunk.type, types[at]), (chunk.path, paths[at])]

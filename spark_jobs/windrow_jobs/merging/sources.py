@@ -71,10 +71,7 @@ class Source:
         """
         with self._opened() as file:
             footer = footer_of(file)
-        if footer.is_encrypted or any(
-            chunk.is_elsewhere for chunks in footer.chunks for chunk in chunks
-        ):
-            raise UnfitFileError("it is encrypted, or parts of it lie in other files")
+        _require_whole(footer)
         return footer
 
     def tables(self, schema: PhysicalSchema) -> Iterator[pa.Table]:
@@ -129,8 +126,9 @@ class Sources:
             status = os.fstat(file.fileno())
             footer = _footer_bytes(file, self._max_footer_bytes)
         try:
-            metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
+            # First, since Arrow ends the process when it is asked for chunks that are encrypted.
             head = self._head_of(footer)
+            metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
         except (ThriftError, pa.ArrowException, OSError) as error:
             raise UnfitFileError(f"its footer is damaged ({error})") from error
         groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
@@ -153,9 +151,18 @@ class Sources:
         for head in self._heads:
             if footer.startswith(head.data):
                 return head
-        head = Head.of(footer)
+        whole = Footer.of(footer)
+        _require_whole(whole)
+        head = whole.head
         self._heads = [head, *self._heads[: _HEADS - 1]]
         return head
+
+
+def _require_whole(footer: Footer) -> None:
+    if footer.is_encrypted or any(
+        chunk.is_elsewhere for chunks in footer.chunks for chunk in chunks
+    ):
+        raise UnfitFileError("it is encrypted, or parts of it lie in other files")
 
 
 def footer_of(file: Any) -> Footer:
