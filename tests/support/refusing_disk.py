@@ -16,7 +16,6 @@ import pytest
 
 from tests.support import refusing_disk_process
 
-_UNMOUNT_LAZILY = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -79,12 +78,19 @@ def refusing_disk(folder: Path) -> Iterator[RefusingDisk]:
         os.close(device)
         pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
     script = refusing_disk_process.__file__
-    command = [sys.executable, "-SE", script, disk.behind, disk.control, str(device)]
-    process = subprocess.Popen(command, pass_fds=[device])
+    command = [sys.executable, "-SE", script, disk.behind, disk.control, str(device), disk.folder]
+    process = subprocess.Popen(
+        # Signals that end the tests must not end it before it has unmounted.
+        command,
+        pass_fds=[device],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     os.close(device)
-    try:
-        yield disk
-    finally:
-        _libc.umount2(target, _UNMOUNT_LAZILY)
-        process.kill()
-        process.wait()
+    with process:
+        try:
+            yield disk
+        finally:
+            assert process.stdin is not None
+            # The process unmounts it, as it does if this one is killed.
+            process.stdin.close()

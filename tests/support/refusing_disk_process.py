@@ -1,8 +1,9 @@
 """A file system that passes everything on to a folder, except what it is told to refuse.
 
 It speaks the kernel's FUSE protocol, so that the errors are real for every program. Arguments: the
-folder, the file with the refusals, and the descriptor of `/dev/fuse`. It needs the standard library
-only, so that it starts quickly, and ends when it is unmounted.
+folder, the file with the refusals, the descriptor of `/dev/fuse`, and the folder that it is mounted
+on. It needs the standard library only, so that it starts quickly. When its standard input ends, as
+its starter has ended in whatever way, it unmounts itself and ends.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import stat
 import struct
 import sys
+import threading
 from collections.abc import Callable, Mapping
 
 _REQUEST = struct.Struct("<IIQQIIIHH")
@@ -278,6 +280,15 @@ def _lies_below(folder: str, path: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
+def _unmount_at_end_of_input(mounted: str) -> None:
+    sys.stdin.buffer.read()
+    lazily = 2
+    _libc.umount2(os.fsencode(mounted), lazily)
+    # Files that are still open would keep the kernel asking.
+    os._exit(0)
+
+
 if __name__ == "__main__":
     os.umask(0)
+    threading.Thread(target=_unmount_at_end_of_input, args=sys.argv[4:], daemon=True).start()
     RefusingFolder(sys.argv[1], sys.argv[2], int(sys.argv[3])).serve()
