@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -36,6 +37,7 @@ _GIVE_UP_S = 60.0
 # How long half-sent requests are kept open.
 _PATIENCE_S = 40.0
 _CHUNK = b"a" * 65_536
+_BLANKS = b" " * 2**20
 # A little less than a coordinator accepts.
 _JSON_BYTES = 15 * 2**20
 
@@ -147,6 +149,115 @@ def json_bombs(kind: Callable[[int], bytes]) -> Callable[[Target], str]:
     return attack
 
 
+def many_bodies(target: Target) -> str:
+    """Send 60 long JSON bodies and six long streams at the same time; half of them stop."""
+    httpx.put(f"{target.url}/tables/filled", json={"location": str(target.folder)})
+    scale = 10 if target.quick else 1
+    bodies = [("/plans", "application/json", _JSON_BYTES)] * (60 // scale)
+    stream = ("/tables/filled/snapshots", "application/vnd.apache.arrow.stream", 400 * 2**20)
+    bodies += [stream] * (6 // scale)
+    with ThreadPoolExecutor(len(bodies)) as threads:
+        answers = threads.map(
+            lambda body: _half_sent(target, *body[1], stops=body[0] % 2 == 0), enumerate(bodies)
+        )
+        return _counted(answers)
+
+
+def _half_sent(target: Target, path: str, media_type: str, size_bytes: int, *, stops: bool) -> str:
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {media_type}\r\n"
+    left = size_bytes - stops
+    with target.connect() as connection:
+        try:
+            connection.sendall(f"{head}Content-Length: {size_bytes}\r\n\r\n".encode())
+            while left > 0:
+                left -= connection.send(_BLANKS[: min(left, len(_BLANKS))])
+        except OSError:
+            pass
+        return _answer(connection, wait_s=10.0 if stops else _GIVE_UP_S)
+
+
+def column_types(target: Target) -> str:
+    """Register tables with types of columns that take long to read."""
+    length = 6_500 if target.quick else 65_000
+    types = (
+        "a" * length,
+        "array<" * (length // 6),
+        "array<" * 190 + "int" + ">" * 190,
+        "struct<" + ",".join(f"f{at}:int" for at in range(length // 10)) + ">",
+        "'" + "\\'" * (length // 2),
+    )
+    return _statuses(
+        httpx.put(
+            f"{target.url}/tables/typed",
+            json={
+                "location": str(target.folder),
+                "columns": [{"name": f"c{at}", "type": type_} for at in range(count)],
+            },
+            timeout=_GIVE_UP_S,
+        )
+        for type_ in types
+        for count in (1, 60)
+    )
+
+
+def wide_tables(target: Target) -> str:
+    """List tables of 10,000 columns, and show pages about them."""
+    columns = [{"name": f"column_{at:05}", "type": "decimal(38,10)"} for at in range(10_000)]
+    body = {"location": str(target.folder), "columns": columns}
+    count = 10 if target.quick else 300
+    for at in range(count):
+        httpx.put(f"{target.url}/tables/wide.t{at:04}", json=body, timeout=_GIVE_UP_S)
+    file = {"path": "a.parquet", "size_bytes": 1, "mtime_ns": 1, "row_count": 1}
+    first = f"{target.url}/tables/wide.t0000"
+    httpx.post(f"{first}/snapshots", json={"added": [file]}, timeout=_GIVE_UP_S)
+    unknown = {"table": "wide.t0000", "filter": "colunm_00001 = 1"}
+    return _statuses(
+        [
+            httpx.post(f"{target.url}/plans", json=unknown, timeout=_GIVE_UP_S),
+            *(
+                httpx.get(target.url + path, timeout=_GIVE_UP_S)
+                for path in (
+                    "/tables?page_size=1000",
+                    "/tables/wide.t0000/snapshots",
+                    "/dashboard/tables",
+                    "/dashboard/tables/wide.t0000",
+                    "/dashboard/work",
+                )
+            ),
+        ]
+    )
+
+
+def long_filters(target: Target) -> str:
+    """Plan 10,000 groups with filters of up to a megabyte."""
+    count = 1_000 if target.quick else 10_000
+    files = [
+        {"path": f"{at}.parquet", "size_bytes": 2**30, "mtime_ns": 1, "row_count": 1}
+        for at in range(count)
+    ]
+    columns = [{"name": "s", "type": "string"}, {"name": "i", "type": "bigint"}]
+    table = f"{target.url}/tables/filtered"
+    httpx.put(table, json={"location": str(target.folder), "columns": columns})
+    httpx.post(f"{table}/snapshots", json={"added": files}, timeout=_GIVE_UP_S)
+    filters = (
+        f"s = '{'x' * 1_000_000}'",
+        f"s LIKE '{'%' * 1_000_000}'",
+        f"s LIKE '{'x%' * 500_000}'",
+        f"i IN ({','.join(map(str, range(10_000)))})",
+        " AND ".join(f"i <> {at}" for at in range(1_900)),
+        "not " * 200_000,
+        "'\\" * 300_000,
+    )
+    return _statuses(
+        httpx.post(
+            f"{target.url}/plans",
+            json={"table": "filtered", "filter": filter_},
+            timeout=_GIVE_UP_S,
+        )
+        for filter_ in filters
+    )
+
+
 def footer_bombs(target: Target) -> str:
     """Refresh a table with a sparse file of 8 GiB whose footer claims to take 4 GB."""
     with (target.folder / "bomb.parquet").open("wb") as file:
@@ -159,8 +270,12 @@ def footer_bombs(target: Target) -> str:
 
 
 def _statuses(answers: Iterable[httpx.Response]) -> str:
-    statuses = Counter(answer.status_code for answer in answers)
-    return ", ".join(f"{count} times {status}" for status, count in statuses.most_common())
+    return _counted(str(answer.status_code) for answer in answers)
+
+
+def _counted(answers: Iterable[str]) -> str:
+    counts = Counter(answers).most_common()
+    return ", ".join(f"{count} times {answer}" for answer, count in counts)
 
 
 def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
@@ -223,6 +338,10 @@ ATTACKS: dict[str, Callable[[Target], str]] = {
     "idle connections": idle_connections,
     "Arrow bombs": arrow_bombs,
     "footer bombs": footer_bombs,
+    "many bodies": many_bodies,
+    "column types": column_types,
+    "wide tables": wide_tables,
+    "long filters": long_filters,
     **{f"JSON: {kind.__name__.replace('_', ' ')}": json_bombs(kind) for kind in KINDS},
 }
 

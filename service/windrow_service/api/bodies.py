@@ -123,6 +123,14 @@ class BoundedRoute(APIRoute):
 
 
 class _BoundedRequest(Request):
+    async def body(self) -> bytes:
+        """Return the body; a long one is joined in a thread."""
+        if not hasattr(self, "_body"):
+            parts = [part async for part in self.stream()]
+            is_long = sum(map(len, parts)) > _LONG_BYTES
+            self._body = await asyncio.to_thread(b"".join, parts) if is_long else b"".join(parts)
+        return self._body
+
     async def json(self) -> Any:
         """Return the parsed body.
 
