@@ -12,9 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
 from fastapi import Request
 
+import windrow
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running, serving
@@ -226,8 +228,37 @@ def test_long_filters_are_not_repeated_without_end(folder: Path) -> None:
         )
 
     assert plan["summary"]["group_count"] == 400
-    assert len(plan["groups"]) == len(page.json()["groups"]) == 41
+    assert len(plan["groups"]) == len(page.json()["groups"]) == 83
     assert "400 groups" in problem_of(refused, 422, "filters-too-long")["detail"]
+
+
+def test_pages_of_groups_with_long_paths_are_limited_in_bytes(folder: Path) -> None:
+    count = 6_000
+    files = pa.table(
+        {
+            "path": [f"{n:05}{'x' * 4_000}" for n in range(count)],
+            "size_bytes": pa.array([1] * count, pa.int64()),
+            "mtime_ns": pa.array([1] * count, pa.int64()),
+            "row_count": pa.array([1] * count, pa.int64()),
+        }
+    )
+    with (
+        running(settings_of(folder)) as url,
+        windrow.connect(url) as client,
+        httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http,
+    ):
+        client.register_table("paths", str(folder / "paths"), columns={"s": "string"})
+        client.publish("paths", files)
+        body = {"table": "paths", "options": ALONE, "page_size": 10_000}
+        page = http.post("/plans", json=body).json()
+        sizes = [len(page["groups"])]
+        path = f"/plans/{page['plan_id']}/groups"
+        while page["next_page_token"] is not None:
+            params = {"page_token": page["next_page_token"], "page_size": 10_000}
+            page = http.get(path, params=params).json()
+            sizes.append(len(page["groups"]))
+
+    assert sizes == [4_189, 1_811]
 
 
 def test_a_published_stream_has_its_own_limit(tight: httpx.Client) -> None:

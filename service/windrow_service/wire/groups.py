@@ -84,9 +84,10 @@ PLAN_KEY = b"windrow:plan"
 # A batch has whole groups with up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
-# Most bytes of the residual filters of all groups of a plan, and of those of a page with several.
+# Most bytes of the residual filters of all groups of a plan.
 MAX_FILTER_BYTES = 256 * 2**20
-_PAGE_FILTER_BYTES = 8 * 2**20
+# Most bytes of filters and paths in a page of several groups; these may be long.
+_PAGE_BYTES = 16 * 2**20
 
 # Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
@@ -143,9 +144,7 @@ class ArrowGroups:
         rows = batch.slice(begin - chunk.first_group, max_groups)
         held = np.cumsum(rows["splits"].value_lengths().to_numpy())
         fitting = int(np.searchsorted(held, max_splits, side="right"))
-        lengths = pc.binary_length(rows["residual_filter"]).fill_null(0)
-        held = np.cumsum(lengths.to_numpy(), dtype=np.int64)
-        fitting = min(fitting, int(np.searchsorted(held, _PAGE_FILTER_BYTES, side="right")))
+        fitting = min(fitting, int(np.searchsorted(_text_bytes(rows), _PAGE_BYTES, side="right")))
         return _json(rows.slice(0, max(fitting, 1)))
 
     def described(self, head: bytes, plan: bytes) -> bytes:
@@ -153,6 +152,16 @@ class ArrowGroups:
         schema = pa.ipc.read_schema(pa.py_buffer(head))
         described: bytes = schema.with_metadata({PLAN_KEY: plan}).serialize().to_pybytes()
         return described
+
+
+def _text_bytes(rows: pa.RecordBatch) -> Ints:
+    """Return, for each group, the bytes of the filters and paths of all groups up to it."""
+    filters = np.cumsum(pc.binary_length(rows["residual_filter"]).fill_null(0).to_numpy())
+    splits = rows["splits"]
+    paths = pc.struct_field(splits.flatten(), "path")
+    lengths = np.append(0, np.cumsum(pc.binary_length(paths).to_numpy(), dtype=np.int64))
+    ends = lengths[_from_zero(splits).to_numpy()[1:]]
+    return np.asarray(filters + ends, np.int64)
 
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:
