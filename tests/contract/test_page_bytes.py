@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
@@ -26,6 +27,7 @@ from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.caches.errors import CacheRulesTooLongError
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
 
 MIB = 2**20
@@ -83,7 +85,9 @@ def test_a_page_ends_where_its_entries_get_too_long(run: Any) -> None:
         tokens = SqlTokenStore(stores.database)
         for number in range(COUNT):
             table = await stores.tables.get("t0")
-            sent = replace(next_snapshot(1), valid_write_ids="x" * MIB)
+            # PostgreSQL reads no field of a document with a null character.
+            odd = pa.schema([("\0", pa.string())])
+            sent = replace(next_snapshot(1), valid_write_ids="x" * MIB, data_schema=odd)
             await stores.snapshots.publish(table, sent, None)
             update = {"mode": "append", "state": "staging", "host": "h", "process": 1}
             made = WriteUpdate.model_validate(update | {"report": REPORT})
@@ -119,6 +123,10 @@ def test_a_page_ends_where_its_entries_get_too_long(run: Any) -> None:
             assert max(map(len, pages)) <= MAX_PAGE_CHARACTERS // MIB
             assert sum(map(len, pages)) == COUNT
         assert [one.info.name for page in await walked(tables_after, None) for one in page] == names
+        null = EVENTS.model_copy(update={"columns": [Column(name="\0", type="int")]})
+        await stores.tables.put("z", null, None)
+        assert EVENTS.location in await stores.tables.locations(Names())
+        await stores.tables.delete("z", None)
         first = await stores.tables.page("", 2, EVERY)
         assert ([one.info.name for one in first], first.more) == (names[:2], True)
         assert not (await stores.tables.page(names[-2], 1, EVERY)).more
@@ -152,6 +160,7 @@ def test_lists_of_refreshes_leave_out_what_takes_much_room(run: Any) -> None:
                 "started_at": START,
                 "seconds": 1,
                 "progress": {"phase": "done", "files_found": 5},
+                "problem": {"detail": "a column has the name \0"},
                 "snapshot": table.info.current_snapshot,
             }
         )

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql
 from windrow.models import SnapshotInfo
 from windrow_service.store import schema
 from windrow_service.store.database import Database
-from windrow_service.store.pages import without_fields
+from windrow_service.store.pages import without_fields, without_nulls
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES, TableFigures
 
 # Tables joined with their current snapshots, if they have one.
@@ -76,5 +76,5 @@ def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
 def _number(field: str, on_server: bool) -> sa.ColumnElement[int]:
     info = schema.snapshots.c.info
     if on_server:
-        return sa.cast(sa.cast(info, postgresql.JSON)[field].astext, sa.BigInteger)
+        return sa.cast(sa.cast(without_nulls(info), postgresql.JSON)[field].astext, sa.BigInteger)
     return sa.cast(sa.func.json_extract(info, f"$.{field}"), sa.BigInteger)

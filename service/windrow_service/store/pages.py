@@ -58,6 +58,14 @@ async def fetch_page(
     return list((await connection.execute(query.where(key.in_(keys)))).all()), more
 
 
+def without_nulls(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Return a text of JSON in which null characters are replaced.
+
+    PostgreSQL reads no field of a document that has one, such as in the name of a column.
+    """
+    return sa.func.replace(text, r"\u0000", r"\ufffd")
+
+
 def without_fields(
     text: sa.ColumnElement[Any], fields: tuple[str, ...], on_server: bool
 ) -> sa.ColumnElement[Any]:
@@ -70,7 +78,7 @@ def without_fields(
     """
     if not on_server:
         return sa.func.json_remove(text, *(f"$.{field}" for field in fields))
-    kept: sa.ColumnElement[Any] = sa.cast(text, postgresql.JSONB)
+    kept: sa.ColumnElement[Any] = sa.cast(without_nulls(text), postgresql.JSONB)
     for field in fields:
         kept = kept.op("-")(sa.cast(field, sa.Text))
     return sa.cast(kept, sa.Text)

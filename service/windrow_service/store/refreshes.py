@@ -15,7 +15,7 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.names import is_among
-from windrow_service.store.pages import without_fields
+from windrow_service.store.pages import without_fields, without_nulls
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing
@@ -97,7 +97,9 @@ class SqlRefreshStore:
         text = _refreshes.c.status
         # SQLite has no type for JSON: a cast would make a number of the text.
         on_server = self._database.is_postgresql
-        status = sa.cast(text, sa.JSON) if on_server else sa.type_coerce(text, sa.JSON)
+        status = (
+            sa.cast(without_nulls(text), sa.JSON) if on_server else sa.type_coerce(text, sa.JSON)
+        )
         figures = without_fields(text, ("snapshot", "valid_write_ids"), on_server)
         others = [column for column in _refreshes.c if column.name not in ("status", "previous")]
         query = (

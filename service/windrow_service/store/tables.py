@@ -23,7 +23,7 @@ from windrow_service.store.figures import (
 )
 from windrow_service.store.names import is_among, similar_names
 from windrow_service.store.once import claim, settle
-from windrow_service.store.pages import ParsedTexts, fetch_page
+from windrow_service.store.pages import ParsedTexts, fetch_page, without_nulls
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.tables.errors import (
@@ -124,7 +124,9 @@ class SqlTableStore:
         text = schema.tables.c.definition
         # SQLite has no type for JSON: a cast would make a number of the text.
         postgresql = self._database.is_postgresql
-        definition = sa.cast(text, sa.JSON) if postgresql else sa.type_coerce(text, sa.JSON)
+        definition = (
+            sa.cast(without_nulls(text), sa.JSON) if postgresql else sa.type_coerce(text, sa.JSON)
+        )
         query = sa.select(definition["location"].as_string()).where(~is_among(among))
         async with self._database.reading() as connection:
             return (await connection.scalars(query)).all()
