@@ -113,6 +113,10 @@ def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]
         except OSError as error:
             left = f"{error.filename or group[0].path}: {why_inaccessible(error)}"
             continue
+        if len(new) >= len(group) and all(one.folder == home for one in group):
+            # More rows would not fit into the memory of a task that sorts them.
+            left = f"{group[0].path} and files like it are as large as files that are sorted can be"
+            continue
         made += [(os.path.relpath(one.path, job.staging), one.rows, one.size_bytes) for one in new]
         replaced += group
     return Outcome(
