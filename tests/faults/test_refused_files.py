@@ -187,6 +187,9 @@ def http(disk: RefusingDisk, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def _thing(place: Place, number: int) -> str:
     if place.operation == "stat" and number == errno.EACCES:
         return place.end.split("/")[-2]
+    if place.table == "sink" and place.operation == "open":
+        # Quoted, since paths of tests have digits.
+        return "'0'"
     return place.end.rpartition("/")[2]
 
 

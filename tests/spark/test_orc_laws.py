@@ -165,7 +165,7 @@ def test_every_reader_gives_the_cells_of_sparks_own_reader(
             spark.createDataFrame(again) if len(again) else spark.range(0).selectExpr("id AS row")
         )
         frame.coalesce(1).write.option("compression", by_spark).mode("append").orc(folder)
-        client.register_table("law", folder, "orc", bloom_columns=["row"])
+        client.register_table("law", folder, "orc", bloom_columns=["row"], replace=True)
         client.refresh("law", full=True)
         rows = client.read(spark, "law")
         own = spark.read.schema(rows.schema).orc(folder)

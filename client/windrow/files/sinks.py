@@ -73,7 +73,7 @@ def read_sink_log(location: str) -> pa.Table | None:
 def _why_unreadable(log: str, error: Exception) -> str:
     if is_remote(log):
         return why_unreadable(error)
-    if isinstance(error, PermissionError):
+    if isinstance(error, PermissionError) and error.filename in (None, log):
         return NOT_READABLE
     if isinstance(error, OSError):
         name = "" if error.filename is None else f" ({os.path.basename(error.filename)!r})"

@@ -197,22 +197,18 @@ class _Process:
     """One process and the pipes to it."""
 
     def __init__(self) -> None:
-        # A file, because a pipe that nobody reads would block the process once it is full.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - see close
-        requests, answers, end = os.pipe(), os.pipe(), os.pipe()
-        self._requests = os.fdopen(requests[1], "wb")
-        self._answers = os.fdopen(answers[0], "rb")
-        self._end = os.fdopen(end[0], "rb")
         self._status = b""
-        try:
-            _template.fork(requests[0], answers[1], self._stderr.fileno(), end[1])
-        except BaseException:
-            for file in (self._requests, self._answers, self._end, self._stderr):
+        with contextlib.ExitStack() as opened:
+            # A file, because a pipe that nobody reads would block the process once it is full.
+            self._stderr = opened.enter_context(tempfile.TemporaryFile())
+            asked, self._requests = _pipe(opened)
+            self._answers, answered = _pipe(opened)
+            self._end, ended = _pipe(opened)
+            theirs = (asked, answered, self._stderr, ended)
+            _template.fork(*(file.fileno() for file in theirs))
+            for file in (asked, answered, ended):
                 file.close()
-            raise
-        finally:
-            for descriptor in (requests[0], answers[1], end[1]):
-                os.close(descriptor)
+            opened.pop_all()
         try:
             pickle.dump(dict(os.environ), self._requests)
             self._requests.flush()
@@ -253,6 +249,15 @@ class _Process:
     def _last_words(self) -> str:
         self._wait()
         return _last_words(self._stderr) or f"{EXIT_STATUS} {self._status.decode() or 'unknown'}"
+
+
+def _pipe(opened: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    """Return the ends of a pipe for reading and writing, which the stack closes."""
+    reading, writing = os.pipe()
+    return (
+        opened.enter_context(os.fdopen(reading, "rb")),
+        opened.enter_context(os.fdopen(writing, "wb")),
+    )
 
 
 def _last_words(errors: IO[bytes]) -> str:
