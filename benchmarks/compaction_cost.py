@@ -49,7 +49,7 @@ TABLES = (
     table_of(60, 4 * MIB),
 )
 # Large enough to stand out from the noise between two jobs.
-QUICK_TABLES = (table_of(100, 16 * KIB), table_of(4, MIB))
+QUICK_TABLES = (table_of(1_000, 4 * KIB), table_of(20, MIB))
 # Rewrite everything that can become fewer files, whether it pays or not.
 EVERYTHING = {"target_file_size": 64 * MIB, "worth_reads": 10**9, "min_files": 2}
 
