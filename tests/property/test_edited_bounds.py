@@ -113,7 +113,7 @@ def _set(**fields: Any) -> Callable[[Any], None]:
 
 
 def _no_values(statistics: Any) -> None:
-    # NaN is no bound that would contradict the count.
+    # A bound of NaN does not contradict the count of nulls.
     bounds = _bounds(statistics)
     if bounds is not None and bounds.minimum == bounds.minimum:
         statistics.value_count, statistics.has_null = 0, True

@@ -1,10 +1,10 @@
 """Which partitions are worth compacting: those whose small files make reads needlessly expensive.
 
 Only files under half of the target are rewritten. With three quarters, as in Iceberg, compaction
-never ends if the new files again fall slightly short of that (apache/iceberg#6669). The files that
-an exact write plan makes of a key have 0.62 targets or more on average, unless there is only one,
-and a single file cannot become fewer: so a second run has nothing to do. Files over the target
-stay, because plans cut them.
+never ends if the new files again fall slightly short of that (apache/iceberg#6669). The job makes as
+many files as come nearest to the target, so two or more have 0.75 targets or more on average, and a
+single file cannot become fewer: so a second run has nothing to do. Files over the target stay,
+because plans cut them. How many files there will be is estimated as for an exact write plan.
 """
 
 from __future__ import annotations
