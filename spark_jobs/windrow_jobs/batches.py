@@ -222,7 +222,8 @@ def _move(
     for one in outcomes:
         folder, bucket = batch.partitions[owners[one.piece]]
         above = os.path.join(write.folder, folder)
-        os.makedirs(above, exist_ok=True)
+        if one.made:
+            os.makedirs(above, exist_ok=True)
         for number, (path, rows, size_bytes) in enumerate(one.made):
             part = f"part-{one.piece:05d}-{job}"
             rest = f"c{number:03d}.parquet"
