@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
 from typer.main import get_command
 
+from tests.support.error_samples import sample_of
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of
@@ -70,36 +70,11 @@ NEVER_ANSWERED = {
     inventory.InventoryCancelledError,
 }
 ANSWERED = [leaf for leaf in LEAVES if leaf not in NEVER_ANSWERED]
-SAMPLES: dict[str, Any] = {
-    "bool": True,
-    "int": 7,
-    "str": "text",
-    "tuple[str, ...]": ("a", "b"),
-    "tuple[tuple[str, str], ...]": (("path", "reason"),),
-    "str | None": None,
-    "int | None": None,
-    "datetime": datetime(2026, 11, 1, tzinfo=timezone.utc),
-    "dict[str, Any]": {
-        "type": "urn:windrow:problem:busy",
-        "title": "Busy",
-        "status": 503,
-        "detail": "wait",
-    },
-}
-
-
-def made(error_type: type[Exception]) -> Exception:
-    """Return an error of this type, made with arguments of the right types."""
-    if error_type.__init__ is Exception.__init__:
-        return error_type("reason")
-    parameters = inspect.signature(error_type).parameters.values()
-    types = [inspect.formatannotation(p.annotation).strip("'") for p in parameters]
-    return error_type(*(SAMPLES[type_] for type_ in types))
 
 
 @pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
 def test_every_error_has_a_problem_type(error_type: type[Exception]) -> None:
-    answer = describe(made(error_type)).body
+    answer = describe(sample_of(error_type)).body
 
     assert answer["type"] != "urn:windrow:problem:internal-error"
     Problem.model_validate(answer)
@@ -107,7 +82,7 @@ def test_every_error_has_a_problem_type(error_type: type[Exception]) -> None:
 
 @pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
 def test_the_command_line_mentions_only_its_own_commands(error_type: type[Exception]) -> None:
-    problem = Problem.model_validate(describe(made(error_type)).body)
+    problem = Problem.model_validate(describe(sample_of(error_type)).body)
 
     said = in_commands(error_of(problem))
 
