@@ -18,9 +18,11 @@ RUN python -m venv --without-pip /opt/tools \
     && python -m venv --without-pip /opt/windrow \
     && pip --python /opt/windrow/bin/python install --no-cache-dir --require-hashes \
        --requirement requirements.txt
+COPY core core
 COPY client client
-COPY service service
+COPY spark spark
 COPY spark_jobs spark_jobs
+COPY service service
 RUN /opt/tools/bin/hatchling build --target wheel \
     && pip --python /opt/windrow/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl \
     && pip --python /opt/windrow/bin/python check \

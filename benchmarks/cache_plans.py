@@ -28,9 +28,9 @@ from tests.support.servers import peak_bytes
 
 import windrow
 from windrow.calls.plans import SplitPlan
-from windrow.models import CachedFile, CachedFilesReport, Heartbeat
 from windrow.terminal.consoles import show
 from windrow.terminal.render import size_text
+from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
 
 NAME = "cache_plans"
 FILES = 1_000_000

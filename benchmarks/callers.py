@@ -22,7 +22,7 @@ import pyarrow as pa
 from inventories import generated
 
 import windrow
-from windrow.models import CachedFilesReport, Heartbeat, WriteUpdate
+from windrow_core.models import CachedFilesReport, Heartbeat, WriteUpdate
 
 # Name and number of files of the table that is only read.
 STEADY, STEADY_FILES = "steady", 1_000

@@ -17,8 +17,8 @@ from tests.support.killed_drivers import PARTITIONS, Notes
 
 import windrow
 from windrow import commits
-from windrow.commits import TableWrite
-from windrow.spark.writing import write as writing
+from windrow_spark.commits import TableWrite
+from windrow_spark.writing import write as writing
 
 _ROWS = 3
 

@@ -21,9 +21,9 @@ from rich import box
 from rich.table import Table as RichTable
 from workloads import Workload, grown, workloads
 
-from windrow.models import PlanOptions
 from windrow.terminal.consoles import show
 from windrow.terminal.render import seconds_text
+from windrow_core.models import PlanOptions
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy

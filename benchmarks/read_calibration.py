@@ -30,8 +30,8 @@ from tables import KIB, MIB
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
-from windrow.spark.relation.cost import GROUPED, NATIVE, Way, asked_of
 from windrow.terminal.local_session import local_session, require_java
+from windrow_spark.relation.cost import GROUPED, NATIVE, Way, asked_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -211,7 +211,9 @@ def _environment(checkout: Path | None) -> dict[str, str]:
 
 
 def _path(checkout: Path) -> str:
-    return ":".join(str(checkout / room) for room in ("client", "service", "spark_jobs"))
+    return ":".join(
+        str(checkout / room) for room in ("core", "client", "spark", "spark_jobs", "service")
+    )
 
 
 def _address(replica: CoordinatorProcess) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tables import KIB, MIB
 
-from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow_service.planner.columns import DELETE, inventory_schema
 
 Ints: TypeAlias = npt.NDArray[np.int64]

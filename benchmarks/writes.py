@@ -34,12 +34,12 @@ from windrow.client import Client
 from windrow.connecting import embedded
 from windrow.demo.days import Ints, growing, write_events, zipf
 from windrow.demo.measuring import Fingerprint, Side, fingerprint
-from windrow.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
-from windrow.spark.writing import place
 from windrow.terminal.consoles import show
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting
 from windrow.terminal.render import seconds_text
+from windrow_core.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
+from windrow_spark.writing import place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

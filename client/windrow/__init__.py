@@ -9,7 +9,7 @@ df = client.read(spark, "sales.events", filter="ds >= '2026-11-01'", columns=["i
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from windrow.version import __version__
+from windrow_core.version import __version__
 
 if TYPE_CHECKING:
     from windrow.calls.plans import SplitPlan

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.transport import Transport
-from windrow.models import WriteConflict, WriteMode, WritePlan, WriteReport
+from windrow_core.models import WriteConflict, WriteMode, WritePlan, WriteReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow.calls.plans import SplitPlan
-    from windrow.spark.catalog.importing import ImportedTable
-    from windrow.spark.relation.division import ReadExplanation
+    from windrow_spark.catalog.importing import ImportedTable
+    from windrow_spark.relation.division import ReadExplanation
 
 
 class Client(Coordinator):
@@ -92,7 +92,7 @@ class Client(Coordinator):
                 `SET spark.windrow.max_split_size=128MB`, then from the table's `plan_options`. If
                 the session does not set `parallelism`, it is Spark's default parallelism.
         """
-        from windrow.spark.relation.table import open_table
+        from windrow_spark.relation.table import open_table
 
         return open_table(
             self,
@@ -132,7 +132,7 @@ class Client(Coordinator):
             reader: As in `read`.
             **options: As in `read`.
         """
-        from windrow.spark.relation.table import explain_read
+        from windrow_spark.relation.table import explain_read
 
         return explain_read(
             self,
@@ -197,7 +197,7 @@ class Client(Coordinator):
         Returns:
             What was done with each table, by name.
         """
-        from windrow.spark.catalog.importing import import_tables
+        from windrow_spark.catalog.importing import import_tables
 
         return import_tables(
             spark,
@@ -224,7 +224,7 @@ class Client(Coordinator):
             format: `csv` or `json`; files of other formats state their columns.
             format_options: As for `register_table`.
         """
-        from windrow.spark.inferring import infer_columns
+        from windrow_spark.inferring import infer_columns
 
         return infer_columns(spark, location, format, format_options or {})
 
@@ -254,7 +254,7 @@ class Client(Coordinator):
             snapshot_id: Id of a snapshot; the current one by default.
             max_staleness: Seconds, as in `plan`.
         """
-        from windrow.spark.relation.buckets import open_buckets
+        from windrow_spark.relation.buckets import open_buckets
 
         return open_buckets(
             self,
@@ -290,7 +290,7 @@ class Client(Coordinator):
         Raises:
             BucketsDifferError: The tables are bucketed differently, or by other columns.
         """
-        from windrow.spark.relation.buckets import check_alike
+        from windrow_spark.relation.buckets import check_alike
 
         names = check_alike(self, left, right, on)
         rows = self.read_buckets(spark, left)
@@ -342,7 +342,7 @@ class Client(Coordinator):
                 would remove: `fail` refuses the write, `overwrite` removes them.
             progress: Whether to show the progress of counting, writing, checking and moving; by
                 default in a terminal and in a notebook.
-            **options: See `windrow.models.WritePlanRequest`, for example
+            **options: See `windrow_core.models.WritePlanRequest`, for example
                 `target_file_size="64MB"`, `target_rows`, `scheme`, `files_per_key`,
                 `bytes_per_row`, `salt_columns` or `max_files`.
 
@@ -359,7 +359,7 @@ class Client(Coordinator):
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
         """
-        from windrow.spark.writing.write import write
+        from windrow_spark.writing.write import write
 
         return write(
             self,
@@ -382,6 +382,6 @@ class Client(Coordinator):
         **options: Any,
     ) -> WritePlan:
         """Plan what `write` would do with the same arguments, and compare all schemes."""
-        from windrow.spark.writing.write import plan_write
+        from windrow_spark.writing.write import plan_write
 
         return plan_write(self, df, table, mode, counts=counts, options=options)

@@ -21,8 +21,8 @@
     - WriteInProgressError        files of a write are being moved into the table
     - WriteLostError              a write has ended, or belongs to another process
       * WriteCancelledError       somebody has cancelled it
-  + WriteError                    see `windrow.commits.errors`: what stops a write to a table
-  + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
+  + WriteError                    see `windrow_spark.commits.errors`: what stops a write to a table
+  + ReadError                     see `windrow_spark.errors`: what a task finds while it reads
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windrow.files.stated import StatedError
+from windrow_core.errors import StatedError
 
 if TYPE_CHECKING:
-    from windrow.models import Problem
+    from windrow_core.models import Problem
 
 
 class WindrowError(StatedError):

@@ -15,7 +15,7 @@ from windrow.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from windrow.spark.data_source import Opened
+    from windrow_spark.data_source import Opened
 
 
 def register(spark: SparkSession, client: Client | None = None) -> None:
@@ -45,7 +45,7 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
             embedded.
         RelationUnavailableError: This version of Spark lacks a class or method that is needed.
     """
-    from windrow.spark.placement import is_classic
+    from windrow_spark.placement import is_classic
 
     if is_classic(spark):
         _register_relation(spark, client)
@@ -102,7 +102,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
-    from windrow.spark.relation.source import register_format
+    from windrow_spark.relation.source import register_format
 
     clients: dict[str, Client] = {}
 
@@ -119,20 +119,20 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
 
 
 def _register_data_source(spark: SparkSession, client: Client | None) -> None:
-    from windrow.spark.errors import DataSourceUnavailableError, ServerCannotReachError
+    from windrow_spark.errors import DataSourceUnavailableError, ServerCannotReachError
 
     if not hasattr(spark, "dataSource"):
         raise DataSourceUnavailableError(spark.version)
     if client is not None and client.is_embedded:
         raise ServerCannotReachError
-    from windrow.spark.data_source import register_data_source
+    from windrow_spark.data_source import register_data_source
 
     register_data_source(spark, partial(_opened, None if client is None else client.url))
 
 
 def _opened(default_url: str | None, given: Mapping[str, str]) -> Opened:
     """Open a table in a process of Spark's server."""
-    from windrow.spark.data_source import Opened
+    from windrow_spark.data_source import Opened
 
     asked = _asked(given, default_url)
     if asked.options.pop("reader", "grouped") not in ("auto", "grouped"):

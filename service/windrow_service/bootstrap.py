@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
-from windrow.files.without_pandas import keep_pandas_out
+from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
@@ -37,7 +37,7 @@ from windrow_service.filters.limits import FilterLimits
 from windrow_service.issuers.trust import authorities_of
 from windrow_service.logs import get_logger
 from windrow_service.runs.background import keep_doing
-from windrow_service.runs.looking_around import LookAround
+from windrow_service.runs.gauges import LookAround
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.runs.shared import TasksInCommon

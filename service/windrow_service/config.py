@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
-from windrow.version import __version__
+from windrow_core.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
+from windrow_core.version import __version__
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.settings import Settings

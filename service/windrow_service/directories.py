@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.acid.write_ids import WriteIds
-from windrow.files.formats import LOGGED
-from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.surroundings import refuse_part_of_table
-from windrow.models import RefreshProgress, TableDefinition
+from windrow_core.files.acid.write_ids import WriteIds
+from windrow_core.files.formats import LOGGED
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.surroundings import refuse_part_of_table
+from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import LoggedTable, LogState
-from windrow_service.iceberg.taking import take_iceberg
+from windrow_service.iceberg.inventory import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside

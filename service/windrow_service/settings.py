@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_service.issuers.trust import Issuer, IssuerName, is_safe_url
 from windrow_service.store.database import server_url
 

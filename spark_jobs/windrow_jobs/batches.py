@@ -17,17 +17,17 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from windrow import files
-from windrow.commits import TableWrite
-from windrow.commits.staging_folders import local_location
-from windrow.models import CompactionPlan, TableDefinition, WriteReport
-from windrow.spark import executor
-from windrow.spark.interpreter import collected
+import windrow_core
+from windrow_core.models import CompactionPlan, TableDefinition, WriteReport
 from windrow_jobs import merging
 from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
+from windrow_spark import executor
+from windrow_spark.commits import TableWrite
+from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.interpreter import collected
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
-for module in (files, executor, merging):
+for module in (windrow_core, executor, merging):
     cloudpickle.register_pickle_by_value(module)
 
 # Several short tasks per slot keep all slots busy until the end, and show progress.

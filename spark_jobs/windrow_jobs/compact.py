@@ -21,11 +21,6 @@ from rich.table import Table
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.calls.coordinator import Coordinator
-from windrow.commits import begin, recover
-from windrow.commits.errors import PartitionChangedError
-from windrow.models import CompactionPlan, TableInfo
-from windrow.spark.failures import stated_cause, task_failure
-from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     AsJson,
@@ -37,6 +32,7 @@ from windrow.terminal.options import (
     WorthReads,
 )
 from windrow.terminal.render import seconds_text, size_text
+from windrow_core.models import CompactionPlan, TableInfo
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
 from windrow_jobs.running import (
@@ -48,6 +44,10 @@ from windrow_jobs.running import (
     tell_tasks,
     telling,
 )
+from windrow_spark.commits import begin, recover
+from windrow_spark.commits.errors import PartitionChangedError
+from windrow_spark.failures import stated_cause, task_failure
+from windrow_spark.placement import require_classic
 
 _UNSEEN_REMEDY = (
     "give all executors the table's folder under the same path, or refresh the table if it is gone"
@@ -106,7 +106,7 @@ def compact(
         target_file_size: Target size of a file in bytes.
         filter: Filter on partition columns only, which selects the partitions to consider.
         on_progress: Called with each step and its outcome.
-        **options: See `windrow.models.CompactionRequest`, for example `max_batch_bytes="1GB"`.
+        **options: See `windrow_core.models.CompactionRequest`, for example `max_batch_bytes="1GB"`.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.

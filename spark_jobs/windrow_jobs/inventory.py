@@ -21,30 +21,27 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow import files
+import windrow_core
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import TableChangedError
-from windrow.files.assemble import published_files
-from windrow.files.chunks import FooterGroup, joined
-from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
-from windrow.files.errors import (
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import AsJson, TableName
+from windrow.terminal.render import rows_text, seconds_text, size_text
+from windrow_core.files.assemble import published_files
+from windrow_core.files.chunks import FooterGroup, joined
+from windrow_core.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
+from windrow_core.files.errors import (
     FileChangedError,
     InventoryError,
     LocationError,
     UnreadableFootersError,
 )
-from windrow.files.formats import LOGGED
-from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.remote import is_remote
-from windrow.files.schema import FileSchema, data_schema_of, declared_data
-from windrow.files.sinks import keep_committed
-from windrow.models import PublishedSnapshot, TableDefinition, TableInfo
-from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.interpreter import collected
-from windrow.spark.placement import require_classic
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import rows_text, seconds_text, size_text
+from windrow_core.files.formats import LOGGED
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.remote import is_remote
+from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
+from windrow_core.files.sinks import keep_committed
+from windrow_core.models import PublishedSnapshot, TableDefinition, TableInfo
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import hosts_of
@@ -57,9 +54,12 @@ from windrow_jobs.running import (
     tell_tasks,
     telling,
 )
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+from windrow_spark.interpreter import collected
+from windrow_spark.placement import require_classic
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
-cloudpickle.register_pickle_by_value(files)
+cloudpickle.register_pickle_by_value(windrow_core)
 cloudpickle.register_pickle_by_value(tasks)
 
 _FILES_PER_CHUNK = 256

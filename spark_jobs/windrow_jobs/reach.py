@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from windrow.host_cache.opening import FOLDER_VARIABLE
-from windrow.spark.interpreter import is_local
-from windrow.spark.placement import executor_hosts, starts_executors
 from windrow_jobs.warming import Warmed
+from windrow_spark.host_cache.opening import FOLDER_VARIABLE
+from windrow_spark.interpreter import is_local
+from windrow_spark.placement import executor_hosts, starts_executors
 
 _MAX_SHOWN_HOSTS = 5
 

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.errors import WindrowError
-from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import error_console
+from windrow_spark.placement import require_classic
 
 CoordinatorUrl: TypeAlias = Annotated[
     str, typer.Option(envvar="WINDROW_URL", help="URL of the coordinator.", metavar="URL")

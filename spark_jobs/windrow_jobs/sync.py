@@ -20,7 +20,6 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.calls.coordinator import Coordinator
-from windrow.spark.catalog.importing import ImportedTable, import_tables
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     AsJson,
@@ -37,6 +36,7 @@ from windrow.terminal.render import message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command, telling
+from windrow_spark.catalog.importing import ImportedTable, import_tables
 
 _NO_SETTINGS: Mapping[str, str] = {}
 

@@ -1,6 +1,6 @@
 """The tasks of the inventory job: they list folders and read footers.
 
-This module and `windrow.files` are pickled by value, so executors need only NumPy and pyarrow.
+This module and `windrow_core.files` are pickled by value, so executors need only NumPy and pyarrow.
 Results are plain tuples, since classes pickled by value do not come back as the same classes.
 """
 
@@ -17,16 +17,16 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from windrow.files.access import why_inaccessible
-from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
-from windrow.files.entries import FolderEntries, file_table, listed_of
-from windrow.files.errors import RESTORE, InventoryError, LocationError
-from windrow.files.isolated import EXIT_STATUS, blame
-from windrow.files.limits import bound_memory
-from windrow.files.remote import is_remote, scan_of
-from windrow.files.sinks import read_sink_log
-from windrow.files.status import FileStatus
-from windrow.files.surroundings import refuse_part_of_table
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
+from windrow_core.files.entries import FolderEntries, file_table, listed_of
+from windrow_core.files.errors import RESTORE, InventoryError, LocationError
+from windrow_core.files.isolated import EXIT_STATUS, blame
+from windrow_core.files.limits import bound_memory
+from windrow_core.files.remote import is_remote, scan_of
+from windrow_core.files.sinks import read_sink_log
+from windrow_core.files.status import FileStatus
+from windrow_core.files.surroundings import refuse_part_of_table
 
 # Surroundings: files committed by a streaming query, if one writes the table; refused folders with
 # reasons. ListedFolders: files and folders directly in some folders; folders that cannot be

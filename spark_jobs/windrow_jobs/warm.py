@@ -21,13 +21,9 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow import files, host_cache
+import windrow_core
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
-from windrow.spark import executor
-from windrow.spark.interpreter import collected
-from windrow.spark.placement import placed, require_classic
-from windrow.spark.reading.reader import descriptors_of
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
@@ -43,9 +39,13 @@ from windrow_jobs.running import (
     telling,
 )
 from windrow_jobs.warming import Warmed, Warming
+from windrow_spark import executor, host_cache
+from windrow_spark.interpreter import collected
+from windrow_spark.placement import placed, require_classic
+from windrow_spark.reading.reader import descriptors_of
 
 # Code that runs in tasks is sent along with them.
-for module in (executor, files, warming, host_cache):
+for module in (executor, windrow_core, warming, host_cache):
     cloudpickle.register_pickle_by_value(module)
 
 # If Spark runs a task on another host, its own may have a free slot at the next attempt.

@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windrow.files.beneath import absolute_path, home_for, home_of
-from windrow.files.entries import listed_of
-from windrow.files.status import FileStatus
-from windrow.host_cache.cache import CacheTroubleError, FileCache, FileKey
-from windrow.host_cache.folders import UnusableFolderError
-from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
-from windrow.host_cache.uses import CacheUse
-from windrow.spark.executor.errors import TaskReadError
-from windrow.spark.executor.files import copy_whole, read_whole
-from windrow.spark.executor.reading import CACHED_ON_KEY
-from windrow.spark.executor.spec import ReadLimits
+from windrow_core.files.entries import listed_of
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path, home_for, home_of
+from windrow_spark.executor.errors import TaskReadError
+from windrow_spark.executor.files import copy_whole, read_whole
+from windrow_spark.executor.reading import CACHED_ON_KEY
+from windrow_spark.executor.spec import ReadLimits
+from windrow_spark.host_cache.cache import CacheTroubleError, FileCache, FileKey
+from windrow_spark.host_cache.folders import UnusableFolderError
+from windrow_spark.host_cache.opening import FOLDER_VARIABLE, open_cache
+from windrow_spark.host_cache.uses import CacheUse
 
 _THREADS = 16
 _MAX_REASONS = 3

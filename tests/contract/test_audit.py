@@ -19,7 +19,7 @@ from tests.support.contract import operations
 from tests.support.databases import on_database
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
-from windrow.models import TableDefinition
+from windrow_core.models import TableDefinition
 from windrow_service import administration
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.redis import flush, redis_url
-from windrow.models import Heartbeat
+from windrow_core.models import Heartbeat
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.caches.errors import (

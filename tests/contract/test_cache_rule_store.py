@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.databases import on_database
-from windrow.models import CacheRuleDefinition, TableDefinition
+from windrow_core.models import CacheRuleDefinition, TableDefinition
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
 from windrow_service.store.once import SqlOnceStore

@@ -20,15 +20,16 @@ from tests.support import hive
 from tests.support.looking import planned_ids
 from tests.support.writers import report_of, stage
 from windrow.client import Client
-from windrow.commits import begin, recover
-from windrow.commits.errors import (
+from windrow.errors import ProblemError, WriteCancelledError
+from windrow_core.models import PublishedSnapshot, WriteMode
+from windrow_spark.commits import begin, recover
+from windrow_spark.commits.errors import (
     DefinitionChangedError,
     StagedFilesError,
     UnfitLocationError,
     UnpublishedError,
 )
-from windrow.errors import ProblemError, WriteCancelledError
-from windrow.models import PublishedSnapshot, WriteMode
+from windrow_spark.commits.staging_folders import local_location
 
 DAY = "ds=2026-11-02"
 
@@ -265,9 +266,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
 
     with pytest.raises(UnfitLocationError, match=reason):
         # Called directly, as the coordinator of these tests accepts no such location.
-        windrow.commits.staging_folders.local_location(
-            info.model_copy(update={"definition": changed})
-        )
+        local_location(info.model_copy(update={"definition": changed}))
     assert not location.exists()
 
 

@@ -18,7 +18,7 @@ from tests.support.access_matrix import IDENTITIES
 from tests.support.dashboards import LAKE, Operated, token, written
 from tests.support.databases import on_database
 from tests.support.servers import PLAIN, coordinator_process, running, wait_until
-from windrow.models import (
+from windrow_core.models import (
     CacheRuleDefinition,
     RefreshProgress,
     RefreshStatus,

@@ -19,14 +19,14 @@ from tests.support.excerpts import excerpt, read
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, running
 from tests.unit.inventory.files import as_previous, take_inline
-from windrow.files.excerpts.chunk_ranges import columns_of
-from windrow.files.excerpts.outlines import Outline
-from windrow.files.footers import footer_bytes_in
-from windrow.spark.executor.errors import StaleFileError
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_core.files.excerpts.chunk_ranges import columns_of
+from windrow_core.files.excerpts.outlines import Outline
+from windrow_core.files.footers import footer_bytes_in
 from windrow_service.planner.columns import EXCERPT_FIELDS
 from windrow_service.settings import Settings
+from windrow_spark.executor.errors import StaleFileError
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 NAMES = [f"c{n}" for n in range(40)]

@@ -13,7 +13,7 @@ from pyiceberg.transforms import IdentityTransform
 import windrow
 from tests.support.iceberg import catalog_in, new_table
 from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedError
-from windrow.models import WritePlanRequest
+from windrow_core.models import WritePlanRequest
 
 ROWS = pa.table({"id": [1, 2, 3], "region": ["north", "north", "south"]})
 

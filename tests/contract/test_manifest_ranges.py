@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windrow.models import Plan, PlanRequest, TableDefinition
+from windrow_core.models import Plan, PlanRequest, TableDefinition
 from windrow_service.bootstrap import open_services
 from windrow_service.inventory import CorruptManifestError
 from windrow_service.inventory.manifests.encoding import cut_files

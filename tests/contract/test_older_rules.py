@@ -14,7 +14,7 @@ import windrow
 from tests.support import embedded
 from tests.support.delta_tables import DeltaLog, column, metadata, protocol
 from tests.support.iceberg import new_table
-from windrow.files import trust
+from windrow_core.files import trust
 from windrow_service.inventory.manifests import deltas
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tests.contract.test_stores import EVENTS, EVERY, START, Stores, next_snapshot
 from tests.support.databases import on_database
 from tests.support.problems import problem_of
-from windrow.models import (
+from windrow_core.models import (
     CacheRuleDefinition,
     Column,
     RefreshStatus,

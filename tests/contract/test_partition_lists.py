@@ -15,10 +15,10 @@ import windrow
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.writers import report_of, stage
-from windrow.commits.errors import StagedFilesError, UnfitLocationError
-from windrow.commits.table_write import begin
 from windrow.errors import RefreshFailedError, UnconfirmedReplacementError
-from windrow.models import TablePartition
+from windrow_core.models import TablePartition
+from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError
+from windrow_spark.commits.table_write import begin
 
 MakePlan = Callable[..., dict[str, Any]]
 NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -20,7 +20,7 @@ from tests.support.databases import on_database
 from tests.support.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
-from windrow.models import PlanRequest
+from windrow_core.models import PlanRequest
 from windrow_service.settings import LimitSettings, Settings
 from windrow_service.store.database import Database
 from windrow_service.store.plan_history import SqlPlanHistory

@@ -13,7 +13,7 @@ import pytest
 import windrow
 from tests.support.problems import problem_of
 from windrow.errors import TableChangedError
-from windrow.models import READING_OPTIONS, PlanDefaults
+from windrow_core.models import READING_OPTIONS, PlanDefaults
 
 MIB = 2**20
 MakePlan = Callable[..., dict[str, Any]]

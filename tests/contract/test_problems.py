@@ -14,7 +14,7 @@ from tests.support.error_samples import sample_of
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of
-from windrow.models import Problem
+from windrow_core.models import Problem
 from windrow_service.api.problems import KINDS, describe
 from windrow_service.filters import errors as filters
 from windrow_service.inventory import errors as inventory

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.databases import on_database
-from windrow.models import RefreshProgress, RefreshStatus, TableDefinition
+from windrow_core.models import RefreshProgress, RefreshStatus, TableDefinition
 from windrow_service.store.database import Database
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore

@@ -15,7 +15,7 @@ from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol
 from tests.support.problems import problem_of
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, free_port, running
-from windrow.files.signs import signs_beside
+from windrow_core.files.other_formats import signs_beside
 from windrow_service.settings import Settings
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from tests.support.databases import on_database
 from tests.support.inventories import inventory
-from windrow.models import PlanDefaults, TableDefinition
+from windrow_core.models import PlanDefaults, TableDefinition
 from windrow_service.inventory.build import Inventory
 from windrow_service.store import schema
 from windrow_service.store.database import Database

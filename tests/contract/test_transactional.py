@@ -13,9 +13,9 @@ import windrow
 from tests.support import hive
 from tests.support.acid_tables import AcidTable
 from tests.support.problems import problem_of
-from windrow.commits.errors import UnfitLocationError
-from windrow.commits.staging_folders import local_location
 from windrow.errors import RefreshFailedError
+from windrow_spark.commits.errors import UnfitLocationError
+from windrow_spark.commits.staging_folders import local_location
 
 MakePlan = Callable[..., dict[str, Any]]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
-from windrow.models import CacheCounters
+from windrow_core.models import CacheCounters
 from windrow_service.settings import Settings
 
 BEAT = {"host": "cache-1", "capacity_bytes": 10**12, "used_bytes": 10**9}

@@ -13,7 +13,7 @@ import windrow
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.writes import ZIPF, counts_of_days, days
-from windrow.models import (
+from windrow_core.models import (
     Column,
     KeyReport,
     WritePlan,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tests.contract.test_stores import EVENTS, next_snapshot
 from tests.support.databases import on_database
 from tests.support.writers import report_of
-from windrow.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
+from windrow_core.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
 from windrow_service.store import schema, writes
 from windrow_service.store.database import Database
 from windrow_service.store.snapshots import SqlSnapshotStore

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.deploy.charts import CHART, coordinator, manifests, of_kind
-from windrow.files.limits import MAX_GAINED_BYTES
+from windrow_core.files.limits import MAX_GAINED_BYTES
 from windrow_service.api.body_budget import FREE_BYTES
 from windrow_service.settings import LimitSettings, Settings
 

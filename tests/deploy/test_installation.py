@@ -20,7 +20,7 @@ from tests.support.servers import coordinator_process
 from windrow import __version__
 
 _INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")
-_SHIPPED = "client/windrow", "service", "spark_jobs", "docs", "helm"
+_SHIPPED = "core", "client", "spark", "spark_jobs", "service", "docs", "helm"
 
 
 def _printed() -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import take_inline, write
-from windrow.files.chunks import ChunkFooters
+from windrow_core.files.chunks import ChunkFooters
 from windrow_service.inventory import InventoryCancelledError, IsolatedExecutor
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.footers.isolation import LostProcessError

@@ -23,7 +23,7 @@ import windrow
 from tests.support import hive
 from tests.support.servers import PLAIN, free_port, running
 from windrow import errors
-from windrow.models import Limits
+from windrow_core.models import Limits
 from windrow_service.settings import Settings
 
 HEALTHY = {

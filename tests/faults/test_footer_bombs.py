@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import write
-from windrow.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES
+from windrow_core.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES
 from windrow_service.inventory import IsolatedExecutor, UnreadableFootersError, take_inventory
 from windrow_service.inventory.footers.isolation import LostProcessError
 

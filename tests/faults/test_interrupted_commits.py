@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 
 import windrow
-import windrow.commits
+import windrow_spark.commits
 from tests.support.databases import new_database
 from tests.support.looking import ids_in, planned_ids
 from tests.support.proxies import Proxy, Verdict, proxy
 from tests.support.servers import coordinator_process, running, wait_until
 from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
-from windrow.commits import begin, posix
-from windrow.commits.errors import CommitBlockedError, UnknownCommitError
-from windrow.commits.inventories import list_local, take_local
 from windrow.errors import WindrowError
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 from windrow_service.store.database import database_path
+from windrow_spark.commits import begin, posix
+from windrow_spark.commits.errors import CommitBlockedError, UnknownCommitError
+from windrow_spark.commits.inventories import list_local, take_local
 
 DAYS = ("ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-03")
 OLD = {DAYS[0]: range(20), DAYS[1]: range(20, 40), DAYS[2]: range(40, 60)}
@@ -324,7 +324,7 @@ def test_a_paused_driver_keeps_its_commit_on_its_machine(
         try:
             wait_until(paused_at.exists)
             wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
-            (left,) = windrow.commits.recover(client, table.name)
+            (left,) = windrow_spark.commits.recover(client, table.name)
         finally:
             os.kill(int(paused_at.read_text()), signal.SIGCONT)
 
@@ -387,7 +387,7 @@ def test_a_paused_driver_moves_nothing_after_another_machine_has_ended_its_commi
     else:
         assert told == "committed" or told.startswith("CommitInterruptedError"), told
     again_id = 2_000 + len(next(iter(before)))
-    windrow.commits.recover(client, table.name)
+    windrow_spark.commits.recover(client, table.name)
     table.assert_is_whole(client, url, [*left, 1_000, again_id])
 
 
@@ -444,7 +444,7 @@ def test_a_write_to_one_of_two_tables_over_a_folder_finishes_a_commit_to_the_oth
 
     with begin(client, other, wait_seconds=0) as write:
         write.commit(report_of(stage(write.folder, {f"{DAYS[1]}/other.parquet": [1_000]})))
-    windrow.commits.recover(client, table.name)
+    windrow_spark.commits.recover(client, table.name)
 
     left = [*range(60)] if step == "staged" else after
     assert planned_ids(url, table.name, table.location) == sorted(left)
@@ -463,7 +463,7 @@ def test_a_staging_folder_without_a_lock_is_recovered_once_the_lease_has_run_out
     (staging,) = (table.location / "_windrow" / "writes").iterdir()
     (staging / "lock").unlink()
 
-    (left,) = windrow.commits.recover(client, table.name)
+    (left,) = windrow_spark.commits.recover(client, table.name)
     assert left.outcome == "left"
     wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
     table.append(client, [1_000])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import inline, take_inline, touch, write
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory import (
     FileChangedError,
     InventoryCancelledError,

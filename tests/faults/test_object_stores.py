@@ -26,17 +26,17 @@ import pytest
 from tests.support.excerpts import planned, recorded
 from tests.support.object_proxy import ObjectProxy, object_proxy
 from tests.support.s3 import S3, s3_server
-from windrow.files.objects import requests, stores
-from windrow.spark.executor.ahead import most_prefetched_bytes
-from windrow.spark.executor.errors import (
+from windrow_core.files.objects import requests, stores
+from windrow_service.inventory import take_inventory
+from windrow_spark.executor.errors import (
     StaleFileError,
     StoreError,
     TaskReadError,
     VanishedFileError,
 )
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import KIB, MIB, ReadLimits, ReadSpec
-from windrow_service.inventory import take_inventory
+from windrow_spark.executor.prefetching import most_prefetched_bytes
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import KIB, MIB, ReadLimits, ReadSpec
 
 FILES, ROWS = 12, 50
 
@@ -260,10 +260,10 @@ def test_an_overwritten_file_is_noticed_where_the_store_ignores_conditions(
 
 READ_GROWN = """
 import sys
-from windrow.files.objects.requests import Traffic, requests
-from windrow.files.status import FileStatus
-from windrow.spark.executor.errors import StaleFileError
-from windrow.spark.executor.files import read_whole
+from windrow_core.files.objects.requests import Traffic, requests
+from windrow_core.files.status import FileStatus
+from windrow_spark.executor.errors import StaleFileError
+from windrow_spark.executor.files import read_whole
 
 def most_kib():
     lines = open("/proc/self/status").readlines()

@@ -20,7 +20,7 @@ import windrow.calls.snapshots
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.errors import WindrowError
-from windrow.models import SnapshotInfo
+from windrow_core.models import SnapshotInfo
 
 PUBLISHERS = 32
 MANY = 200_000

@@ -23,7 +23,7 @@ from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from tests.support.stores import slow_store
 from windrow import connect
 from windrow.errors import RefreshFailedError
-from windrow.models import RefreshStatus
+from windrow_core.models import RefreshStatus
 from windrow_service.store.database import server_url, upgrade_database
 
 ASYNC = {"Prefer": "respond-async"}

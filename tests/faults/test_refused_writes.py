@@ -18,15 +18,15 @@ from tests.support import hive
 from tests.support.refusing_disk import RefusingDisk, refusing_disk
 from tests.support.servers import running
 from tests.support.writers import report_of, stage
-from windrow.commits import begin, recover
-from windrow.commits.errors import (
+from windrow_core.models import WriteMode
+from windrow_service.settings import Settings
+from windrow_spark.commits import begin, recover
+from windrow_spark.commits.errors import (
     CommitInterruptedError,
     StagedFilesError,
     UnfitLocationError,
     WriteError,
 )
-from windrow.models import WriteMode
-from windrow_service.settings import Settings
 
 # Whoever obeys one of these loses good data.
 HARMFUL = re.compile("remove|rewrite|delete|damage|restore|corrupt", re.IGNORECASE)

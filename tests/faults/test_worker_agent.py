@@ -18,9 +18,9 @@ from tests.support.forks import Forked, fork_module
 from tests.support.proxies import proxy
 from tests.support.redis import RedisProcess, redis_process
 from tests.support.servers import coordinator_process
-from windrow.host_cache.cache import FileKey
-from windrow.host_cache.opening import open_cache
-from windrow.models import Plan
+from windrow_core.models import Plan
+from windrow_spark.host_cache.cache import FileKey
+from windrow_spark.host_cache.opening import open_cache
 
 HOST = "127.0.0.9"
 TABLE = "events"

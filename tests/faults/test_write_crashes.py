@@ -12,24 +12,24 @@ import pyarrow.compute as pc
 import pytest
 
 import windrow
-import windrow.commits
+import windrow_spark.commits
 from tests.support import hive
 from tests.support.disks import nearly_full, small_disk
 from tests.support.looking import listed_ids, looking, planned_ids
 from tests.support.servers import coordinator_process, running
 from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
-from windrow.commits import begin, posix
-from windrow.commits.errors import (
+from windrow.errors import WriteInProgressError, WriteLostError
+from windrow_core.models import WriteUpdate
+from windrow_service.settings import Settings
+from windrow_spark.commits import begin, posix
+from windrow_spark.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
     UnknownCommitError,
     WriteConflictError,
 )
-from windrow.commits.inventories import list_local, take_local
-from windrow.errors import WriteInProgressError, WriteLostError
-from windrow.models import WriteUpdate
-from windrow_service.settings import Settings
+from windrow_spark.commits.inventories import list_local, take_local
 
 FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
 NEW = "ds=2026-11-09"
@@ -414,7 +414,7 @@ def test_a_sleeping_driver_keeps_its_write(client: Client, location: Path, event
         # The driver sends nothing for longer than its lease.
         write._lease.end()
         wait_until(lambda: not client.write_record(events, write.write_id).alive)
-        (left,) = windrow.commits.recover(client, events)
+        (left,) = windrow_spark.commits.recover(client, events)
 
         assert (left.outcome, left.reason) == ("left", "its driver is running")
         write.commit(report_of(stage(write.folder, FILES)))
@@ -461,7 +461,7 @@ def test_a_commit_unknown_to_the_coordinator_is_finished_with_force(
 
     with pytest.raises(UnknownCommitError, match=f"windrow write recover {events} --force"):
         recover(client, events)
-    (done,) = windrow.commits.recover(client, events, force=True)
+    (done,) = windrow_spark.commits.recover(client, events, force=True)
 
     assert (done.write_id, done.outcome) == (record.write_id, "published")
     assert_whole(client, events, location, KINDS["append"][3])

@@ -11,7 +11,7 @@ import pytest
 from tests.support.acid_reading import inventory_of, rows_of
 from tests.support.acid_tables import AcidTable, Reader, random_history
 from tests.support.laws import is_nightly
-from windrow.files.acid.choosing import AcidFolderError
+from windrow_core.files.acid.choosing import AcidFolderError
 
 # Each partition has a history of its own, which makes more than 1,000 histories.
 PARTITIONS = [f"ds={number}/" for number in range(5)]

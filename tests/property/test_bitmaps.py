@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tests.support.deleted import bitmap as written
-from windrow.spark.executor.bitmaps import BitmapError, positions_in
+from windrow_spark.executor.bitmaps import BitmapError, positions_in
 
 MOST = 2**40
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow.files.status import FileStatus
+from windrow_core.files.status import FileStatus
 from windrow_service.inventory.footers.blooms import read_filters
 from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES, BloomColumn, bloom_filter
 

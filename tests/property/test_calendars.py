@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow.files.calendars import is_certain, widened
-from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
+from windrow_core.files.calendars import is_certain, widened
+from windrow_spark.executor.rebasing import Calendars, corrected, rule_of
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 DAY_US = 86_400_000_000

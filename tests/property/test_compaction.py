@@ -16,7 +16,7 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
-from windrow_service.planner.upkeep.homes import Homes
+from windrow_service.planner.upkeep.value_folders import Homes
 
 DS = pa.schema([("ds", pa.string())])
 TARGET = 1_000_000

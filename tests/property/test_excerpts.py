@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tests.property.test_readable_types import COLUMNS
 from tests.support.excerpts import content, excerpt, planned, read, recorded
 from tests.support.laws import examples
-from windrow.files.excerpts.chunk_ranges import chunk_ranges_in
-from windrow.files.excerpts.excerpt import excerpts_of
-from windrow.files.excerpts.outlines import Outline, Outlines
-from windrow.files.footers import footer_in
+from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in
+from windrow_core.files.excerpts.excerpt import excerpts_of
+from windrow_core.files.excerpts.outlines import Outline, Outlines
+from windrow_core.files.footers import footer_in
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
 # Reasons: Hadoop's LZ4 has no name in Arrow, old writers miscounted chunks, no column metadata.

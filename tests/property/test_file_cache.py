@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.caches import cache_in, key_of, keys_in
 from tests.support.laws import examples
-from windrow.host_cache.cache import Write
-from windrow.host_cache.uses import CacheUse
+from windrow_spark.host_cache.cache import Write
+from windrow_spark.host_cache.uses import CacheUse
 
 KIB = 2**10
 CAPACITY = 1024 * KIB

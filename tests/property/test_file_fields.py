@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.support.group_reads import read
 from tests.support.laws import examples
-from windrow.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
-from windrow.spark.executor.errors import TaskReadError, UnreadableFileError
+from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
+from windrow_spark.executor.errors import TaskReadError, UnreadableFileError
 
 NAMES = ["a", "b", "c", "A"]
 

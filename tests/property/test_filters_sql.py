@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from sqlglot import exp
 
 from tests.support.laws import examples
-from windrow.models import Comparison, FilterTree, Junction, Not
+from windrow_core.models import Comparison, FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 

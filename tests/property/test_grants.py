@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.models import MAX_GRANTS, MAX_TOKEN_DAYS, TABLE_NAME_PATTERN, WORKER_ID_PATTERN
+from windrow_core.models import MAX_GRANTS, MAX_TOKEN_DAYS, TABLE_NAME_PATTERN, WORKER_ID_PATTERN
 from windrow_service.usecases.access import grants
 from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.grants import SCOPES, compiled, grant_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
-from windrow.files.schema import widen
+from windrow_core.files.schema import widen
 from windrow_service.inventory import (
     arrow_type,
     decode_manifest,

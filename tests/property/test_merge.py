@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.plans import group_of
-from windrow.spark.executor.batches import bounded
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_spark.executor.batches import bounded
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
 
 SETTINGS = examples(40)
 

@@ -24,7 +24,7 @@ from tests.support.laws import examples
 from tests.support.odd_values import ODD_VALUES, places_in, with_value
 from windrow_service.delta.inventory import take_version
 from windrow_service.delta.reading import LoggedTable
-from windrow_service.iceberg.taking import take_iceberg
+from windrow_service.iceberg.inventory import take_iceberg
 from windrow_service.inventory.build import Inventory, take_inventory
 from windrow_service.inventory.errors import (
     DuplicateColumnError,

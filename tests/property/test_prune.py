@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests.support.laws import examples
-from windrow.models import FilterTree
+from windrow_core.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.columns import inventory_schema

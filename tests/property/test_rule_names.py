@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow.calls.cache_rules import plain, rule_name
-from windrow.models import CACHE_RULE_PATTERN, CacheRuleDefinition
+from windrow_core.models import CACHE_RULE_PATTERN, CacheRuleDefinition
 
 WORDS = st.sampled_from(
     ["ds", "country", "x", "AND", "OR", "NOT", "IN", "IS NULL", "DATE", "5", "1.5e3", "-7"]

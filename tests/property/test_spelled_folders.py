@@ -20,10 +20,10 @@ from tests.support.servers import running
 from tests.support.spellings import SPELLINGS
 from tests.support.writers import report_of, stage
 from windrow.client import Client
-from windrow.commits import begin
-from windrow.commits.inventories import list_local, take_local
-from windrow.models import Column
+from windrow_core.models import Column
 from windrow_service.settings import Settings
+from windrow_spark.commits import begin
+from windrow_spark.commits.inventories import list_local, take_local
 
 pytestmark = pytest.mark.slow
 

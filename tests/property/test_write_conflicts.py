@@ -20,10 +20,10 @@ from tests.support.laws import examples
 from tests.support.looking import planned_ids
 from tests.support.servers import running
 from tests.support.writers import report_of, stage
-from windrow.commits import TableWrite, begin
-from windrow.commits.errors import WriteConflictError
-from windrow.models import WriteConflict, WriteMode
+from windrow_core.models import WriteConflict, WriteMode
 from windrow_service.settings import Settings
+from windrow_spark.commits import TableWrite, begin
+from windrow_spark.commits.errors import WriteConflictError
 
 DAYS = ("ds=1", "ds=2")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow.files.acid.write_ids import WriteIds
+from windrow_core.files.acid.write_ids import WriteIds
 
 IDS = st.sets(st.integers(1, 12))
 

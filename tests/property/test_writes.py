@@ -13,7 +13,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import windrow
-import windrow.commits
+import windrow_spark.commits
 from tests.support.laws import examples
 from tests.support.looking import listed_ids, planned_ids
 from tests.support.servers import running
@@ -70,7 +70,7 @@ def test_a_table_holds_exactly_the_rows_of_committed_writes(
             outcome = writers.write(url, table, files, mode=mode, dies=dies)
             assert outcome == "committed" or (outcome == "killed" and dies is not None)
             # Recover at once: otherwise the next driver might die while it recovers this write.
-            windrow.commits.recover(client, table)
+            windrow_spark.commits.recover(client, table)
             if outcome == "killed" and dies is not None and dies[0] in UNDONE:
                 continue
             if mode == "overwrite" or (mode == "overwrite_partitions" and new and not partitioned):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.servers import running
 from windrow.client import Client
-from windrow.models import TableAdvice
+from windrow_core.models import TableAdvice
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -24,10 +24,10 @@ from tests.support import embedded
 from tests.support.avro_files import avro_file
 from tests.support.laws import examples
 from windrow.errors import RefreshFailedError
-from windrow.files.types import spark_type
-from windrow.spark.arrow_types import arrow_schema
+from windrow_core.files.types import spark_type
 from windrow_service.avro.headers import schema_text
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
+from windrow_spark.arrow_types import arrow_schema
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

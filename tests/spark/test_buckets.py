@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support import embedded
-from windrow.spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
+from windrow_spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

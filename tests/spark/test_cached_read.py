@@ -18,11 +18,11 @@ import windrow
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
 from tests.support.servers import running
-from windrow.host_cache.agent import Agent
-from windrow.host_cache.cache import FileCache
-from windrow.models import Plan
 from windrow.spark import read_plan
+from windrow_core.models import Plan
 from windrow_service.settings import Settings
+from windrow_spark.host_cache.agent import Agent
+from windrow_spark.host_cache.cache import FileCache
 
 pytestmark = pytest.mark.spark
 FILES = 20

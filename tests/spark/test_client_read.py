@@ -15,12 +15,12 @@ import windrow
 from tests.support import embedded, hive
 from windrow.errors import InvalidArgumentError
 from windrow.spark import session_options
-from windrow.spark.errors import (
+from windrow_spark.errors import (
     CaseSensitiveNamesError,
     TaskFailedError,
     UnsupportedDeletesError,
 )
-from windrow.spark.failures import plain_errors
+from windrow_spark.failures import plain_errors
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from windrow.errors import ProblemError
-from windrow.spark.catalog.entries import NotConstantError, SparkCatalog
+from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -23,10 +23,10 @@ from tests.support.servers import running
 from windrow.calls.transport import Transport
 from windrow.client import Client
 from windrow.demo.flights import flights_table
-from windrow.models import WriteRecord, WriteUpdate
-from windrow.spark.writing.counting import RowSums, sum_rows
+from windrow_core.models import WriteRecord, WriteUpdate
 from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
+from windrow_spark.writing.counting import RowSums, sum_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

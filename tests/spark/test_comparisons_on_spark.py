@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.laws import examples
-from windrow.spark.executor.filters import matching
 from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.pruning.bounds import Bounds, SortKeys
 from windrow_service.planner.pruning.outcomes import truth_values
+from windrow_spark.executor.filters import matching
 
 pytestmark = pytest.mark.spark
 

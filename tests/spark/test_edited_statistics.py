@@ -39,7 +39,7 @@ from tests.support.footers import (
 )
 from tests.support.footers import edit as edit_footer
 from tests.support.laws import examples
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -28,7 +28,7 @@ import json, os, sys
 from pyspark.sql import SparkSession
 import windrow
 from windrow.spark import plain_errors
-from windrow.spark.placement import Descriptor, hosts_to_prefer, placed
+from windrow_spark.placement import Descriptor, hosts_to_prefer, placed
 from windrow_jobs.inventory import publish_inventory
 
 elsewhere, location, state, broken, conf = sys.argv[1:]

@@ -17,8 +17,8 @@ import windrow
 from tests.support import delta_writer, embedded, file_names
 from tests.support.file_names import READERS, sorted_rows
 from tests.support.laws import is_nightly
-from windrow.spark.errors import FileNameError
-from windrow.spark.failures import plain_errors
+from windrow_spark.errors import FileNameError
+from windrow_spark.failures import plain_errors
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.plans import plan_of
-from windrow.models import SortColumn
 from windrow.spark import read_plan
-from windrow.spark.placement import Descriptor, placed
+from windrow_core.models import SortColumn
+from windrow_spark.placement import Descriptor, placed
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support.plans import plan_of
-from windrow.models import SortColumn
 from windrow.spark import SparkConnectError, TaskFailedError, plain_errors, read_plan
+from windrow_core.models import SortColumn
 
 pytestmark = pytest.mark.spark
 

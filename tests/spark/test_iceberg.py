@@ -26,8 +26,8 @@ from tests.support.iceberg import (
 )
 from tests.support.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
 from tests.support.laws import is_nightly
-from windrow.commits.errors import UnfitLocationError
 from windrow.errors import RefreshFailedError
+from windrow_spark.commits.errors import UnfitLocationError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

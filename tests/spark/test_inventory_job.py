@@ -386,7 +386,7 @@ import pickle, sys
 
 class Forbidden:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"windrow", "windrow_jobs", "pydantic", "pandas", "httpx", "obstore"}:
+        if name.split(".")[0] in {"windrow", "windrow_core", "windrow_jobs", "windrow_spark", "pydantic", "pandas", "httpx", "obstore"}:
             raise ImportError(f"{name} is not installed on an executor")
 
 sys.meta_path.insert(0, Forbidden())

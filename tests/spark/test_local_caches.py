@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from tests.support import embedded
 from tests.support.caches import cache_in, keys_in
 from windrow.client import Client
-from windrow.host_cache.cache import FileCache
-from windrow.models import Heartbeat
+from windrow_core.models import Heartbeat
 from windrow_jobs.compact import compact
 from windrow_jobs.warm import Warmth, warm
+from windrow_spark.host_cache.cache import FileCache
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support import embedded
-from windrow.spark.placement import Descriptor, placed
-from windrow.spark.relation.division import Reader
+from windrow_spark.placement import Descriptor, placed
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -25,7 +25,7 @@ import json, os, sys
 from pyspark.sql import SparkSession
 import windrow
 from windrow.spark import plain_errors
-from windrow.spark.interpreter import tasks_interpreter
+from windrow_spark.interpreter import tasks_interpreter
 from windrow_jobs.inventory import publish_inventory
 
 location, state, bare = sys.argv[1:]

@@ -16,9 +16,9 @@ import windrow
 from tests.support import embedded
 from tests.support.int96 import READERS, converting, differences, numbers, settings, write_files
 from tests.support.laws import is_nightly
-from windrow.spark.errors import EqualTimesError
-from windrow.spark.executor.local_times import LocalZone
-from windrow.spark.reading.session_calendars import calendars_of
+from windrow_spark.errors import EqualTimesError
+from windrow_spark.executor.local_times import LocalZone
+from windrow_spark.reading.session_calendars import calendars_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.on_metastore import differences
 from windrow.errors import InvalidArgumentError, RefreshFailedError
-from windrow.spark.catalog.entries import CatalogError, SparkCatalog
-from windrow.spark.catalog.importing import import_tables
 from windrow_jobs.sync import refresh_on_executors
+from windrow_spark.catalog.entries import CatalogError, SparkCatalog
+from windrow_spark.catalog.importing import import_tables
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

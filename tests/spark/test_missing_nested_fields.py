@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import windrow
 import windrow.errors
 from tests.support import embedded
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support import embedded, hive, hybrids
-from windrow.spark.errors import TaskFailedError
-from windrow.spark.failures import plain_errors
-from windrow.spark.relation.recent import Figures, recent_scans
+from windrow_spark.errors import TaskFailedError
+from windrow_spark.failures import plain_errors
+from windrow_spark.relation.recent import Figures, recent_scans
 
 pytestmark = pytest.mark.spark
 

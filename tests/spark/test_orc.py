@@ -21,13 +21,13 @@ from tests.support import embedded
 from tests.support.orc_files import file_of, footer_of, write
 from tests.support.published import Verdict, cells, read_in_full
 from windrow.errors import RefreshFailedError
-from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.errors import OnlySparkReadsError, TaskFailedError
-from windrow.spark.executor.errors import TaskReadError
-from windrow.spark.failures import plain_errors
 from windrow_service.inventory import InventoryError, take_inventory
 from windrow_service.orc.columns import Kind
 from windrow_service.usecases.tables.columns import wire_columns
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+from windrow_spark.errors import OnlySparkReadsError, TaskFailedError
+from windrow_spark.executor.errors import TaskReadError
+from windrow_spark.failures import plain_errors
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.unit.inventory.files import take_inline, write
-from windrow.files.schema import FileSchema, merge_schemas, widen
+from windrow_core.files.schema import FileSchema, merge_schemas, widen
 from windrow_service.inventory import spark_type
 from windrow_service.inventory.spark_types import arrow_type
 

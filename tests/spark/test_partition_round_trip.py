@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support import embedded
 from tests.support.laws import examples
-from windrow.spark.writing.errors import UnfitRowsError
+from windrow_spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark
 

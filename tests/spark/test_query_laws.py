@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support import embedded
 from tests.support.laws import examples
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 pytestmark = pytest.mark.spark
 

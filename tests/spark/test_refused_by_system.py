@@ -20,14 +20,14 @@ import windrow
 from tests.support import hive
 from tests.support.refusing_disk import RefusingDisk, refusing_disk
 from tests.support.servers import running
-from windrow.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow.spark import TaskFailedError, plain_errors
-from windrow.spark.executor.formats import unreadable
-from windrow.spark.writing.errors import StagingFailedError
+from windrow_core.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow_jobs import tasks
 from windrow_jobs.compact import compact
 from windrow_jobs.inventory import UnfitFilesError, publish_inventory
 from windrow_service.settings import Settings
+from windrow_spark.executor.formats import unreadable
+from windrow_spark.writing.errors import StagingFailedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support import embedded, hive
 from windrow.errors import NotFoundError
-from windrow.spark.errors import ClientClosedError, TaskFailedError
-from windrow.spark.failures import plain_errors
-from windrow.spark.relation import java
-from windrow.spark.relation.recent import recent_scans
+from windrow_spark.errors import ClientClosedError, TaskFailedError
+from windrow_spark.failures import plain_errors
+from windrow_spark.relation import java
+from windrow_spark.relation.recent import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -14,9 +14,9 @@ import windrow
 from tests.support import embedded
 from tests.support.laws import is_nightly
 from windrow.calls.plans import SplitPlan
-from windrow.spark.executor.filters import matching
-from windrow.spark.relation import scans
-from windrow.spark.relation.recent import Scan
+from windrow_spark.executor.filters import matching
+from windrow_spark.relation import scans
+from windrow_spark.relation.recent import Scan
 
 pytestmark = pytest.mark.spark
 

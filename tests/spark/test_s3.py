@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-import windrow.spark
 from tests.support import embedded, hive
 from tests.support.object_proxy import object_proxy
 from tests.support.s3 import S3, s3_server

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support import embedded
-from windrow.spark.errors import SettingError
-from windrow.spark.relation.division import Reader
+from windrow_spark.errors import SettingError
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support import embedded
 from tests.support.settings_page import FOLLOWED, WITHOUT_EFFECT, listed
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support import embedded, hive
 from tests.support.spellings import SPELLINGS
-from windrow.files.partition_values import identities, partition_type
-from windrow.models import Column
-from windrow.spark.writing.errors import UnfitRowsError
+from windrow_core.files.partition_values import identities, partition_type
+from windrow_core.models import Column
+from windrow_spark.writing.errors import UnfitRowsError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

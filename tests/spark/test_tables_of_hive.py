@@ -19,9 +19,9 @@ import windrow
 from tests.support import embedded
 from tests.support.hive_acid import History, rows_of, table_of_hive, valid
 from windrow.errors import RefreshFailedError
-from windrow.files.acid.choosing import AcidFolderError, choose
-from windrow.files.acid.names import folder_of
-from windrow.files.acid.write_ids import WriteIds
+from windrow_core.files.acid.choosing import AcidFolderError, choose
+from windrow_core.files.acid.names import folder_of
+from windrow_core.files.acid.write_ids import WriteIds
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -18,8 +18,8 @@ import windrow
 from tests.support import embedded, text_formats
 from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
-from windrow.spark.errors import OnlySparkReadsError
-from windrow.spark.failures import plain_errors
+from windrow_spark.errors import OnlySparkReadsError
+from windrow_spark.failures import plain_errors
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support import embedded
 from tests.support.acid_tables import AcidTable, orc_bytes, random_history, written
-from windrow.spark.relation.recent import recent_scans
+from windrow_spark.relation.recent import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from tests.support import embedded
 from tests.support.published import read_in_full
 from tests.unit.inventory.files import take_inline
-from windrow.files.meanings import told_by_spark
-from windrow.files.schema import FileSchema, file_schema, merge_schemas
-from windrow.spark.writing.errors import UnfitRowsError
+from windrow_core.files.meanings import told_by_spark
+from windrow_core.files.schema import FileSchema, file_schema, merge_schemas
 from windrow_service.inventory import UnreadableTypeError, arrow_type
+from windrow_spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark
 

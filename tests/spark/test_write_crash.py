@@ -14,8 +14,8 @@ from tests.support import hive
 from tests.support.looking import listed_ids
 from tests.support.servers import running
 from tests.support.writers import ROOT
-from windrow.commits import recover
 from windrow_service.settings import Settings
+from windrow_spark.commits import recover
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ from tests.support.rewrites import (
     results,
 )
 from tests.support.servers import running
-from windrow.models import WriteMode
-from windrow.spark.writing import lineage
+from windrow_core.models import WriteMode
 from windrow_service.settings import Settings
+from windrow_spark.writing import lineage
 
 pytestmark = pytest.mark.spark
 

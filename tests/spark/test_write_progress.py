@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from tests.support import embedded
-from windrow.spark.writing.lineage import lineage_of
+from windrow_spark.writing.lineage import lineage_of
 
 pytestmark = pytest.mark.spark
 

@@ -18,10 +18,10 @@ import windrow
 from tests.support import embedded
 from windrow.errors import ProblemError
 from windrow.spark import plain_errors
-from windrow.spark.errors import TaskFailedError
-from windrow.spark.writing.checking import staged_files
-from windrow.spark.writing.counting import sum_rows
-from windrow.spark.writing.errors import (
+from windrow_spark.errors import TaskFailedError
+from windrow_spark.writing.checking import staged_files
+from windrow_spark.writing.counting import sum_rows
+from windrow_spark.writing.errors import (
     NoSaltError,
     NotReproducibleError,
     StagingFailedError,
@@ -302,7 +302,7 @@ def test_staged_files_with_other_rows_than_the_tasks_wrote_are_refused(
         damage(Path(folder))
         return staged_files(folder)
 
-    monkeypatch.setattr("windrow.spark.writing.write.staged_files", damaged)
+    monkeypatch.setattr("windrow_spark.writing.write.staged_files", damaged)
     with pytest.raises(NotReproducibleError, match="differ from those of the data"):
         client.write(events, "events", target_rows=300)
     assert list(location.iterdir()) == []

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.spark.writing.errors import NoSaltError, UnstableColumnError
-from windrow.spark.writing.lineage import lineage_of
-from windrow.spark.writing.salts import check_keys, check_salts, default_salts
+from windrow_spark.writing.errors import NoSaltError, UnstableColumnError
+from windrow_spark.writing.lineage import lineage_of
+from windrow_spark.writing.salts import check_keys, check_salts, default_salts
 
 pytestmark = pytest.mark.spark
 

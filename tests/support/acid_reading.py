@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from tests.unit.inventory.files import take_inline
 from windrow.calls.plans import read_group_stream
-from windrow.files.acid.write_ids import WriteIds
-from windrow.spark.executor.acid import DeleteFile
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadSpec
+from windrow_core.files.acid.write_ids import WriteIds
 from windrow_service.inventory import Inventory
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
+from windrow_spark.executor.acid import DeleteFile
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadSpec
 
 
 def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Inventory:

@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from windrow.host_cache.cache import FileCache, FileKey
-from windrow.host_cache.contents import open_contents
-from windrow.host_cache.folders import make_folder
+from windrow_spark.host_cache.cache import FileCache, FileKey
+from windrow_spark.host_cache.contents import open_contents
+from windrow_spark.host_cache.folders import make_folder
 
 CAPACITY = 64 * 2**20
 

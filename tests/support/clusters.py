@@ -16,7 +16,7 @@ import pyspark
 
 from tests.support.quick_spark import jvm_options
 from windrow.client import Client
-from windrow.models import CacheCounters
+from windrow_core.models import CacheCounters
 
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 

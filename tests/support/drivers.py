@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 import windrow
-from windrow.models import Plan
+from windrow_core.models import Plan
 from windrow.spark import read_plan, recent_scans
 from windrow_jobs.warm import warm
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.files.excerpts.chunk_ranges import chunk_ranges_in, in_plan, kept_columns_of
-from windrow.files.excerpts.excerpt import ExcerptFile, excerpts_of
-from windrow.files.excerpts.outlines import Outline, Outlines
+from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in, in_plan, kept_columns_of
+from windrow_core.files.excerpts.excerpt import ExcerptFile, excerpts_of
+from windrow_core.files.excerpts.outlines import Outline, Outlines
 
 
 def recorded(file: bytes) -> tuple[str, list[int]] | None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 READERS: tuple[Reader, ...] = ("auto", "grouped", "native")
 

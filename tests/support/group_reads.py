@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from windrow.files.types import spark_type
-from windrow.models import Column, Plan, PlanOptions, PlanSummary
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.rebasing import Calendars
-from windrow.spark.reading.reader import Schemas, read_spec
+from windrow_core.files.types import spark_type
+from windrow_core.models import Column, Plan, PlanOptions, PlanSummary
 from windrow_service.usecases.tables.columns import file_fields
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.rebasing import Calendars
+from windrow_spark.reading.reader import Schemas, read_spec
 
 
 def _plan_of(folder: Path, schema: pa.Schema) -> Plan:

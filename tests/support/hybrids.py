@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support import hive
-from windrow.spark.errors import TaskFailedError
-from windrow.spark.failures import plain_errors
-from windrow.spark.relation.recent import recent_scans
+from windrow_spark.errors import TaskFailedError
+from windrow_spark.failures import plain_errors
+from windrow_spark.relation.recent import recent_scans
 
 
 def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from windrow.spark.relation.division import Reader
+from windrow_spark.relation.division import Reader
 
 PARQUET = "spark.sql.parquet."
 READERS: tuple[Reader, ...] = ("auto", "grouped", "native")

@@ -23,10 +23,10 @@ import windrow
 from tests.support.looking import ids_in
 from tests.support.writers import STEPS, at_step, die, report_of
 from windrow.client import Client
-from windrow.commits import begin
-from windrow.commits.inventories import list_local
 from windrow.errors import WindrowError
-from windrow.files.without_pandas import keep_pandas_out
+from windrow_core.files.without_pandas import keep_pandas_out
+from windrow_spark.commits import begin
+from windrow_spark.commits.inventories import list_local
 
 PARTITIONS = ("p=0", "p=1", "p=2", "p=3")
 _ROWS = 3

@@ -21,11 +21,11 @@ from tests.support.looking import ids_in, planned_ids
 from tests.support.proxies import Front, front
 from tests.support.servers import CoordinatorProcess, coordinator_process
 from windrow.client import Client
-from windrow.commits.inventories import list_local
 from windrow.errors import RefreshFailedError
-from windrow.models import WriteRecord
+from windrow_core.models import WriteRecord
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
+from windrow_spark.commits.inventories import list_local
 
 # What runs on each table: two writers, a compaction and a reader.
 _KINDS = ("writer", "writer", "compaction", "reader")

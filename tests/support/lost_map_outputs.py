@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.write_plans import exact_keys, plan_of, table_of
-from windrow.spark.writing import stage
+from windrow_spark.writing import stage
 
 _ROWS = 20_000
 _TASKS = 16

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from windrow.models import Plan, PlanOptions, PlanRequest, PlanSummary
+from windrow_core.models import Plan, PlanOptions, PlanRequest, PlanSummary
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)

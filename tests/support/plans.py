@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.files.footers import rows_in
-from windrow.models import Column, Plan, PlanOptions, PlanSummary, SortColumn
+from windrow_core.files.footers import rows_in
+from windrow_core.models import Column, Plan, PlanOptions, PlanSummary, SortColumn
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 

@@ -14,13 +14,13 @@ import pyarrow.types as pt
 from pyspark.sql import SparkSession
 
 from tests.unit.inventory.files import take_inline
-from windrow.files.arrays import flat
-from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.executor.errors import TaskReadError
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadSpec
+from windrow_core.files.arrays import flat
 from windrow_service.inventory import Inventory, InventoryError, take_inventory
 from windrow_service.usecases.tables.columns import wire_columns
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+from windrow_spark.executor.errors import TaskReadError
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadSpec
 
 T = TypeVar("T")
 _EVERYTHING = 10**9

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from windrow.errors import WindrowError
 from windrow.spark import plain_errors
-from windrow.spark.placement import is_classic
+from windrow_spark.placement import is_classic
 
 # Uses of streams, whose refusals name `foreachBatch`.
 STREAMS = {"writeStream", "readStream"}

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from windrow.models import WriteMode
 from windrow.spark import recent_scans
-from windrow.spark.writing.lineage import lineage_of
+from windrow_core.models import WriteMode
+from windrow_spark.writing.lineage import lineage_of
 
 MODES: tuple[WriteMode, ...] = ("append", "overwrite", "overwrite_partitions")
 _FIRST_DAY = date(2026, 11, 1)

@@ -13,16 +13,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import windrow.models
-from windrow.models.base import Request
+import windrow_core.models
+from windrow_core.models.base import Request
 
 _FILE = Path(__file__).parents[1] / "fixtures" / "sent_fields.json"
 
 
 def strict_models() -> dict[str, type[Request]]:
     """Return the models of requests, and of answers that repeat them, by name."""
-    for module in pkgutil.iter_modules(windrow.models.__path__):
-        import_module(f"windrow.models.{module.name}")
+    for module in pkgutil.iter_modules(windrow_core.models.__path__):
+        import_module(f"windrow_core.models.{module.name}")
     return {model.__name__: model for model in _below(Request)}
 
 

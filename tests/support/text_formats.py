@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.avro_files import avro_file
-from windrow.spark.errors import FormatUnavailableError
+from windrow_spark.errors import FormatUnavailableError
 
 _RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
 # Format, options, columns, and the content of a file.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from windrow.models import Column, KeyFiles, TableInfo, WritePlan
+from windrow_core.models import Column, KeyFiles, TableInfo, WritePlan
 
 _NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 

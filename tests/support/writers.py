@@ -20,15 +20,15 @@ from typing import Any
 
 import windrow
 from tests.support import hive
-from windrow.commits import begin, intents, posix
-from windrow.commits.committing import Commit, Moving
-from windrow.commits.leases import Lease
-from windrow.commits.preparing import Preparation
-from windrow.commits.staging_folders import StagingFolder
-from windrow.commits.table_write import TableWrite
 from windrow.errors import WindrowError
-from windrow.files.without_pandas import keep_pandas_out
-from windrow.models import WriteReport
+from windrow_core.files.without_pandas import keep_pandas_out
+from windrow_core.models import WriteReport
+from windrow_spark.commits import begin, intents, posix
+from windrow_spark.commits.committing import Commit, Moving
+from windrow_spark.commits.leases import Lease
+from windrow_spark.commits.preparing import Preparation
+from windrow_spark.commits.staging_folders import StagingFolder
+from windrow_spark.commits.table_write import TableWrite
 
 ROOT = Path(__file__).parents[2]
 

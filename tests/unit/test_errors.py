@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from windrow.errors import WindrowError
-from windrow.files.stated import StatedError
-from windrow.models import Problem
+from windrow_core.errors import StatedError
+from windrow_core.models import Problem
 
 PACKAGES = ("windrow", "windrow_jobs", "windrow_service")
 # Importing these raises SystemExit, as they are programs.

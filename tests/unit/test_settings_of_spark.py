@@ -10,7 +10,7 @@ import pytest
 from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
 from tests.support.reader_settings import settings_of_readers
 from tests.support.settings_page import FOLLOWED, REFUSED, WITHOUT_EFFECT, listed
-from windrow.spark import session_settings
+from windrow_spark import session_settings
 
 
 def jars_of(version: str) -> Path:

@@ -12,10 +12,10 @@ import pytest
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
 from windrow.calls.plans import SplitPlan
-from windrow.host_cache.cache import FileKey
-from windrow.spark.reading.reader import descriptors_of
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming
+from windrow_spark.host_cache.cache import FileKey
+from windrow_spark.reading.reader import descriptors_of
 
 LARGE = 9 * 2**20
 

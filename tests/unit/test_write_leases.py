@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import cast
 
-from windrow.commits.calls import CommitCalls
-from windrow.commits.leases import Lease
-from windrow.models import WriteRecord, WriteUpdate
+from windrow_core.models import WriteRecord, WriteUpdate
+from windrow_spark.commits.calls import CommitCalls
+from windrow_spark.commits.leases import Lease
 
 _LONG_S = 30
 

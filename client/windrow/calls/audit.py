@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from windrow.calls.transport import Calls
-from windrow.models import AuditPage, AuditRecord
+from windrow_core.models import AuditPage, AuditRecord
 
 
 class AuditCalls(Calls):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import CacheSqlError, NotFoundError
-from windrow.models import (
+from windrow_core.models import (
     CacheRule,
     CacheRuleDefinition,
     CacheRules,

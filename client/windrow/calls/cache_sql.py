@@ -11,7 +11,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from windrow.errors import CacheSqlError
-from windrow.models import TABLE_NAME_PATTERN
+from windrow_core.models import TABLE_NAME_PATTERN
 
 _FORMS = "write CACHE TABLE name WHERE …, DROP CACHE name [WHERE …] or SHOW CACHE [name]"
 _WHERE = "say which partitions, such as WHERE ds >= '2026-11-01'"

@@ -7,8 +7,8 @@ from typing import Any
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
-from windrow.models import CompactionPlan, CompactionRequest, TableAdvice
-from windrow.sizes import parse_size
+from windrow_core.models import CompactionPlan, CompactionRequest, TableAdvice
+from windrow_core.sizes import parse_size
 
 DEFAULT_TARGET_SIZE = 128 * 2**20
 
@@ -35,7 +35,7 @@ class CompactionCalls(Calls):
             filter: Filter on partition columns only, which selects the partitions to consider.
             snapshot_id: Id of a snapshot; the current one by default.
             with_paths: Whether to include the paths of the files.
-            **options: See `windrow.models.CompactionRequest`, for example
+            **options: See `windrow_core.models.CompactionRequest`, for example
                 `target_file_size="256MB"` or `min_files=10`.
         """
         request = checked(

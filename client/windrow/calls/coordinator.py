@@ -13,7 +13,7 @@ from windrow.calls.tokens import TokenCalls
 from windrow.calls.transport import read_answer
 from windrow.calls.workers import WorkerCalls
 from windrow.calls.writes import WriteCalls
-from windrow.models import ServiceConfig
+from windrow_core.models import ServiceConfig
 
 
 class Coordinator(

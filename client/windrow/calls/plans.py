@@ -16,7 +16,7 @@ import pyarrow as pa
 from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
 from windrow.errors import IncompletePlanError, error_of
-from windrow.models import (
+from windrow_core.models import (
     PastPlan,
     Plan,
     PlanDefaults,
@@ -92,7 +92,7 @@ class PlanCalls(Calls):
             reuse: Whether to reuse the groups of an earlier plan for the same request and snapshot,
                 if there is one.
             session_options: Options that the caller's session sets for all its reads.
-            **options: See `windrow.models.PlanOptions`, for example
+            **options: See `windrow_core.models.PlanOptions`, for example
                 `max_split_size="128MB"` or `parallelism=16`. Options that are left out come from
                 `session_options`, then from the table's `plan_options`.
 

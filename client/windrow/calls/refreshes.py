@@ -8,7 +8,7 @@ from collections.abc import Callable
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import RefreshFailedError
-from windrow.models import Problem, RefreshProgress, RefreshRequest, RefreshStatus
+from windrow_core.models import Problem, RefreshProgress, RefreshRequest, RefreshStatus
 
 _POLL_S = 0.1
 _MAX_POLL_S = 1.0

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
-from windrow.models import (
+from windrow_core.models import (
     ExpiredSnapshots,
     PublishedSnapshot,
     SnapshotExpiry,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
-from windrow.models import (
+from windrow_core.models import (
     PartitionListChange,
     PartitionPage,
     PlanDefaults,
@@ -60,7 +60,7 @@ class TableCalls(Calls):
             bloom_columns: Columns for which each refresh builds Bloom filters, so that `=` and
                 `IN` find the few files that hold a value.
             plan_options: Options for plans of this table that neither a request nor a Spark session
-                sets: see `windrow.models.PlanOptions`.
+                sets: see `windrow_core.models.PlanOptions`.
             replace: Drop the snapshots and the list of partitions of a table of this name, if they
                 do not fit the new definition, such as another location.
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer
-from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
+from windrow_core.models import NewToken, TokenInfo, TokenPage, TokenRequest
 
 
 class TokenCalls(Calls):

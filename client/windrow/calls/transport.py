@@ -30,7 +30,7 @@ from windrow.errors import (
     UnsupportedAnswerError,
     error_of,
 )
-from windrow.models import (
+from windrow_core.models import (
     AuditPage,
     PartitionPage,
     PlanHistoryPage,

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from windrow.calls.transport import Calls, read_answer
-from windrow.models import CachedFilesCount, CachedFilesReport, Heartbeat, WorkerInfo, WorkerPage
+from windrow_core.models import (
+    CachedFilesCount,
+    CachedFilesReport,
+    Heartbeat,
+    WorkerInfo,
+    WorkerPage,
+)
 
 
 class WorkerCalls(Calls):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windrow.calls.transport import Calls, read_answer, table_path
-from windrow.models import (
+from windrow_core.models import (
     GainedFiles,
     WritePage,
     WritePlan,

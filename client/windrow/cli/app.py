@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from windrow.cli.completion import InstallCompletion, ShowCompletion
-from windrow.cli.homes import Commands
+from windrow.cli.lazy_commands import Commands
 from windrow.cli.remedies import in_commands
 from windrow.errors import ProblemError, WindrowError
 

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.models import AuditRecord
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
 from windrow.terminal.render import DASH, message
+from windrow_core.models import AuditRecord
 
 _ID_CHARACTERS = 8
 

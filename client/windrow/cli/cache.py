@@ -11,7 +11,6 @@ from windrow.calls.cache_rules import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
-from windrow.models import CacheRule
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.local_session import require_java
 from windrow.terminal.options import (
@@ -24,6 +23,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import message, size_text
+from windrow_core.models import CacheRule
 
 app = typer.Typer(
     help="Choose the files that workers cache, and see what they hold.",

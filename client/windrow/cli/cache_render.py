@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.models import CacheRule, Filter, TableCache, WorkerInfo
 from windrow.terminal.render import DASH, message, size_text, titled
+from windrow_core.models import CacheRule, Filter, TableCache, WorkerInfo
 
 
 def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from windrow.models.base import ByteSize
 from windrow.terminal.consoles import error_console, save_picture, show, show_json
 from windrow.terminal.options import AsJson
+from windrow_core.models.base import ByteSize
 
 app = typer.Typer()
 

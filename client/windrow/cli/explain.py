@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.models import DeleteOpens, PlanExplanation
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -29,6 +28,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import DASH, bar_text, seconds_text, size_text, titled
+from windrow_core.models import DeleteOpens, PlanExplanation
 
 
 def explain(

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.models import PastPlan
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
 from windrow.terminal.render import DASH, message, seconds_text, size_text
+from windrow_core.models import PastPlan
 
 _ID_CHARACTERS = 8
 

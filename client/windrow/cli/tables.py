@@ -10,9 +10,7 @@ import typer
 from windrow.cli import snapshots
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.files.formats import must_be_told
 from windrow.installed import MissingPackageError
-from windrow.models import RefreshStatus
 from windrow.terminal.consoles import error_console, show, show_json
 from windrow.terminal.local_session import require_java
 from windrow.terminal.options import (
@@ -35,6 +33,8 @@ from windrow.terminal.render import (
     table_details,
     table_list,
 )
+from windrow_core.files.formats import must_be_told
+from windrow_core.models import RefreshStatus
 
 app = typer.Typer(
     help="Register tables and manage their inventories.",

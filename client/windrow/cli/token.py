@@ -22,7 +22,7 @@ from windrow.terminal.render import DASH, message
 
 if TYPE_CHECKING:
     from windrow.client import Client
-    from windrow.models import TokenInfo
+    from windrow_core.models import TokenInfo
     from windrow_service.usecases.access.ports import Token
     from windrow_service.usecases.access.tokens import ManageTokens
 

@@ -14,12 +14,12 @@ import typer
 
 from windrow.cli.cache_render import worker_list
 from windrow.connecting import connect
-from windrow.host_cache.hosts import this_host, worker_id_of
-from windrow.host_cache.opening import FOLDER_VARIABLE
-from windrow.models import WORKER_ID_PATTERN
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, byte_size
 from windrow.terminal.render import message, size_text
+from windrow_core.models import WORKER_ID_PATTERN
+from windrow_spark.host_cache.hosts import this_host, worker_id_of
+from windrow_spark.host_cache.opening import FOLDER_VARIABLE
 
 app = typer.Typer(
     help="Manage the workers that cache files on their disks.",
@@ -123,7 +123,7 @@ def run(
     names its folder. They must run as the same user as this command.
     """
     # Imported here because it does not work on Windows, where the other commands do.
-    from windrow.host_cache.agent import Agent
+    from windrow_spark.host_cache.agent import Agent
 
     host = host or this_host()
     folder = os.path.abspath(cache_dir.expanduser())

@@ -14,10 +14,10 @@ from windrow.calls.arguments import checked
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
 from windrow.errors import WindrowError
-from windrow.files.types import spark_type
-from windrow.models import Column, KeyCounts, Scalar, TableInfo, WritePlanRequest
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
+from windrow_core.files.types import spark_type
+from windrow_core.models import Column, KeyCounts, Scalar, TableInfo, WritePlanRequest
 
 
 def write_plan(

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.models import WriteOutcome, WritePlan
 from windrow.terminal.render import DASH, size_text, titled
+from windrow_core.models import WriteOutcome, WritePlan
 
 _BASES = {
     "size": "the size of rows",

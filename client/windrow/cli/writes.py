@@ -11,12 +11,12 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 
-from windrow.commits import Recovered, recover
 from windrow.connecting import connect
-from windrow.models import WriteRecord, WriteReport
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import DASH, message, seconds_text
+from windrow_core.models import WriteRecord, WriteReport
+from windrow_spark.commits import Recovered, recover
 
 app = typer.Typer(help="List writes, and recover dead ones.")
 _ID_CHARACTERS = 8

@@ -7,7 +7,7 @@ from typing import Any
 
 from windrow.calls.plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
-from windrow.models import Plan, RefreshStatus
+from windrow_core.models import Plan, RefreshStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,12 @@ from windrow.demo.measuring import Query, Side, fingerprint, time_in_turns, time
 from windrow.demo.outcome import DemoOutcome, SqlOutcome
 from windrow.demo.report import first_table
 from windrow.demo.sides import flight_queries, sides
-from windrow.models import RefreshStatus
 from windrow.terminal.interrupts import kept_interrupts
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting, refreshing
 from windrow.terminal.render import seconds_text
-from windrow.version import __version__
+from windrow_core.models import RefreshStatus
+from windrow_core.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,9 @@ from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.days import growing, write_events
 from windrow.demo.measuring import Fingerprint, Side, fingerprint, timed
-from windrow.models import WriteReport
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting
+from windrow_core.models import WriteReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

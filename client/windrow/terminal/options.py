@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from windrow.sizes import parse_size
+from windrow_core.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 _DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -22,7 +22,7 @@ def table_name(text: str) -> str:
         typer.BadParameter: The text is not a table name.
     """
     # Imported here because only commands about tables need the wire models.
-    from windrow.models import TABLE_NAME_PATTERN
+    from windrow_core.models import TABLE_NAME_PATTERN
 
     if not re.fullmatch(TABLE_NAME_PATTERN, text):
         raise typer.BadParameter(

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 
 
 class Counter:

@@ -11,13 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from windrow.files.formats import SMALL_FILE_BYTES
+from windrow_core.files.formats import SMALL_FILE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from windrow.calls.plans import SplitPlan
-    from windrow.models import (
+    from windrow.terminal.histogram import SizeBin
+    from windrow_core.models import (
         Column,
         LogFigures,
         Plan,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         SortColumn,
         TableInfo,
     )
-    from windrow.terminal.histogram import SizeBin
 
 BAR_CELLS = 40
 DASH = "\N{EN DASH}"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from windrow.models import TableAdvice
+from windrow_core.models import TableAdvice
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, GuardedRouter

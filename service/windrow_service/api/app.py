@@ -10,8 +10,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 from starlette.routing import BaseRoute
 
-from windrow.models import InventoryChange, PartitionList, WritePlanRequest
-from windrow.version import __version__
+from windrow_core.models import InventoryChange, PartitionList, WritePlanRequest
+from windrow_core.version import __version__
 from windrow_service.api import (
     advice,
     audit,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from windrow.models import TABLE_NAME_PATTERN, AuditPage
+from windrow_core.models import TABLE_NAME_PATTERN, AuditPage
 from windrow_service.api.deps import (
     NO_NULLS,
     Moment,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Header, Path, Response, status
 
-from windrow.models import (
+from windrow_core.models import (
     CACHE_RULE_PATTERN,
     CacheRule,
     CacheRuleDefinition,

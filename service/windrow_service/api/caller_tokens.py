@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path, Response, status
 
-from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
+from windrow_core.models import NewToken, TokenInfo, TokenPage, TokenRequest
 from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,

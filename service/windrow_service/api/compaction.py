@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.models import CompactionPlan, CompactionRequest
+from windrow_core.models import CompactionPlan, CompactionRequest
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, GuardedRouter

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator
 
-from windrow.models import TABLE_NAME_PATTERN
+from windrow_core.models import TABLE_NAME_PATTERN
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.services import AccessDep
 from windrow_service.api.tokens import PageTokens

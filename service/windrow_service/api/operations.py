@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from windrow.models import Health, ServiceConfig
+from windrow_core.models import Health, ServiceConfig
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import OperationsDep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request, Response, status
 
-from windrow.models import PartitionList, PartitionListChange, PartitionPage
+from windrow_core.models import PartitionList, PartitionListChange, PartitionPage
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.deps import (

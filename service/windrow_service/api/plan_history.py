@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from windrow.models import TABLE_NAME_PATTERN, PlanHistoryPage
+from windrow_core.models import TABLE_NAME_PATTERN, PlanHistoryPage
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import (
     Moment,

@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Request, Response, status
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from windrow.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
+from windrow_core.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import (
     ARROW_STREAM,

@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from windrow.files.acid.write_ids import WriteIdsError
-from windrow.models import Problem
+from windrow_core.files.acid.write_ids import WriteIdsError
+from windrow_core.models import Problem
 from windrow_service.api.body_budget import BodiesFullError
 from windrow_service.api.browsers import FormOutdatedError
 from windrow_service.api.html.rendering import is_page, problem_page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import Depends, Request
 
-from windrow.models import ServiceConfig
+from windrow_core.models import ServiceConfig
 from windrow_service.api.browsers import Browsers
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns

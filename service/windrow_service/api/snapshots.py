@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Header, Query, Request, Response, status
 from pydantic import AwareDatetime
 
-from windrow.models import (
+from windrow_core.models import (
     WRITE_ID_PATTERN,
     ExpiredSnapshots,
     GainedFiles,

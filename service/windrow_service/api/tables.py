@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response, status
 
-from windrow.models import (
+from windrow_core.models import (
     TableDefinition,
     TableInfo,
     TablePage,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, status
 
-from windrow.models import (
+from windrow_core.models import (
     WORKER_ID_PATTERN,
     CachedFilesCount,
     CachedFilesReport,

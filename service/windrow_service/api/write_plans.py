@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from windrow.models import WritePlan, WritePlanRequest
+from windrow_core.models import WritePlan, WritePlanRequest
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.problems import problem_responses

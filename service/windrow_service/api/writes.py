@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response, status
 
-from windrow.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
+from windrow_core.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
 from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,

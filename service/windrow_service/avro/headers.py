@@ -13,15 +13,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.files.access import why_inaccessible
-from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
-from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
-from windrow.files.errors import RESTORE
-from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.objects.troubles import ChangedObjectError
-from windrow.files.remote import is_remote, read_part, why_unreadable
-from windrow.files.schema import FileSchema
-from windrow.files.status import FileStatus
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
+from windrow_core.files.errors import RESTORE
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.remote import is_remote, read_part, why_unreadable
+from windrow_core.files.schema import FileSchema
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
@@ -111,7 +111,7 @@ def read_chunk(
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
-    """Read the headers of n Avro files, like `windrow.files.chunks.read_chunk` for Parquet."""
+    """Read the headers of n Avro files, like `windrow_core.files.chunks.read_chunk` for Parquet."""
     read = partial(_schema_tail, location, max_footer_bytes)
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
         texts = list(threads.map(read, paths, listed))

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
-from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _PRIMITIVES = {
     "null": pa.null(),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from windrow.models import Heartbeat, WorkerInfo
+from windrow_core.models import Heartbeat, WorkerInfo
 from windrow_service.cache_map.keys import NO_KEYS, changed
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.splits import Hashes

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from windrow.models import Heartbeat, WorkerInfo
+from windrow_core.models import Heartbeat, WorkerInfo
 from windrow_service.cache_map.keys import changed, cut_shards, shards_of
 from windrow_service.cache_map.server import RedisServer
 from windrow_service.planner.caching.file_keys import Holding

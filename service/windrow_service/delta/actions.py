@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import json
 
-from windrow.files.arrays import flat, make_struct
+from windrow_core.files.arrays import flat, make_struct
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.schemas import MAPPING_MODE
 from windrow_service.delta.vectors import VECTOR, identities

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.files.errors import InventoryError
+from windrow_core.files.errors import InventoryError
 
 
 @dataclass(eq=False)

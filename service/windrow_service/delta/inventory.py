@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.access import is_of_system, why_inaccessible
-from windrow.files.formats import SMALL_FILE_BYTES
-from windrow.models import LogFigures
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.formats import SMALL_FILE_BYTES
+from windrow_core.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 from windrow_service.delta.reading import (
     LoggedTable,

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.delta.errors import DeltaLogError
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
-from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.arrays import flat
+from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
 from windrow_service.delta.actions import (
     Head,
     LogChanges,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.file_fields import FIELD_ID, NAMES_IN_FILES
-from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.file_fields import FIELD_ID, NAMES_IN_FILES
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
 # Enough for a table with 20,000 columns.

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import json
 
-from windrow.files.arrays import flat, make_struct
-from windrow.files.bounds import in_order, possible_null_counts
-from windrow.files.types import has_order
+from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.bounds import in_order, possible_null_counts
+from windrow_core.files.types import has_order
 from windrow_service.delta.schemas import Shape
 
 _MILLISECOND_US = 1_000

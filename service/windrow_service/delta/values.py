@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import flat, make_struct
-from windrow.files.partition_values import InvalidValueError, convert, describe_type
-from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.partition_values import InvalidValueError, convert, describe_type
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
 
 _SHOWN_CHARACTERS = 60

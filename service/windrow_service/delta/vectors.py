@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.paths import decoded_one
 from windrow_service.planner.columns import DELETE

@@ -11,8 +11,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow import models
-from windrow.files.types import MAX_DECIMAL_PRECISION
+from windrow_core import models
+from windrow_core.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too_deep
 from windrow_service.filters.names import TableColumns

@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from windrow.files.stated import StatedError
+from windrow_core.errors import StatedError
 
 _EXCERPT_CHARACTERS = 100
 _QUOTED_CHARACTERS = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.models import FilterTree, Junction, Not
+from windrow_core.models import FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 
 # Each condition looks at every file: with a million files, this many take seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from windrow.models import FilterTree
+from windrow_core.models import FilterTree
 
 LiteralKind: TypeAlias = Literal[
     "null", "boolean", "number", "double", "text", "binary", "date", "timestamp"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from windrow.models import Filter
+from windrow_core.models import Filter
 from windrow_service.filters.bind import bind
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.sql import parse_sql

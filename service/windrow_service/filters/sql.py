@@ -17,7 +17,16 @@ from typing import Literal, TypeAlias
 
 from pydantic import ValidationError
 
-from windrow.models import Between, Comparison, FilterTree, In, IsNull, Junction, Not, StartsWith
+from windrow_core.models import (
+    Between,
+    Comparison,
+    FilterTree,
+    In,
+    IsNull,
+    Junction,
+    Not,
+    StartsWith,
+)
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.limits import (
     MAX_DEPTH,

@@ -18,12 +18,12 @@ from windrow_service.planner.pruning.expressions import (
     StartsWith,
 )
 
-# Most arguments of one junction in `windrow.models`; binding flattens nested ones again.
+# Most arguments of one junction in `windrow_core.models`; binding flattens nested ones again.
 _MAX_ARGS = 10_000
 
 
 def to_tree(expression: Expression) -> dict[str, Any]:
-    """Return an expression as a JSON object in the form of `windrow.models.FilterTree`.
+    """Return an expression as a JSON object in the form of `windrow_core.models.FilterTree`.
 
     Binding it to the columns of the same table gives the same expression. Dates and timestamps
     are ISO 8601 (with `Z` if the column is adjusted to UTC); decimals, `NaN` and the infinities

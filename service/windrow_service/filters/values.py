@@ -13,7 +13,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.types import MAX_DECIMAL_PRECISION
+from windrow_core.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.parsed import Value
 from windrow_service.planner.pruning.expressions import Scalar

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.bounds import BoundedColumn, typed_bounds
+from windrow_core.files.bounds import BoundedColumn, typed_bounds
 
 _MICROSECOND_NS = 1_000
 

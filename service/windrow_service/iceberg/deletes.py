@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.planner.columns import DELETE
 

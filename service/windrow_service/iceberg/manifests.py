@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import make_struct
-from windrow.files.bounds import in_order, possible_null_counts
-from windrow.files.file_fields import FIELD_ID
-from windrow.files.types import has_order
+from windrow_core.files.arrays import make_struct
+from windrow_core.files.bounds import in_order, possible_null_counts
+from windrow_core.files.file_fields import FIELD_ID
+from windrow_core.files.types import has_order
 from windrow_service.iceberg.avro_columns import Columns, read_columns
 from windrow_service.iceberg.bounds import Counts, bounds_of
 from windrow_service.iceberg.errors import IcebergMetadataError

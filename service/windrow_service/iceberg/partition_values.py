@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.file_fields import FIELD_ID
-from windrow.files.partition_values import is_partition_type
+from windrow_core.files.file_fields import FIELD_ID
+from windrow_core.files.partition_values import is_partition_type
 from windrow_service.iceberg.bounds import typed_values
 from windrow_service.iceberg.metadata import PartitionField
 

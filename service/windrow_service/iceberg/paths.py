@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.access import why_inaccessible
-from windrow.files.arrays import flat
-from windrow.files.beneath import absolute_path
-from windrow.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.arrays import flat
+from windrow_core.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.table_paths import absolute_path
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.inventory.errors import InvalidLocationError
 from windrow_service.inventory.listing.locations import canonical_location, lies_under

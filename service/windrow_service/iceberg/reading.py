@@ -13,13 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.access import is_of_system, why_inaccessible
-from windrow.files.arrays import flat
-from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
-from windrow.files.schema import ColumnNames, fields_in
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.arrays import flat
+from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.iceberg.finding import metadata_path
 from windrow_service.iceberg.manifests import (
     DELETE_ENTRIES,
     ManifestTask,
@@ -28,6 +27,7 @@ from windrow_service.iceberg.manifests import (
     read_manifest_list,
 )
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
+from windrow_service.iceberg.metadata_file import metadata_path
 from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import TableFolders, read_bounded
 from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of

@@ -12,8 +12,8 @@ from pyiceberg import types
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField
 
-from windrow.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES, absent
-from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES, absent
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _MAX_DEPTH = 100
 _PRIMITIVES: Mapping[type[types.IcebergType], pa.DataType] = {

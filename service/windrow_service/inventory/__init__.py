@@ -1,7 +1,7 @@
 """Inventories: which files a table has, and what their footers say."""
 
-from windrow.files.chunks import FooterGroup
-from windrow.files.types import spark_type
+from windrow_core.files.chunks import FooterGroup
+from windrow_core.files.types import spark_type
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
 from windrow_service.inventory.errors import (
     AcidFolderError,

@@ -13,20 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
-from windrow.files.assemble import footer_columns
-from windrow.files.entries import ScanFolder, in_folders
-from windrow.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
-from windrow.files.formats import LISTED
-from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.remote import is_object, scan_of
-from windrow.files.schema import (
+from windrow_core.files.arrays import flat
+from windrow_core.files.assemble import footer_columns
+from windrow_core.files.entries import ScanFolder, in_folders
+from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
+from windrow_core.files.formats import LISTED
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.remote import is_object, scan_of
+from windrow_core.files.schema import (
     ColumnNames,
     FileSchema,
     data_schema_of,
     declared_data,
 )
-from windrow.models import LogFigures
+from windrow_core.models import LogFigures
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers.blooms import (
     build_missing,
@@ -157,7 +157,7 @@ def take_inventory(
             if None. They may include partition columns, to declare their types.
         partition_types: All of the table's partition columns; read from the folders if None.
         bucket_count: From the table's bucket spec; None if it has none.
-        table_format: Format of the files; those of `windrow.files.formats.LISTED` are not opened.
+        table_format: Format of the files; those of `windrow_core.files.formats.LISTED` are not opened.
         format_options: How Spark reads them.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.

@@ -23,15 +23,15 @@
   + TotalsTooLargeError
 
 Paths are relative to the table's location unless an attribute is called `location` or `folder`.
-`windrow.files.errors` has the errors that Spark jobs also raise.
+`windrow_core.files.errors` has the errors that Spark jobs also raise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.files.acid.choosing import AcidFolderError
-from windrow.files.errors import (
+from windrow_core.files.acid.choosing import AcidFolderError
+from windrow_core.files.errors import (
     ColumnNameError,
     DuplicateColumnError,
     FileChangedError,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory.errors import InventoryCancelledError
 
 _REPORT_INTERVAL_S = 0.1

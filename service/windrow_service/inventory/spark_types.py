@@ -11,8 +11,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from windrow.files.errors import UnknownTypeError
-from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.errors import UnknownTypeError
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.inventory.type_texts import read_type
 
 _SCALARS: dict[object, pa.DataType] = {

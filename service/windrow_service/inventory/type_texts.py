@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.errors import UnknownTypeError
+from windrow_core.files.errors import UnknownTypeError
 
 # Deeper types exceed the limits of libraries that read them.
 MAX_DEPTH = 200

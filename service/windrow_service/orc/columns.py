@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.acid.names import are_named
-from windrow.files.schema import meaning_as
-from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow_core.files.acid.names import are_named
+from windrow_core.files.schema import meaning_as
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 # No table nests types deeper than this; each level is a call.
 _MAX_DEPTH = 64

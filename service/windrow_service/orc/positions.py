@@ -13,11 +13,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.assemble import with_named
-from windrow.files.chunks import FooterGroup
-from windrow.files.errors import SchemaConflictError, UnreadableFootersError
-from windrow.files.schema import FileSchema, fields_in
-from windrow.files.types import TIMESTAMP_NTZ, spark_type
+from windrow_core.files.assemble import with_named
+from windrow_core.files.chunks import FooterGroup
+from windrow_core.files.errors import SchemaConflictError, UnreadableFootersError
+from windrow_core.files.schema import FileSchema, fields_in
+from windrow_core.files.types import TIMESTAMP_NTZ, spark_type
 
 FORCED_OPTION = "orc.force.positional.evolution"
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 # `pyarrow.orc.ORCFile` costs more than the footer of a small file.
 from pyarrow._orc import ORCReader
 
-from windrow.files.bounds import in_order, merge_row_groups
-from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
-from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
-from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.schema import FileSchema
-from windrow.files.status import FileStatus
-from windrow.files.types import has_order
+from windrow_core.files.bounds import in_order, merge_row_groups
+from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
+from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.schema import FileSchema
+from windrow_core.files.status import FileStatus
+from windrow_core.files.types import has_order
 from windrow_service.orc.columns import Kind, OrcColumn, columns_of, has_row_names
 from windrow_service.orc.messages import DecodeError, FileTail, PostScript
 from windrow_service.orc.statistics import (
@@ -62,7 +62,7 @@ def read_chunk(
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     is_acid: bool = False,
 ) -> ChunkFooters:
-    """Read the footers of n ORC files, like `windrow.files.chunks.read_chunk` for Parquet.
+    """Read the footers of n ORC files, like `windrow_core.files.chunks.read_chunk` for Parquet.
 
     With `is_acid`, the files belong to a transactional table whose rows can be deleted: its columns
     lie beside the names of rows, if rows have names.

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.bounds import BoundedColumn, typed_bounds
-from windrow.files.calendars import FIRST_GREGORIAN_DAY, widened
+from windrow_core.files.bounds import BoundedColumn, typed_bounds
+from windrow_core.files.calendars import FIRST_GREGORIAN_DAY, widened
 from windrow_service.orc.columns import Kind, Node
 
 # Lower and upper bound as ORC states them; None if it does not.

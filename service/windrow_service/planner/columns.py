@@ -18,7 +18,7 @@
 | `deletes` | list<struct>, null | deletion vectors and position delete files that apply to the file, as the table's log names them: see `DELETE` |
 | `etag` | string, null | ETag of an object, as listed, without quotes; null if unknown, and for files of other stores and of tables with logs |
 | `outline` | dictionary of string, null | what the file's footer has in common with others, if excerpts of the file can be read; else null |
-| `chunks` | list<int32>, null | where its column chunks lie, in the form that `windrow.files.excerpts.chunk_ranges` describes; null where `outline` is null |
+| `chunks` | list<int32>, null | where its column chunks lie, in the form that `windrow_core.files.excerpts.chunk_ranges` describes; null where `outline` is null |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -38,8 +38,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
-from windrow.files.types import has_order
+from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.types import has_order
 
 # A deletion vector, or a file that names deleted rows.
 DELETE = pa.struct(

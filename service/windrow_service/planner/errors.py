@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.files.stated import StatedError
+from windrow_core.errors import StatedError
 
 
 class PlannerError(StatedError):

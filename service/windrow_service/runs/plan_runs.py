@@ -6,8 +6,8 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
-from windrow.files.stated import StatedError
-from windrow.models import PlanRequest
+from windrow_core.errors import StatedError
+from windrow_core.models import PlanRequest
 from windrow_service.logs import get_logger
 from windrow_service.runs.leases import NamedTasks, renewed
 from windrow_service.usecases.errors import BusyError, UseCaseError

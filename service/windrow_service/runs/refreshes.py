@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from windrow.models import RefreshProgress, RefreshRequest, RefreshStatus
+from windrow_core.models import RefreshProgress, RefreshRequest, RefreshStatus
 from windrow_service.logs import get_logger
 from windrow_service.runs.leases import RENEW_S, NamedTasks, renewed
 from windrow_service.telemetry.meters import UNMEASURED, Meters

@@ -15,7 +15,7 @@ from windrow_service.store.database import Database, after_commit, utc
 from windrow_service.usecases.audit import actor
 
 if TYPE_CHECKING:
-    from windrow.models import AuditedKind, AuditedOutcome, AuditRecord
+    from windrow_core.models import AuditedKind, AuditedOutcome, AuditRecord
 
 _audit = schema.audit.c
 
@@ -74,7 +74,7 @@ class SqlAuditLog:
     ) -> Sequence[AuditRecord]:
         """See `AuditLog.page`."""
         # Commands that only add records do not need the wire models, whose import takes long.
-        from windrow.models import AuditRecord
+        from windrow_core.models import AuditRecord
 
         query = sa.select(schema.audit).where(_audit.number < before)
         if table is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import AuditedOutcome, CacheRule, CacheRuleDefinition
+from windrow_core.models import AuditedOutcome, CacheRule, CacheRuleDefinition
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table

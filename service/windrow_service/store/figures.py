@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from windrow.models import SnapshotInfo
+from windrow_core.models import SnapshotInfo
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.pages import without_fields, without_nulls

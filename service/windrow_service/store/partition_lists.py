@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from windrow.models import PartitionListChange
+from windrow_core.models import PartitionListChange
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import refuse_others

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from windrow.models import PastPlan
+from windrow_core.models import PastPlan
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.names import is_among

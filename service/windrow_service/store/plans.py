@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import Plan, PlanRequest
+from windrow_core.models import Plan, PlanRequest
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
 from windrow_service.store.names import is_among

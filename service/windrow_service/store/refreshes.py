@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import RefreshStatus
+from windrow_core.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, insert_missing, utc

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from cachetools import LRUCache
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import SnapshotInfo
+from windrow_core.models import SnapshotInfo
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.store import schema
 from windrow_service.store.audit import note

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import SnapshotInfo, TableDefinition, TableInfo
+from windrow_core.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table, refuse_others

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
+from windrow_core.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import committing_write, in_progress, lock_table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
+from windrow_core.models import PlanSummary, RefreshStatus, WorkerInfo
 
 Store = Literal["database", "cache_map"]
 Gauge = Literal["queue_running", "queue_waiting", "manifest_cache_bytes", "refreshes_running"]

@@ -18,8 +18,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
-from windrow.version import __version__
+from windrow_core.models import PlanSummary, RefreshStatus, WorkerInfo
+from windrow_core.version import __version__
 from windrow_service.telemetry.meters import Called, Gauge, Meters, Store, TableFigures
 
 # Times of creation would double the series, and no query here needs them.

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from windrow.version import __version__
+from windrow_core.version import __version__
 from windrow_service.telemetry.meters import Store
 from windrow_service.telemetry.spans import Answered, Phase, Spans
 

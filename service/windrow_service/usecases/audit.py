@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from windrow.models import AuditRecord
+    from windrow_core.models import AuditRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pydantic_core import to_json
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.errors import FiltersTooLongError
 from windrow_service.planner.packing.deletes import GroupDeletes

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from windrow.files.excerpts.thrift import (
+from windrow_core.files.excerpts.thrift import (
     BINARY,
     END,
     INT,

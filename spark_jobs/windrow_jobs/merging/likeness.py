@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.calendars import VERSION
+from windrow_core.files.calendars import VERSION
 from windrow_jobs.merging.footers import KeyValue
 from windrow_jobs.merging.sources import Source
 

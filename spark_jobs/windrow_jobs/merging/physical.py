@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from windrow.files.excerpts.thrift import END, INT, STRUCT, integer
+from windrow_core.files.excerpts.thrift import END, INT, STRUCT, integer
 from windrow_jobs.merging.footers import (
     BYTE_ARRAY,
     FIXED,

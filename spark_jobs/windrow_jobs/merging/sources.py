@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
-from windrow.files.excerpts.thrift import ThriftError
-from windrow.files.footers import rows_in
+from windrow_core.files.excerpts.thrift import ThriftError
+from windrow_core.files.footers import rows_in
+from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_jobs.merging.footers import MAGIC, TAIL_BYTES, Footer, Head, file_of
 from windrow_jobs.merging.physical import PhysicalSchema
 

@@ -1,6 +1,6 @@
 """The tasks of a compaction: each merges the files of some partitions.
 
-This package, `windrow.files` and the executor's code are pickled by value, so executors need only
+This package, `windrow_core.files` and the executor's code are pickled by value, so executors need only
 NumPy and pyarrow. What travels is plain tuples, since classes pickled by value do not come back as
 the same classes.
 """
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from windrow.files.access import why_inaccessible
-from windrow.spark.executor.spec import SortKey
+from windrow_core.files.access import why_inaccessible
 from windrow_jobs.merging.files import ValuesDifferError, merge
 from windrow_jobs.merging.likeness import likeness, unlike
 from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
+from windrow_spark.executor.spec import SortKey
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support import hive
 from tests.support.clusters import HOSTS
 from tests.support.drivers import CachingCluster
-from windrow.spark.relation.recent import Figures
+from windrow_spark.relation.recent import Figures
 
 pytestmark = pytest.mark.spark
 

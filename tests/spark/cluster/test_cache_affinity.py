@@ -19,7 +19,7 @@ from tests.support import hive
 from tests.support.clusters import HOSTS, counters
 from tests.support.drivers import CachingCluster
 from tests.support.servers import running
-from windrow.models import CachedFilesReport, Heartbeat
+from windrow_core.models import CachedFilesReport, Heartbeat
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark

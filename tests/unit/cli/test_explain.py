@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.unit.cli.conftest import Command, Said
 from windrow.cli.explain import explanation
-from windrow.models import (
+from windrow_core.models import (
     GroupReason,
     Locality,
     PlanExplanation,

@@ -128,7 +128,7 @@ def test_creating_a_token_imports_nothing_that_only_plans_and_reads_need(tmp_pat
         "import sys\n"
         "from windrow.cli.app import run\n"
         f"run(['token', 'create', 'me', '--scope', 'read', '--state-dir', {str(tmp_path)!r}])\n"
-        "print(sorted({'fastapi', 'httpx', 'windrow.models', 'windrow.client'} & {*sys.modules}))"
+        "print(sorted({'fastapi', 'httpx', 'windrow_core.models', 'windrow.client'} & {*sys.modules}))"
     )
 
     done = subprocess.run(

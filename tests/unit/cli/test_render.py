@@ -11,14 +11,6 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
-from windrow.models import (
-    LogFigures,
-    RefreshProgress,
-    RefreshStatus,
-    SnapshotInfo,
-    TableDefinition,
-    TableInfo,
-)
 from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
 from windrow.terminal.render import (
     bar_text,
@@ -30,6 +22,14 @@ from windrow.terminal.render import (
     size_text,
     snapshot_list,
     table_details,
+)
+from windrow_core.models import (
+    LogFigures,
+    RefreshProgress,
+    RefreshStatus,
+    SnapshotInfo,
+    TableDefinition,
+    TableInfo,
 )
 
 KIB, MIB = 2**10, 2**20

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from windrow.cli.app import run
-from windrow.host_cache.hosts import this_host, worker_id_of
+from windrow_spark.host_cache.hosts import this_host, worker_id_of
 
 
 @pytest.mark.parametrize(

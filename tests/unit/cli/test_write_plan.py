@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.support.writes import ZIPF, counts_of_days
 from tests.unit.cli.conftest import Command, Said
 from windrow.cli.write_plan_render import write_plan_report
-from windrow.models import Column, WritePlan, WritePlanRequest
+from windrow_core.models import Column, WritePlan, WritePlanRequest
 from windrow_service.usecases.writes.drafts import WriteDraft
 
 SCHEMES = {"coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"}

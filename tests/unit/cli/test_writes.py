@@ -12,8 +12,8 @@ import pytest
 from tests.support.writers import report_of, stage
 from tests.unit.cli.conftest import Command
 from windrow.client import Client
-from windrow.commits import TableWrite, begin
 from windrow.connecting import connect
+from windrow_spark.commits import TableWrite, begin
 
 TABLE = "written.events"
 

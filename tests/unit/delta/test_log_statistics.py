@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol
-from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.reading import LoggedTable, read_version
 from windrow_service.delta.schemas import Shape

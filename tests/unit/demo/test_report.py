@@ -16,7 +16,7 @@ from windrow.calls.plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
 from windrow.demo.outcome import DemoOutcome, SqlOutcome
 from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
-from windrow.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
+from windrow_core.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
 
 NOW = datetime(2026, 11, 20, tzinfo=timezone.utc)
 SECONDS = {

@@ -15,8 +15,8 @@ from rich.console import Console
 from windrow.demo.measuring import Fingerprint
 from windrow.demo.writes import WritesOutcome, WrittenTable
 from windrow.demo.writes_report import writes_as_json, writes_report
-from windrow.models import WriteReport
 from windrow.terminal.consoles import PictureError, save_picture
+from windrow_core.models import WriteReport
 
 ROWS = Fingerprint(columns=(("id", "bigint"),), row_count=1_000, hash_sum=Decimal(17))
 OUTCOME = WritesOutcome(

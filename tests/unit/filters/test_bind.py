@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter
 
-from windrow.models import FilterTree
+from windrow_core.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from windrow.models import Filter, FilterTree
+from windrow_core.models import Filter, FilterTree
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 

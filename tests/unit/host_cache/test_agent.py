@@ -16,11 +16,11 @@ from tests.support import hive
 from tests.support.caches import cache_in
 from tests.support.servers import running
 from windrow.errors import NotAuthenticatedError
-from windrow.host_cache.agent import Agent, AgentError
-from windrow.host_cache.cache import FileKey
-from windrow.host_cache.opening import open_cache
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
+from windrow_spark.host_cache.agent import Agent, AgentError
+from windrow_spark.host_cache.cache import FileKey
+from windrow_spark.host_cache.opening import open_cache
 
 TABLE = "events"
 _TIMEOUT_S = 60.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.caches import cache_in, key_of, keys_in
-from windrow.host_cache import contents
-from windrow.host_cache.cache import CacheTroubleError
-from windrow.host_cache.opening import open_cache
+from windrow_spark.host_cache import contents
+from windrow_spark.host_cache.cache import CacheTroubleError
+from windrow_spark.host_cache.opening import open_cache
 
 KIB = 2**10
 

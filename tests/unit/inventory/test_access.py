@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from windrow.files.access import is_of_system, remedy_in, why_inaccessible, why_unwritable
-from windrow.files.errors import UnreadableFootersError
+from windrow_core.files.access import is_of_system, remedy_in, why_inaccessible, why_unwritable
+from windrow_core.files.errors import UnreadableFootersError
 
 HARMFUL = re.compile(r"remove|rewrite|delete|damage|restore|corrupt")
 READING = {

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.files.acid.choosing import AcidFolderError, Chosen, choose
-from windrow.files.acid.names import (
+from windrow_core.files.acid.choosing import AcidFolderError, Chosen, choose
+from windrow_core.files.acid.names import (
     BEFORE_ALL,
     Folder,
     bucket_property,
@@ -17,7 +17,7 @@ from windrow.files.acid.names import (
     original_buckets,
     row_buckets,
 )
-from windrow.files.acid.write_ids import WriteIds, WriteIdsError
+from windrow_core.files.acid.write_ids import WriteIds, WriteIdsError
 
 NONE_OPEN = 2**63 - 1
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.avro_files import avro_file, block, long
-from windrow.files.status import FileStatus
+from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 from windrow_service.inventory.build import take_inventory

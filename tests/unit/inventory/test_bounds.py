@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.files.bounds import (
+from windrow_core.files.bounds import (
     BoundedColumn,
     fit_bounds,
     in_order,
     merge_row_groups,
     typed_bounds,
 )
-from windrow.files.trust import writer_sees_nan
+from windrow_core.files.trust import writer_sees_nan
 
 
 def column(type_: pa.DataType) -> BoundedColumn:

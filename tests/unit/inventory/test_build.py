@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory import (
     DuplicateColumnError,
     PartitionLayoutError,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory import PartitionLayoutError, UnreadableFootersError
 
 LATER_NS = 3 * 10**18

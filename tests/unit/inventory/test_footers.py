@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import inline, write
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory import list_files, read_footers
 
 ROOT = Path(__file__).parents[3]

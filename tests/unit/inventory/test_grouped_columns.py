@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow.files.alike import GroupedOnly
+from windrow_core.files.reader_differences import GroupedOnly
 from windrow_service.inventory import Inventory, decode_manifest
 from windrow_service.inventory.manifests.encoding import encode_manifest
 

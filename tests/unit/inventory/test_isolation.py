@@ -106,7 +106,7 @@ def test_reading_footers_imports_neither_pandas_nor_the_rest_of_the_service() ->
         executor.submit(pa.array, ["a"]).result()
         found = executor.submit(eval, "set(__import__('sys').modules)").result()
 
-    assert "windrow.files.chunks" in found
+    assert "windrow_core.files.chunks" in found
     assert not found & {"pandas", "pydantic", "sqlglot"}
     ours = {name for name in found if name.startswith("windrow_service.")}
     rooms = ("windrow_service.avro", "windrow_service.delta", "windrow_service.orc")

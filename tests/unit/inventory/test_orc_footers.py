@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
 from tests.unit.inventory.files import as_previous, inline, stats_of
-from windrow.files.types import spark_type
+from windrow_core.files.types import spark_type
 from windrow_service.inventory import (
     ColumnNameError,
     Inventory,

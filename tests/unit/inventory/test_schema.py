@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import write
-from windrow.files.meanings import told_by_spark
-from windrow.files.schema import (
+from windrow_core.files.meanings import told_by_spark
+from windrow_core.files.schema import (
     FileSchema,
     check_declared,
     file_schema,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow.models import RefreshProgress
+from windrow_core.models import RefreshProgress
 from windrow_service.inventory import Inventory, LocationError
 
 # Far in the future, so that every folder's time can be trusted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from windrow.files.partition_values import is_partition_type, partition_type
+from windrow_core.files.partition_values import is_partition_type, partition_type
 from windrow_service.inventory import UnknownTypeError, arrow_type, spark_type
 
 TYPES = {

@@ -14,11 +14,11 @@ import pytest
 from tests.support.acid_reading import groups_of, inventory_of, rows_of
 from tests.support.acid_tables import AcidTable, Row, orc_bytes, written
 from tests.unit.inventory.files import as_previous, take_inline
-from windrow.files.acid.choosing import AcidFolderError
-from windrow.spark.executor import acid
-from windrow.spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
+from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_service.inventory import UnreadableFootersError
 from windrow_service.inventory.listing.transactional import Transactional
+from windrow_spark.executor import acid
+from windrow_spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
 
 PUBLISHED = Path(__file__).parents[2] / "fixtures/apache-impala"
 INSERT, DELETE = "delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"

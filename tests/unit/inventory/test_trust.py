@@ -15,8 +15,8 @@ import pytest
 from tests.support import footers
 from tests.support.footers import Fields, deprecate, edit_statistics
 from tests.unit.inventory.files import take_inline, write
-from windrow.files.footers import footer_in
-from windrow.files.trust import names_orders, orders_of
+from windrow_core.files.footers import footer_in
+from windrow_core.files.trust import names_orders, orders_of
 
 ARROW = "parquet-cpp-arrow version 21.0.0"
 OLD_MR = "parquet-mr version 1.8.1 (build 4aba4dae7bb0d4edbcf7923ae1339f28fd3f7fcf)"

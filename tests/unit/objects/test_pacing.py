@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow.files.objects.pacing import Pace
+from windrow_core.files.objects.pacing import Pace
 
 LATENCY_S = 0.02
 IN_FLIGHT = 64

@@ -11,7 +11,7 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from windrow.files.objects.troubles import trouble_of
+from windrow_core.files.objects.troubles import trouble_of
 
 ERROR = "<Error><Code>{}</Code><Message>hush</Message></Error>"
 

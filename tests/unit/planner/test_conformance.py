@@ -25,7 +25,7 @@ import pytest
 
 from tests.support.conformance import CASES, Case
 from tests.support.inventories import inventory
-from windrow.models import PlanOptions
+from windrow_core.models import PlanOptions
 from windrow_service.planner.packing.strategies.tez import by_rounds
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.splits import Hosts

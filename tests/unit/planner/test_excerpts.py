@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tests.support.excerpts import recorded
 from tests.support.inventories import inventory
-from windrow.files.excerpts.outlines import Outline
+from windrow_core.files.excerpts.outlines import Outline
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.excerpts import Excerpts, excerpts_of
 

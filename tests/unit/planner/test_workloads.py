@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from tests.support.benchmarks import load_benchmark
-from windrow.models import PlanOptions
+from windrow_core.models import PlanOptions
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

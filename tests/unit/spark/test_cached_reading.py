@@ -15,10 +15,10 @@ from pyspark import cloudpickle
 
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import group_of, splits_of, splits_type
-from windrow.spark.executor.errors import StaleFileError
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec
-from windrow.spark.reading.reader import descriptors_of, shipped_reader
+from windrow_spark.executor.errors import StaleFileError
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadLimits, ReadSpec
+from windrow_spark.reading.reader import descriptors_of, shipped_reader
 
 FILES = 5
 

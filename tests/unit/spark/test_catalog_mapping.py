@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from windrow.spark.catalog import mapping
-from windrow.spark.catalog.entries import CatalogEntry, CatalogPartition, matching, pattern_of
-from windrow.spark.catalog.mapping import Mapped, UnreadableTableError, partitions_of
+from windrow_spark.catalog import mapping
+from windrow_spark.catalog.entries import CatalogEntry, CatalogPartition, matching, pattern_of
+from windrow_spark.catalog.mapping import Mapped, UnreadableTableError, partitions_of
 
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"

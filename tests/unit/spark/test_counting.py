@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pyspark import Accumulator, SparkContext
 
-from windrow.spark.relation.counting import counted, counter_of, counts_of, forget_others
+from windrow_spark.relation.counting import counted, counter_of, counts_of, forget_others
 
 
 class Application:

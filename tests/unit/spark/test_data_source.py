@@ -19,22 +19,22 @@ from pyspark.sql.types import LongType, StructField, StructType
 import windrow
 from tests.support import hive
 from windrow.errors import InvalidArgumentError
-from windrow.spark import data_source
-from windrow.spark.data_source import Opened, SessionSettings
-from windrow.spark.errors import (
+from windrow_spark import data_source
+from windrow_spark.data_source import Opened, SessionSettings
+from windrow_spark.errors import (
     DataSourceUnavailableError,
     NestedConditionError,
     ServerCannotReachError,
     UnsupportedDeletesError,
 )
-from windrow.spark.executor.rebasing import Calendars
+from windrow_spark.executor.rebasing import Calendars
 
 IDS = StructType([StructField("id", LongType())])
 
 # The program of a task, on an executor without Windrow.
 TASK = """
 import pickle, sys
-sys.modules["windrow"] = None
+sys.modules |= dict.fromkeys(("windrow", "windrow_core", "windrow_spark"))
 reader, source, groups = pickle.load(sys.stdin.buffer)
 print(sorted(id_ for group in groups for rows in reader.read(group) for id_ in rows["id"].to_pylist()))
 """

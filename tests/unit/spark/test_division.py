@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.plans import plan_of
 from windrow.calls.plans import SplitPlan
-from windrow.spark.relation.cost import Asked, Way, asked_of, native_files
-from windrow.spark.relation.division import Division, Reader, divide
+from windrow_spark.relation.cost import Asked, Way, asked_of, native_files
+from windrow_spark.relation.division import Division, Reader, divide
 
 NUMBERS = Asked(1, 0)
 CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from windrow.spark.reading.equalities import without_equalities
+from windrow_spark.reading.equalities import without_equalities
 
 
 def between(value: Any) -> dict[str, Any]:

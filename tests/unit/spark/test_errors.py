@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.spark import errors as driver
-from windrow.spark.executor import errors as executor
+from windrow_spark import errors as driver
+from windrow_spark.executor import errors as executor
 
 ERRORS = [
     executor.StaleFileError("/t/a", "row count", 3, 4),

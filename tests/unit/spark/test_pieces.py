@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.excerpts import content, planned, read, recorded
-from windrow.files.excerpts.excerpt import REQUEST_BYTES
-from windrow.spark.executor.errors import UnreadableFileError
-from windrow.spark.executor.pieces import Pieces
-from windrow.spark.executor.spec import ReadLimits, ReadSpec, Split
+from windrow_core.files.excerpts.excerpt import REQUEST_BYTES
+from windrow_spark.executor.errors import UnreadableFileError
+from windrow_spark.executor.pieces import Pieces
+from windrow_spark.executor.spec import ReadLimits, ReadSpec, Split
 
 NAMES = [f"c{n}" for n in range(10)]
 

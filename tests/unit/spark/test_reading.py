@@ -16,7 +16,7 @@ import pytest
 from pyspark import cloudpickle
 
 from tests.support.plans import group_of, plan_of
-from windrow.spark.executor.errors import (
+from windrow_spark.executor.errors import (
     AmbiguousColumnError,
     ColumnTypeError,
     ResidualFilterError,
@@ -24,10 +24,10 @@ from windrow.spark.executor.errors import (
     UnreadableFileError,
     VanishedFileError,
 )
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.rebasing import Calendars
-from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow.spark.reading.reader import descriptors_of, shipped_reader
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.rebasing import Calendars
+from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_spark.reading.reader import descriptors_of, shipped_reader
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,18 +14,18 @@ import pytest
 
 from tests.support.orc_files import write
 from tests.unit.inventory.files import inline
-from windrow.spark.executor.errors import (
+from windrow_service.inventory import take_inventory
+from windrow_service.planner.packing.blocks import covered_blocks
+from windrow_service.planner.packing.cut import cut
+from windrow_spark.executor.errors import (
     AmbiguousColumnError,
     ColumnTypeError,
     StaleFileError,
     UnreadableFileError,
     UnsortedFileError,
 )
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow_service.inventory import take_inventory
-from windrow_service.planner.packing.blocks import covered_blocks
-from windrow_service.planner.packing.cut import cut
+from windrow_spark.executor.reading import read_group
+from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
 
 NTZ = pa.timestamp("us")
 

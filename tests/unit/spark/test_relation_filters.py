@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from windrow.spark.relation.filters import weakened
+from windrow_spark.relation.filters import weakened
 
 
 def compared(column: str, value: Any, kind: str = "EqualTo") -> dict[str, Any]:

@@ -12,13 +12,13 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tests.support.plans import plan_of
 from tests.support.stores import slow_store
-from windrow.files import remote
-from windrow.files.status import FileStatus
-from windrow.models import PlanOptions
-from windrow.spark.executor.errors import UnreadableFileError
-from windrow.spark.executor.files import read_whole, require_unchanged
-from windrow.spark.executor.rebasing import Calendars
-from windrow.spark.reading.reader import Schemas, read_spec
+from windrow_core.files import remote
+from windrow_core.files.status import FileStatus
+from windrow_core.models import PlanOptions
+from windrow_spark.executor.errors import UnreadableFileError
+from windrow_spark.executor.files import read_whole, require_unchanged
+from windrow_spark.executor.rebasing import Calendars
+from windrow_spark.reading.reader import Schemas, read_spec
 
 cloudpickle.register_pickle_by_value(remote)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from windrow.models import CompactionRequest, SnapshotInfo
+from windrow_core.models import CompactionRequest, SnapshotInfo
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
 from windrow_service.api.deps import NO_NULLS, TableNamePath

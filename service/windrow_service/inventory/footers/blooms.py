@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pyarrow._orc import ORCReader
 
-from windrow.files.access import is_of_system, why_inaccessible
-from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
-from windrow.files.calendars import has_calendar, is_certain, is_settled
-from windrow.files.errors import RESTORE
-from windrow.files.objects.requests import Part, Traffic, requests
-from windrow.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow.files.remote import is_object, is_remote, open_remote_file
-from windrow.files.schema import ColumnNames
-from windrow.files.status import FileStatus
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.calendars import has_calendar, is_certain, is_settled
+from windrow_core.files.errors import RESTORE
+from windrow_core.files.objects.requests import Part, Traffic, requests
+from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
+from windrow_core.files.remote import is_object, is_remote, open_remote_file
+from windrow_core.files.schema import ColumnNames
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from windrow.files.access import is_of_system, why_inaccessible
-from windrow.files.entries import listed_of
-from windrow.files.errors import RESTORE
-from windrow.files.status import FileStatus
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.entries import listed_of
+from windrow_core.files.errors import RESTORE
+from windrow_core.files.status import FileStatus
 from windrow_service.inventory.errors import FileChangedError, UnreadableFootersError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 

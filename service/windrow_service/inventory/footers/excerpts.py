@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.planner.columns import EXCERPT_FIELDS
 
 # A quarter of a gigabyte: 80,000 files of 200 columns.

@@ -24,14 +24,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import IO, Any, TypeVar
 
-from windrow.files.isolated import EXIT_STATUS, STARTED, blame
+from windrow_core.files.isolated import EXIT_STATUS, STARTED, blame
 
 _Result = TypeVar("_Result")
 
 _SHOWN_STDERR_BYTES = 1_000
 # Import the readers of footers first, so that their memory does not count as caused by a file.
 _CODE = (
-    "from windrow.files import chunks, isolated; import windrow_service.orc.reading; "
+    "from windrow_core.files import chunks, isolated; import windrow_service.orc.reading; "
     "import windrow_service.avro.headers; import windrow_service.delta.reading; "
     "isolated.fork_on_request()"
 )

@@ -8,8 +8,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
-from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
+from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.chunks import FooterGroup, unread_rows
-from windrow.files.schema import FileSchema
+from windrow_core.files.chunks import FooterGroup, unread_rows
+from windrow_core.files.schema import FileSchema
 from windrow_service.inventory.errors import TextColumnsError
 
 _TEXT = pa.schema([("value", pa.string())])

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import xxhash
 
-from windrow.files.beneath import absolute_path
+from windrow_core.files.table_paths import absolute_path
 
 # Increment when the meaning of the state changes; state of other versions is not used.
 _VERSION = b"2"

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import flat, make_struct
-from windrow.files.beneath import absolute_path, is_outside, path_in
-from windrow.files.entries import HIVE_DEFAULT_PARTITION, escape
-from windrow.files.errors import LocationError
-from windrow.files.partition_values import InvalidValueError, convert, describe_type
-from windrow.files.remote import is_remote
+from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, escape
+from windrow_core.files.errors import LocationError
+from windrow_core.files.partition_values import InvalidValueError, convert, describe_type
+from windrow_core.files.remote import is_remote
+from windrow_core.files.table_paths import absolute_path, is_outside, path_in
 from windrow_service.inventory.errors import PartitionListError
 from windrow_service.inventory.listing.partitions import Partitions
 

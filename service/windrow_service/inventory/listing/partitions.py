@@ -9,16 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import flat, make_struct
-from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
-from windrow.files.partition_values import (
+from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow_core.files.partition_values import (
     InvalidValueError,
     convert,
     describe_type,
     infer_type,
     is_partition_type,
 )
-from windrow.files.schema import ColumnNames
+from windrow_core.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
     BucketNumberError,
     PartitionLayoutError,

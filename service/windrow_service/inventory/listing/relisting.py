@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from windrow.files.arrays import flat
-from windrow.files.entries import (
+from windrow_core.files.arrays import flat
+from windrow_core.files.entries import (
     LISTING_SCHEMA,
     ScanFolder,
     without_empty,
 )
-from windrow.files.remote import scan_of
-from windrow.files.sinks import keep_committed, read_sink_log
+from windrow_core.files.remote import scan_of
+from windrow_core.files.sinks import keep_committed, read_sink_log
 from windrow_service.inventory.listing.folders import decode_folders, encode_folders
 from windrow_service.inventory.listing.walking import Listing, list_with
 from windrow_service.inventory.progress import ProgressMeter

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.access import why_inaccessible
-from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
-from windrow.files.acid.names import (
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
+from windrow_core.files.acid.names import (
     FLUSH_LENGTH,
     MAX_BUCKET,
     METADATA_FILE,
@@ -26,12 +26,12 @@ from windrow.files.acid.names import (
     folder_of,
     row_buckets,
 )
-from windrow.files.acid.write_ids import WriteIds
-from windrow.files.arrays import flat
-from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
-from windrow.files.chunks import FooterGroup
-from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
-from windrow.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.acid.write_ids import WriteIds
+from windrow_core.files.arrays import flat
+from windrow_core.files.chunks import FooterGroup
+from windrow_core.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
+from windrow_core.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 
 # More than the metadata of any folder, or a million flushes, take.

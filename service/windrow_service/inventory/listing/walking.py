@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from windrow.files.beneath import absolute_path
-from windrow.files.entries import (
+from windrow_core.files.entries import (
     LISTING_SCHEMA,
     FolderEntries,
     ScanFolder,
     file_table,
     scan_local_folder,
 )
-from windrow.files.errors import LocationError
-from windrow.files.remote import is_remote
+from windrow_core.files.errors import LocationError
+from windrow_core.files.remote import is_remote
+from windrow_core.files.table_paths import absolute_path
 from windrow_service.inventory.listing.folders import (
     KnownFolders,
     Stamp,

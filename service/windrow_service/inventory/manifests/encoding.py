@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files import trust
-from windrow.files.arrays import flat
+from windrow_core.files import trust
+from windrow_core.files.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.columns import EXCERPT_FIELDS, FIXED_FIELDS
 from windrow_service.planner.pruning.ranges import range_of

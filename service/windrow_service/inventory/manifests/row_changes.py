@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import flat
+from windrow_core.files.arrays import flat
 from windrow_service.planner.pruning.bounds import Bools
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import flat, make_struct
+from windrow_core.files.arrays import flat, make_struct
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
 from windrow_service.inventory.errors import (
     BucketNumberError,

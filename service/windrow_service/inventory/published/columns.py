@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import flat, make_struct
+from windrow_core.files.arrays import flat, make_struct
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.planner.columns import FIXED_FIELDS
 from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES

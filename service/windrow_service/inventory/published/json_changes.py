@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.models import InventoryChange, InventoryFile, PublishMode
+from windrow_core.models import InventoryChange, InventoryFile, PublishMode
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.schema import COLUMNS_KEY
 from windrow_service.inventory.published.size import refuse_beyond

@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.schema import MAX_NAME, MAX_TYPE_TEXT, ColumnNames
-from windrow.files.types import spark_type
+from windrow_core.files.schema import MAX_NAME, MAX_TYPE_TEXT, ColumnNames
+from windrow_core.files.types import spark_type
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.spark_types import arrow_type
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.types import has_order
+from windrow_core.files.types import has_order
 from windrow_service.inventory.errors import InvalidInventoryError
 
 _COUNT_BYTES = 8

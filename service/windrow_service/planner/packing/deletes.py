@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.acid.names import buckets_of, file_folders
+from windrow_core.files.acid.names import buckets_of, file_folders
 from windrow_service.planner.splits import Ints, Splits, distinct, run_numbers, run_offsets
 
 

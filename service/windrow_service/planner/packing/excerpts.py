@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.arrays import flat
-from windrow.files.excerpts.chunk_ranges import in_plan, kept_columns_of, read_bytes
-from windrow.files.excerpts.outlines import Outline
+from windrow_core.files.arrays import flat
+from windrow_core.files.excerpts.chunk_ranges import in_plan, kept_columns_of, read_bytes
+from windrow_core.files.excerpts.outlines import Outline
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.splits import Ints, Splits
 
@@ -18,7 +18,7 @@ EXCERPT = pa.struct(
     [
         # Position among the plan's outlines.
         pa.field("outline", pa.int32()),
-        # In the form that `windrow.files.excerpts.chunk_ranges` describes.
+        # In the form that `windrow_core.files.excerpts.chunk_ranges` describes.
         pa.field("chunks", pa.list_(pa.int64())),
     ]
 )

@@ -23,7 +23,7 @@ from windrow_service.planner.policy import (
     TASK_COST,
 )
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
-from windrow_service.planner.upkeep.homes import Homes, has_layout
+from windrow_service.planner.upkeep.value_folders import Homes, has_layout
 from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import SMALL, Floats, WriteKeys
 from windrow_service.planner.writes.row_sizes import row_sizes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow.models import CacheRule, CacheRuleDefinition, Heartbeat, WorkerInfo
+from windrow_core.models import CacheRule, CacheRuleDefinition, Heartbeat, WorkerInfo
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.names import Names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.models import CachedFile, CachedFilesCount, CachedFilesReport
+from windrow_core.models import CachedFile, CachedFilesCount, CachedFilesReport
 from windrow_service.planner.caching.file_keys import file_keys
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.caches.ports import CacheMap, CacheReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from windrow.models import CacheRuleDefinition, Filter
+from windrow_core.models import CacheRuleDefinition, Filter
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import UNLIMITED, read_filter
 from windrow_service.planner.pruning.expressions import Expression

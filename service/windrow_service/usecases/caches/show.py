@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.models import CacheRuleFigures, TableCache, WorkerFigures
+from windrow_core.models import CacheRuleFigures, TableCache, WorkerFigures
 from windrow_service.planner.caching.figures import cache_figures
 from windrow_service.planner.pruning.expressions import Or
 from windrow_service.usecases.caches.ports import CacheRuleStore

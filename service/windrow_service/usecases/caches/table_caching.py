@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
-from windrow.models import CacheRule
+from windrow_core.models import CacheRule
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.planner.caching.cacheable import MarkingRule, first_path_within
 from windrow_service.planner.caching.cached import Cached

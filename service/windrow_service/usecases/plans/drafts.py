@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import LOGGED, READ_BY_SPARK, begins_at_any_line, files_of
-from windrow.files.remote import is_object
-from windrow.models import (
+from windrow_core.files.formats import LOGGED, READ_BY_SPARK, begins_at_any_line, files_of
+from windrow_core.files.remote import is_object
+from windrow_core.models import (
     Column,
     FileField,
     PlanRequest,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.formats import begins_at_any_line
-from windrow.models import (
+from windrow_core.files.formats import begins_at_any_line
+from windrow_core.models import (
     DeleteOpens,
     GroupReason,
     Locality,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow.models import PastPlan, PlanRequest
+from windrow_core.models import PastPlan, PlanRequest
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.pages import ReadPlan

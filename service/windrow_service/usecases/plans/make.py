@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from windrow.models import PlanRequest
+from windrow_core.models import PlanRequest
 from windrow_service.usecases.errors import (
     BusyError,
     IdempotencyKeyReusedError,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windrow.models import (
+from windrow_core.models import (
     READING_OPTIONS,
     OptionSource,
     PlanDefaults,

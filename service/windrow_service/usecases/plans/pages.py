@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from windrow.models import Plan
+from windrow_core.models import Plan
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.ports import GroupCodec, Mine, PlanRecord, PlanStore

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
-from windrow.models import Plan, PlanRequest
+from windrow_core.models import Plan, PlanRequest
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.names import Names

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windrow.files.formats import LOGGED, files_of
-from windrow.models import Plan, PlanRequest
+from windrow_core.files.formats import LOGGED, files_of
+from windrow_core.models import Plan, PlanRequest
 from windrow_service.usecases.plans.drafts import Draft
 from windrow_service.usecases.plans.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.options import settle

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.models import MAX_GAINED_FOLDERS, GainedFiles
+from windrow_core.models import MAX_GAINED_FOLDERS, GainedFiles
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.folders import folders_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from windrow.models import LogFigures
+from windrow_core.models import LogFigures
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest

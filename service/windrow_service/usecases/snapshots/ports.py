@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from windrow.models import (
+from windrow_core.models import (
     LogFigures,
     RefreshProgress,
     RefreshStatus,

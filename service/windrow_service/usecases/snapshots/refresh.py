@@ -17,8 +17,8 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow.files.formats import LOGGED, must_be_told
-from windrow.models import (
+from windrow_core.files.formats import LOGGED, must_be_told
+from windrow_core.models import (
     ON_DISK,
     RefreshProgress,
     RefreshRequest,

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
-from windrow.files.arrays import make_struct
-from windrow.files.file_fields import DEFAULT, FIELD_ID
+from windrow_core.files.arrays import make_struct
+from windrow_core.files.file_fields import DEFAULT, FIELD_ID
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.columns import inventory_schema

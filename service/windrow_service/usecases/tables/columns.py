@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windrow.files.file_fields import (
+from windrow_core.files.file_fields import (
     DEFAULT,
     FIELD_ID,
     NAMES_IN_FILES,
     is_mapped,
     named_children,
 )
-from windrow.files.types import spark_type
-from windrow.models import Column, FileField
+from windrow_core.files.types import spark_type
+from windrow_core.models import Column, FileField
 from windrow_service.inventory.spark_types import arrow_type
 
 

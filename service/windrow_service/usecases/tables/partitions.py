@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.models import PartitionList, PartitionListChange, TablePartition
+from windrow_core.models import PartitionList, PartitionListChange, TablePartition
 from windrow_service.inventory.listing.partition_lists import (
     ListedPartitions,
     outside,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow.models import PartitionListChange, SnapshotInfo, TableDefinition, TableInfo
+from windrow_core.models import PartitionListChange, SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Page
 

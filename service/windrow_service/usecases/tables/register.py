@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.files.file_fields import DEFAULT, absent
-from windrow.files.formats import LOGGED, READ_BY_SPARK, WITH_DEFAULTS
-from windrow.models import PlanOptions, TableDefinition
+from windrow_core.files.file_fields import DEFAULT, absent
+from windrow_core.files.formats import LOGGED, READ_BY_SPARK, WITH_DEFAULTS
+from windrow_core.models import PlanOptions, TableDefinition
 from windrow_service.inventory.listing.locations import first_overlap
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.names import Names

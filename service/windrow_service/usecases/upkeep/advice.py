@@ -9,13 +9,12 @@ from datetime import datetime, timezone
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import LOGGED
-from windrow.models import Advice, TableAdvice, WriteOrigin, WriteRecord
+from windrow_core.files.formats import LOGGED
+from windrow_core.models import Advice, TableAdvice, WriteOrigin, WriteRecord
 from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
-from windrow_service.planner.upkeep.homes import Homes
 from windrow_service.planner.upkeep.origins import (
     NO_TASKS,
     TROUBLES,
@@ -24,6 +23,7 @@ from windrow_service.planner.upkeep.origins import (
     find_writes,
     ideal_files,
 )
+from windrow_service.planner.upkeep.value_folders import Homes
 from windrow_service.planner.writes.keys import SMALL
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from windrow.models import WriteTrouble
+from windrow_core.models import WriteTrouble
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import LOGGED
-from windrow.models import (
+from windrow_core.files.formats import LOGGED
+from windrow_core.models import (
     CompactionPartitions,
     CompactionPlan,
     CompactionRequest,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.models import (
+from windrow_core.models import (
     MAX_WRITE_KEYS,
     Column,
     FileCountBasis,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.models import MAX_WRITE_KEYS, Column, KeyCounts, KeyReport, Scalar
+from windrow_core.models import MAX_WRITE_KEYS, Column, KeyCounts, KeyReport, Scalar
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import InvalidKeysError, UnhashableTypeError

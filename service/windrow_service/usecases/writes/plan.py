@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.models import KeyReport, WritePlan, WritePlanRequest, WriteReport
+from windrow_core.models import KeyReport, WritePlan, WritePlanRequest, WriteReport
 from windrow_service.planner.writes.errors import NoEstimateError
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError

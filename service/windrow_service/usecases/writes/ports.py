@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windrow.models import WriteRecord, WriteUpdate
+from windrow_core.models import WriteRecord, WriteUpdate
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
 from windrow_service.usecases.snapshots.ports import WriteCommits

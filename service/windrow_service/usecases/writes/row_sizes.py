@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from windrow.models import RowSize, WritePlanRequest, WriteReport
+from windrow_core.models import RowSize, WritePlanRequest, WriteReport
 from windrow_service.planner.writes.key_values import numbered
 from windrow_service.planner.writes.keys import Floats
 from windrow_service.planner.writes.row_sizes import row_sizes

@@ -1,0 +1,28 @@
+"""What users of Spark need besides `Client`: errors, and what the latest queries read."""
+
+from windrow_spark.errors import (
+    ReadError,
+    SparkConnectError,
+    TaskFailedError,
+    UnsupportedTypeError,
+)
+from windrow_spark.failures import plain_errors, task_failure
+from windrow_spark.placement import default_parallelism
+from windrow_spark.reading.reader import read_plan
+from windrow_spark.relation.recent import Figures, Scan, recent_scans
+from windrow_spark.session_options import session_options
+
+__all__ = [
+    "Figures",
+    "ReadError",
+    "Scan",
+    "SparkConnectError",
+    "TaskFailedError",
+    "UnsupportedTypeError",
+    "default_parallelism",
+    "plain_errors",
+    "read_plan",
+    "recent_scans",
+    "session_options",
+    "task_failure",
+]

@@ -1,0 +1,1 @@
+"""What client, service and tasks share: wire models, the files of tables, the base of errors."""

@@ -1,0 +1,453 @@
+"""Reads the footers of a few data files, in processes that may crash without harm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.bounds import (
+    BoundedColumn,
+    bounded_columns,
+    in_order,
+    merge_row_groups,
+    typed_bounds,
+)
+from windrow_core.files.calendars import has_calendar, is_certain, widened
+from windrow_core.files.errors import RESTORE
+from windrow_core.files.excerpts.chunk_ranges import (
+    CHUNKS,
+    OUTLINE,
+    SMALL_FILE_BYTES,
+    chunk_ranges_in,
+)
+from windrow_core.files.excerpts.outlines import Outlines
+from windrow_core.files.footers import (
+    TAIL_BYTES,
+    footer_bytes_in,
+    footer_in,
+    row_group_start,
+    rows_in,
+)
+from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.meanings import told_by_spark
+from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.reader_differences import GroupedOnly
+from windrow_core.files.remote import is_object, is_remote, read_part, why_unreadable
+from windrow_core.files.schema import FileSchema, file_schema
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.trust import Trust
+
+# Longer footers are read one at a time.
+_SHORT_FOOTER_BYTES = 2**20
+# Reads overlap, which matters if the disk is slow.
+_READING_THREADS = 8
+_REMOTE_READING_THREADS = 32
+
+# The end of a file; or why it cannot be read; or None if it has changed since it was listed.
+Tail: TypeAlias = bytes | str | None
+# Returns the length of the footer in the last bytes of a file; 0 if there is none.
+FooterBytes: TypeAlias = Callable[[bytes], int]
+
+
+@dataclass(frozen=True, slots=True)
+class FooterGroup:
+    """Footers of files that share a schema.
+
+    Attributes:
+        files: The schema, and the first file that has it.
+        bounded: Names and types of the columns that have bounds.
+        table: `row` (number of the file), `row_count`, `row_group_offsets`, `stats_see_nan`,
+            `grouped_columns` (what `GroupedOnly` names), `native_columns` (null, except for ORC),
+            `first_row_id`, `outline` and `chunks` (null where there can be no excerpts), and for
+            the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+    """
+
+    files: FileSchema
+    bounded: pa.Schema
+    table: pa.Table
+
+    def at_rows(self, rows: pa.Array) -> FooterGroup:
+        """Return the group with its `row`s renumbered: number i becomes `rows[i]`."""
+        placed = pc.cast(rows.take(self.table["row"]), pa.int64())
+        return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
+
+
+def unread_rows(rows: Sequence[int]) -> pa.Table:
+    """Return a `FooterGroup.table` of files whose rows are unknown.
+
+    Args:
+        rows: Numbers of the files.
+    """
+    count = len(rows)
+    nothing = pa.ListArray.from_arrays(
+        pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
+    )
+    columns = {
+        "row": pa.array(rows, pa.int64()),
+        "row_count": pa.nulls(count, pa.int64()),
+        "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
+        "stats_see_nan": pa.repeat(False, count),
+        "grouped_columns": nothing,
+        "native_columns": pa.nulls(count, pa.list_(pa.string())),
+        "first_row_id": pa.nulls(count, pa.int64()),
+        "outline": pa.nulls(count, OUTLINE),
+        "chunks": pa.nulls(count, CHUNKS),
+    }
+    return pa.table(columns)
+
+
+def joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
+    """Join groups of one schema, so that later steps run once per schema."""
+    by_schema: dict[bytes, list[FooterGroup]] = {}
+    for group in groups:
+        schemas = (group.files.schema, group.bounded)
+        key = b"".join(schema.serialize().to_pybytes() for schema in schemas)
+        by_schema.setdefault(key, []).append(group)
+    return [
+        FooterGroup(same[0].files, same[0].bounded, pa.concat_tables([g.table for g in same]))
+        for same in by_schema.values()
+    ]
+
+
+@dataclass(slots=True)
+class ChunkFooters:
+    """Footers of a few files, by schema, and the files whose footers could not be read.
+
+    Attributes:
+        groups: The footers; files of 0 bytes have none. Not complete if a file is unreadable.
+        unreadable: Paths and reasons, with what to do.
+        changed: Paths of files that have changed since they were listed.
+    """
+
+    groups: list[FooterGroup] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    def blame(self, path: str, reason: object) -> None:
+        """Record a file that was read, but cannot be understood."""
+        self.unreadable.append((path, f"{reason}: {RESTORE}"))
+
+
+def read_ones(
+    chunk: ChunkFooters, paths: Sequence[str], listed: Sequence[FileStatus], read: Iterable[Tail]
+) -> Iterator[tuple[int, str, bytes]]:
+    """Yield the number, the path and the content read of each file that is not empty.
+
+    Args:
+        chunk: Files that could not be read, or have changed, are added to it.
+        paths: n paths.
+        listed: n states, as listed.
+        read: n contents.
+    """
+    for index, (path, content) in enumerate(zip(paths, read, strict=True)):
+        if isinstance(content, str):
+            chunk.unreadable.append((path, content))
+        elif content is None:
+            chunk.changed.append(path)
+        elif listed[index].size_bytes:
+            yield index, path, content
+
+
+class _GroupBuilder:
+    """Gathers, as lists, the footers of files that share a Parquet schema."""
+
+    def __init__(
+        self, parquet: Any, told: Mapping[str, str], path: str, *, excerpted: bool
+    ) -> None:
+        self.files = FileSchema(file_schema(parquet, told), path)
+        self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
+        self._trust = Trust(parquet, [column.leaf for column in self.bounded])
+        self.rows: list[int] = []
+        self.row_counts: list[int] = []
+        self.offsets: list[list[int]] = []
+        self.see_nan: list[bool] = []
+        self.grouped_only = GroupedOnly()
+        self.grouped_columns: list[list[str]] = []
+        self._excerpted = excerpted
+        self._outlines = Outlines()
+        self.outlines: list[str | None] = []
+        self.chunks: list[list[int] | None] = []
+        self.group_files: list[int] = []
+        self.group_row_counts: list[int] = []
+        self.has_calendar = any(has_calendar(column.type) for column in self.bounded)
+        self.uncertain: list[bool] = []
+        self.raw: list[tuple[list[Any], list[Any], list[int | None]]] = [
+            ([], [], []) for _ in self.bounded
+        ]
+
+    def add(self, row: int, metadata: Any, size_bytes: int, tail: bytes) -> None:
+        file = len(self.rows)
+        offsets = []
+        footer = footer_in(tail)
+        trusted = self._trust.in_file(footer, metadata)
+        uncertain = self.has_calendar and not is_certain(metadata.metadata)
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
+            offsets.append(row_group_start(group))
+            if offsets[-1] >= size_bytes:
+                raise ValueError("its footer points past its end: part of the file is missing")
+            self.group_files.append(file)
+            self.group_row_counts.append(group.num_rows)
+            self.uncertain.append(uncertain)
+            for column, is_trusted, (lower, upper, nulls) in zip(
+                self.bounded, trusted.bounds, self.raw, strict=True
+            ):
+                stats = group.column(column.leaf).statistics
+                known = is_trusted and stats is not None and stats.has_min_max
+                lower.append(stats.min_raw if known else None)
+                upper.append(stats.max_raw if known else None)
+                count = stats.null_count if stats is not None else None
+                nulls.append(0 if column.required else count)
+        self.rows.append(row)
+        self._add_chunks(metadata, size_bytes, footer, offsets)
+        self.row_counts.append(rows_in(metadata))
+        self.offsets.append(sorted(offsets))
+        self.see_nan.append(trusted.sees_nan)
+        self.grouped_columns.append(self.grouped_only.names_in(metadata))
+        for at in trusted.only_by_spark:
+            self._keep_from_spark(file, self.bounded[at])
+
+    def _keep_from_spark(self, file: int, column: BoundedColumn) -> None:
+        """Note a column in which Spark's own reader would skip row groups by wrong bounds."""
+        names = self.grouped_columns[file]
+        if column.name.lower() not in names:
+            names.append(column.name.lower())
+
+    def _add_chunks(
+        self, metadata: Any, size_bytes: int, footer: bytes, offsets: Sequence[int]
+    ) -> None:
+        """Record where the file's column chunks lie, if there will be excerpts of it."""
+        outline = found = None
+        # Splits identify row groups by their offsets.
+        in_order = all(one < next_ for one, next_ in pairwise(offsets))
+        if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
+            found = chunk_ranges_in(metadata, size_bytes)
+        if found is not None:
+            outline = self._outlines.of(footer, metadata, found.codecs)
+        self.outlines.append(outline)
+        self.chunks.append(found.numbers if found and outline is not None else None)
+
+    def finish(self) -> FooterGroup:
+        row_counts = np.array(self.group_row_counts, np.int64)
+        files = np.array(self.group_files, np.int64)
+        uncertain = np.array(self.uncertain, np.bool_)
+        columns = {
+            "row": pa.array(self.rows, pa.int64()),
+            "row_count": pa.array(self.row_counts, pa.int64()),
+            "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
+            "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
+            "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
+            "first_row_id": pa.nulls(len(self.rows), pa.int64()),
+            "outline": pa.array(self.outlines, pa.string()).dictionary_encode(),
+            "chunks": pa.array(self.chunks, CHUNKS),
+        }
+        for index, (column, (lower, upper, nulls)) in enumerate(
+            zip(self.bounded, self.raw, strict=True)
+        ):
+            least = typed_bounds(column, lower, upper=False)
+            greatest = typed_bounds(column, upper, upper=True)
+            if has_calendar(column.type) and uncertain.any():
+                least = widened(least, uncertain, upper=False)
+                greatest = widened(greatest, uncertain, upper=True)
+            least, greatest, crossed = in_order(least, greatest)
+            for file in np.unique(files[np.asarray(crossed)]).tolist():
+                self._keep_from_spark(file, column)
+            merged = merge_row_groups(
+                least,
+                greatest,
+                pa.array(nulls, pa.int64()),
+                row_counts,
+                files,
+                len(self.rows),
+            )
+            columns |= dict(
+                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
+            )
+        columns["grouped_columns"] = pa.array(self.grouped_columns, pa.list_(pa.string()))
+        bounded = pa.schema([(column.name, column.type) for column in self.bounded])
+        return FooterGroup(self.files, bounded, pa.table(columns))
+
+
+def read_chunk(
+    location: str,
+    first_row: int,
+    paths: Sequence[str],
+    listed: Sequence[FileStatus],
+    *,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
+) -> ChunkFooters:
+    """Read the footers of n files; files of 0 bytes have none, and are in no group.
+
+    Some damaged footers make Arrow end the process: call this where that does no harm.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        first_row: Number of the first file, for `FooterGroup.table`.
+        paths: n paths, as in inventories.
+        listed: n states, as listed.
+        max_footer_bytes: A file with a longer footer is unreadable.
+    """
+    tails = read_tails(location, paths, listed, max_footer_bytes)
+    return parse_tails(first_row, paths, listed, tails, excerpted=is_object(location))
+
+
+def read_tails(
+    location: str,
+    paths: Sequence[str],
+    listed: Sequence[FileStatus],
+    max_footer_bytes: int,
+    footer_bytes_in: FooterBytes = footer_bytes_in,
+) -> Iterator[Tail]:
+    """Yield the ends of n files, with the footers in them; see `read_chunk`.
+
+    Long footers are read one by one when the caller asks for them, so that only one is in memory.
+    """
+    read_tail = partial(_read_tail, location, home_of(location), footer_bytes_in)
+    thread_count = _REMOTE_READING_THREADS if is_remote(location) else _READING_THREADS
+    short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
+    read_short = partial(_tried, partial(read_tail, short_bytes), location)
+    with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
+        short = list(threads.map(read_short, paths, listed))
+    read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
+    for tail, path, file in zip(short, paths, listed, strict=True):
+        read = read_long(path, file) if isinstance(tail, int) else tail
+        yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
+
+
+def parse_tails(
+    first_row: int,
+    paths: Sequence[str],
+    listed: Sequence[FileStatus],
+    tails: Iterable[Tail],
+    *,
+    excerpted: bool = False,
+) -> ChunkFooters:
+    """Parse the footers of n files; see `read_chunk`.
+
+    With `excerpted`, also record where the column chunks of large files lie.
+
+    Some damaged footers make Arrow end the process: call this where that does no harm.
+    """
+    chunk = ChunkFooters()
+    builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
+    for index, path, tail in read_ones(chunk, paths, listed, tails):
+        try:
+            metadata = _parse(tail)
+            # Compared as text, as `ParquetSchema.equals` ignores the names of nested columns; the
+            # first line contains a memory address.
+            told = told_by_spark(metadata)
+            key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
+            builder = builders.get(key)
+            if builder is None:
+                builder = _GroupBuilder(metadata.schema, told, path, excerpted=excerpted)
+                builders[key] = builder
+            builder.add(first_row + index, metadata, listed[index].size_bytes, tail)
+        except MemoryError:
+            # Arrow's MemoryError is an ArrowException too. Earlier files may have used the memory.
+            raise
+        except UnicodeDecodeError:
+            chunk.blame(path, "its footer is damaged: a name in it is not UTF-8")
+        except (pa.ArrowException, OSError, ValueError) as error:
+            chunk.blame(path, error)
+    # A file that failed halfway leaves lists of different lengths; the inventory fails anyway.
+    if not chunk.unreadable:
+        chunk.groups = [builder.finish() for builder in builders.values()]
+    return chunk
+
+
+def _tried(
+    read_tail: Callable[[str, FileStatus], bytes | int | None],
+    location: str,
+    path: str,
+    listed: FileStatus,
+) -> Tail | int:
+    try:
+        return read_tail(path, listed)
+    except (FileNotFoundError, ChangedObjectError):
+        return None
+    except OSError as error:
+        remote = is_remote(absolute_path(location, path))
+        return why_unreadable(error) if remote else why_inaccessible(error)
+
+
+def _read_tail(
+    location: str,
+    home: str,
+    footer_bytes_in: FooterBytes,
+    max_footer_bytes: int,
+    path: str,
+    listed: FileStatus,
+) -> bytes | int | None:
+    absolute = absolute_path(location, path)
+    size_bytes = listed.size_bytes
+    if is_remote(absolute):
+
+        def read(start: int, end: int) -> bytes:
+            part = read_part(absolute, listed, start, end)
+            if listed.difference(part.found):
+                raise ChangedObjectError
+            return bytes(part.content)
+
+        return _tail_of(size_bytes, read, footer_bytes_in, max_footer_bytes) if size_bytes else b""
+    descriptor = open_beneath(home_for(location, home, absolute), absolute)
+    try:
+        status = os.fstat(descriptor)
+        if listed.difference(FileStatus(status.st_size, status.st_mtime_ns)):
+            return None
+        return _tail_of(
+            size_bytes, partial(_read_from, descriptor), footer_bytes_in, max_footer_bytes
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _tail_of(
+    size_bytes: int,
+    read: Callable[[int, int], bytes],
+    footer_bytes_in: FooterBytes,
+    max_footer_bytes: int,
+) -> bytes | int:
+    """Return the end of a file, including the whole footer if there is one.
+
+    If the footer exceeds the limit, return its length instead.
+    """
+    tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
+    footer_bytes = footer_bytes_in(tail)
+    if len(tail) < footer_bytes <= size_bytes:
+        if footer_bytes > max_footer_bytes:
+            return footer_bytes
+        tail = read(size_bytes - footer_bytes, size_bytes)
+    return tail
+
+
+def _too_long(footer_bytes: int, max_footer_bytes: int) -> str:
+    return (
+        f"its footer has {footer_bytes:,} bytes, but at most {max_footer_bytes:,} are read: "
+        "rewrite it with larger row groups, or raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
+    )
+
+
+def _read_from(descriptor: int, start: int, end: int) -> bytes:
+    parts = []
+    while start < end and (part := os.pread(descriptor, end - start, start)):
+        parts.append(part)
+        start += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _parse(tail: bytes) -> Any:
+    if tail.endswith(b"PARE"):
+        raise ValueError("it is encrypted, and there are no keys for it here")
+    return pq.read_metadata(pa.BufferReader(tail))

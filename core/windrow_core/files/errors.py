@@ -1,0 +1,193 @@
+"""Errors raised while files are listed and their footers read.
+
+* InventoryError
+  + LocationError
+  + UnusableTypeError
+    - UnknownTypeError
+    - UnreadableTypeError
+    - SchemaConflictError
+  + ColumnNameError
+  + DuplicateColumnError
+  + UnreadableFootersError
+  + FileChangedError
+
+Paths are relative to the table's location unless an attribute is called `location` or `folder`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow_core.errors import StatedError
+
+# What to do about a file whose content is at fault. Never about one that the system refuses: see
+# `windrow_core.files.access`.
+RESTORE = "restore it if it is damaged, or correct the table's format"
+
+
+class InventoryError(StatedError):
+    """Base of every error that is raised on purpose while an inventory is taken."""
+
+
+@dataclass(eq=False)
+class LocationError(InventoryError):
+    """A folder cannot be listed.
+
+    Attributes:
+        folder: Absolute path of the folder, or of the entry in it, that is at fault.
+        reason: What is wrong, and what to do about it.
+    """
+
+    folder: str
+    reason: str
+    message = "{folder!r} {reason}"
+
+
+class UnusableTypeError(InventoryError):
+    """A column's type cannot be used."""
+
+
+@dataclass(eq=False)
+class UnknownTypeError(UnusableTypeError):
+    """A text is not a type of Spark SQL that a table's column can have."""
+
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        text = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
+        return (
+            f"{text!r} is not a column type: {self.reason}; write it as Spark SQL does, for "
+            "example bigint, decimal(10,2) or array<string>"
+        )
+
+
+@dataclass(eq=False)
+class UnreadableTypeError(UnusableTypeError):
+    """A file holds a column of a type that Spark does not have, or that is not read here.
+
+    Attributes:
+        layout: The type in which its bare values can be read; empty if that makes no sense.
+    """
+
+    column: str
+    type: str
+    path: str
+    layout: str = ""
+
+    def __str__(self) -> str:
+        held = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
+        if self.layout:
+            return (
+                f"{held} is not read here: declare the table's columns without it, or with it as "
+                f"{self.layout} to read its bare values"
+            )
+        return (
+            f"{held} cannot be read here; declare the table's columns without it, or rewrite the "
+            "file"
+        )
+
+
+@dataclass(eq=False)
+class SchemaConflictError(UnusableTypeError):
+    """Two types of one column cannot be widened to a type that fits both.
+
+    Attributes:
+        type: The type in `path`.
+        other_type: The type in `other_path`, or the declared type if that is empty.
+    """
+
+    column: str
+    type: str
+    path: str
+    other_type: str
+    other_path: str
+
+    def __str__(self) -> str:
+        held = f"column {self.column!r} is {self.type} in file {self.path!r}"
+        if not self.other_path:
+            return (
+                f"{held} but was declared as {self.other_type}, and cannot be read as that; "
+                "declare a type that fits, or rewrite the file"
+            )
+        return (
+            f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
+            "rewrite one of the files, or declare the table's columns without it"
+        )
+
+
+@dataclass(eq=False)
+class ColumnNameError(InventoryError):
+    """A file holds a column whose name is empty or too long.
+
+    Attributes:
+        most: How many characters a name may have.
+    """
+
+    column: str
+    path: str
+    most: int
+
+    def __str__(self) -> str:
+        what = "an empty name" if not self.column else f"a name of {len(self.column):,} characters"
+        return (
+            f"file {self.path!r} holds a column with {what}, but a name must have 1 to "
+            f"{self.most:,} characters: declare the table's columns without it, or rewrite the file"
+        )
+
+
+@dataclass(eq=False)
+class DuplicateColumnError(InventoryError):
+    """Two columns have names that differ by case only.
+
+    Attributes:
+        path: The file that holds both; empty if they were declared or are from folder names.
+    """
+
+    column: str
+    other_column: str
+    path: str
+
+    def __str__(self) -> str:
+        where = f"of file {self.path!r}" if self.path else "of the table"
+        return (
+            f"columns {self.column!r} and {self.other_column!r} {where} differ only by "
+            "case, which is ignored; rename one of them"
+        )
+
+
+@dataclass(eq=False)
+class UnreadableFootersError(InventoryError):
+    """The footers of files cannot be read in the format of their table.
+
+    Attributes:
+        files: Path of each file, with the reason and what to do, by path; only as many as are worth
+            showing.
+        format: The format.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    format: str = "parquet"
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
+        format_ = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}.get(self.format, self.format)
+        return (
+            f"cannot read {len(self.files)} file(s) as {format_}; do what is said of each, then "
+            f"refresh again:{lines}"
+        )
+
+
+@dataclass(eq=False)
+class FileChangedError(InventoryError):
+    """Files changed or vanished after they were listed.
+
+    Attributes:
+        paths: Some of the files, by path.
+    """
+
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(path) for path in self.paths)
+        return f"changed while the table was being read, refresh again: {names}"

@@ -1,0 +1,50 @@
+"""Wire models of the partitions that a catalog knows of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from windrow_core.models.base import Answer, Request
+
+MAX_JSON_PARTITIONS = 10_000
+
+
+class TablePartition(Request):
+    """One partition: its values and the folder of its files."""
+
+    values: list[Annotated[str, StringConstraints(max_length=4096)]] = Field(
+        max_length=64,
+        description="A text for each partition column of the definition, in that order, as Hive's "
+        "metastore has it: not escaped; `__HIVE_DEFAULT_PARTITION__` for null.",
+    )
+    location: Annotated[str, StringConstraints(min_length=1, max_length=4096)] = Field(
+        description="Folder of the files, as the coordinator sees it; it may lie outside the "
+        "table's location, under any allowed prefix."
+    )
+
+
+class PartitionList(Request):
+    """All partitions of a table, if they are few."""
+
+    partitions: list[TablePartition] = Field(max_length=MAX_JSON_PARTITIONS)
+
+
+class PartitionListChange(Answer):
+    """The changes that a new list of partitions made."""
+
+    partition_count: int | None = Field(
+        description="Number of partitions in the list; null if it was removed, so that folders are "
+        "the partitions again."
+    )
+    added: int
+    removed: int
+    moved: int = Field(description="Number of partitions that now have another location.")
+
+
+class PartitionPage(Answer):
+    """One page of a table's list of partitions, by location."""
+
+    partitions: list[TablePartition]
+    next_page_token: str | None = None

@@ -1,0 +1,77 @@
+"""Wire models of the coordinator's configuration and health, and of problems."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from windrow_core.models.base import Answer
+from windrow_core.models.options import PlanOptions
+
+
+class Limits(Answer):
+    """Limits that the coordinator enforces."""
+
+    max_body_bytes: int
+    max_publish_bytes: int
+    max_publish_decoded_bytes: int = Field(
+        description="Maximum memory of a published inventory after decoding."
+    )
+    max_footer_bytes: int = Field(description="Maximum size of a data file's footer at a refresh.")
+    max_filter_nodes: int
+    max_filter_depth: int
+    max_plan_files: int
+    max_page_groups: int
+    default_page_groups: int
+    max_page_splits: int
+    max_plan_bytes: int
+    plan_ttl_seconds: int
+    max_write_keys: int = Field(description="Maximum number of keys in a write plan.")
+    max_connections: int
+    max_head_bytes: int = Field(description="Maximum size of a request line with its headers.")
+    max_headers: int
+    head_timeout_seconds: int = Field(
+        description="Seconds from opening a connection to the end of the headers."
+    )
+    body_timeout_seconds: int = Field(
+        description="Seconds for which a body may arrive at less than 1,024 bytes per second."
+    )
+    requests_per_minute: int = Field(
+        default=0,
+        description="Maximum number of requests of one caller in a minute; 0 means any number.",
+    )
+
+
+class ServiceConfig(Answer):
+    """The coordinator's configuration, as far as callers need it."""
+
+    version: str
+    strategies: list[str]
+    defaults: PlanOptions
+    limits: Limits
+    allowed_locations: list[str]
+
+
+class Health(Answer):
+    """A health check's answer."""
+
+    status: Literal["ok", "degraded"]
+    checks: dict[str, Literal["ok", "unavailable", "full"]] = Field(
+        default={}, description="Result for each part that was checked: `database`, `cache`."
+    )
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem. `type` is stable: programs should branch on it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    request_id: str | None = Field(
+        default=None, description="The id in `X-Request-Id` and in the coordinator's log."
+    )

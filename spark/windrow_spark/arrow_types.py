@@ -1,0 +1,129 @@
+"""Column types on the way from a plan to Spark and Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+    _parse_datatype_json_string,
+    _parse_datatype_string,
+)
+
+from windrow_core.models import Column
+from windrow_spark.errors import UnsupportedTypeError
+
+_ARROW: dict[type[DataType], pa.DataType] = {
+    BinaryType: pa.binary(),
+    BooleanType: pa.bool_(),
+    ByteType: pa.int8(),
+    CharType: pa.string(),
+    DateType: pa.date32(),
+    DoubleType: pa.float64(),
+    FloatType: pa.float32(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    NullType: pa.null(),
+    ShortType: pa.int16(),
+    StringType: pa.string(),
+    TimestampNTZType: pa.timestamp("us"),
+    TimestampType: pa.timestamp("us", "UTC"),
+    VarcharType: pa.string(),
+}
+
+
+# The collation of Spark's strings that have no other.
+_BY_BYTES = "UTF8_BINARY"
+
+# Types whose names in Spark's JSON differ from those in SQL.
+_IN_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def spark_schema(columns: Sequence[Column]) -> StructType:
+    """Return columns as a Spark schema, all nullable.
+
+    A Spark session must be running: its parser reads the types.
+    """
+    if not columns:
+        return StructType([])
+    # One call parses all types, under column names that need no quoting.
+    ddl = ", ".join(f"c{i} {column.type}" for i, column in enumerate(columns))
+    parsed = _parse_datatype_string(ddl)
+    return StructType(
+        [
+            StructField(column.name, _without_length(field.dataType))
+            for column, field in zip(columns, parsed, strict=True)
+        ]
+    )
+
+
+def plain_schema(columns: Sequence[Column]) -> StructType:
+    """Return columns as `spark_schema` does, without a running session.
+
+    Raises:
+        UnsupportedTypeError: A column has a nested type.
+    """
+    fields = []
+    for column in columns:
+        name = column.type.lower().replace(" ", "")
+        try:
+            type_ = _parse_datatype_json_string(json.dumps(_IN_JSON.get(name, name)))
+        except PySparkException as error:
+            raise UnsupportedTypeError(column.name, column.type) from error
+        fields.append(StructField(column.name, _without_length(type_)))
+    return StructType(fields)
+
+
+def _without_length(type_: DataType) -> DataType:
+    # A DataFrame has char and varchar columns as strings.
+    return StringType() if isinstance(type_, (CharType, VarcharType)) else type_
+
+
+def arrow_schema(columns: StructType) -> pa.Schema:
+    """Return a Spark schema as the Arrow schema that `mapInArrow` expects.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that Spark cannot take from Arrow.
+    """
+    return pa.schema([(field.name, _arrow_type(field.name, field.dataType)) for field in columns])
+
+
+def _arrow_type(column: str, type_: DataType) -> pa.DataType:
+    if isinstance(type_, DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(column, type_.elementType)))
+    if isinstance(type_, MapType):
+        return pa.map_(_arrow_type(column, type_.keyType), _arrow_type(column, type_.valueType))
+    if isinstance(type_, StructType):
+        return pa.struct([(field.name, _arrow_type(column, field.dataType)) for field in type_])
+    # Texts of other collations are compared and grouped in another way.
+    if getattr(type_, "collation", _BY_BYTES) != _BY_BYTES:
+        raise UnsupportedTypeError(column, type_.simpleString())
+    try:
+        return _ARROW[type(type_)]
+    except KeyError as error:
+        raise UnsupportedTypeError(column, type_.simpleString()) from error

@@ -1,0 +1,6 @@
+"""Writes to tables: staged aside, committed partition by partition, recovered after crashes."""
+
+from windrow_spark.commits.recovery import Recovered, recover
+from windrow_spark.commits.table_write import TableWrite, begin
+
+__all__ = ["Recovered", "TableWrite", "begin", "recover"]

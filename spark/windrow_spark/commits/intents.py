@@ -1,0 +1,160 @@
+"""Intents: what a commit is about to move, recorded so that anybody can finish it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow_core.files.entries import is_hidden
+from windrow_core.models import WriteKind, WriteMode, WriteReport
+from windrow_spark.commits.errors import UnreadableIntentError
+from windrow_spark.commits.posix import remove_file, write_atomically
+
+_FILE = "intent.json"
+# Raise this when the meaning of an intent changes.
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What a commit changes in one folder of data files.
+
+    Attributes:
+        folder: Path relative to the location; empty for the location itself, whose files are
+            moved one by one.
+        inode: Inode of the staged folder that replaces this one; None if the folder is removed,
+            or is the location itself.
+        added: Names of new files.
+        kept: Names of files, hidden ones too, that are also linked in the staged folder.
+        gone: Size in bytes and time of change of each file to remove, by name.
+    """
+
+    folder: str
+    inode: int | None
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether a data file is removed."""
+        return any(not is_hidden(name) for name in self.gone)
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the folder, relative to the location."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One commit.
+
+    Attributes:
+        write_id: The write.
+        table: The table's name.
+        kind: Kind of the write.
+        mode: Mode of the write.
+        whole: Whether all files of the table are published, not only what changed.
+        partitions: The partitions that change; all others stay as they are.
+        report: Report of the write.
+    """
+
+    write_id: str
+    table: str
+    kind: WriteKind
+    mode: WriteMode
+    whole: bool
+    partitions: tuple[PartitionChange, ...]
+    report: WriteReport
+
+    def added(self) -> list[str]:
+        """Return the paths of all new data files."""
+        return [one.path(name) for one in self.partitions for name in one.added]
+
+    def gone(self) -> list[str]:
+        """Return the paths of removed data files that no new file of that name replaces."""
+        return [
+            one.path(name)
+            for one in self.partitions
+            for name in one.gone.keys() - set(one.added)
+            if not is_hidden(name)
+        ]
+
+
+def record(staging: str, intent: Intent) -> None:
+    """Write an intent into a staging folder, atomically and durably.
+
+    Raises:
+        OSError: The intent could not be written.
+    """
+    document = {
+        "version": _VERSION,
+        "write_id": intent.write_id,
+        "table": intent.table,
+        "kind": intent.kind,
+        "mode": intent.mode,
+        "whole": intent.whole,
+        "partitions": [
+            {
+                "folder": one.folder,
+                "inode": one.inode,
+                "added": one.added,
+                "kept": one.kept,
+                "gone": one.gone,
+            }
+            for one in intent.partitions
+        ],
+        "report": intent.report.model_dump(mode="json"),
+    }
+    write_atomically(os.path.join(staging, _FILE), json.dumps(document).encode())
+
+
+def recorded(staging: str) -> Intent | None:
+    """Return the intent in a staging folder.
+
+    Without an intent, nothing was moved, and the result is None.
+
+    Raises:
+        UnreadableIntentError: The intent is of another version, or damaged.
+        OSError: The file cannot be read.
+    """
+    try:
+        with open(os.path.join(staging, _FILE), "rb") as file:
+            document = json.load(file)
+        if document["version"] != _VERSION:
+            raise UnreadableIntentError(staging, f"its version is {document['version']}")
+        return Intent(
+            write_id=document["write_id"],
+            table=document["table"],
+            kind=document["kind"],
+            mode=document["mode"],
+            whole=document["whole"],
+            partitions=tuple(map(_change, document["partitions"])),
+            report=WriteReport.model_validate(document["report"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableIntentError(staging, str(error)) from error
+
+
+def forget(staging: str) -> None:
+    """Remove the intent in a staging folder, if there is one.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    remove_file(os.path.join(staging, _FILE))
+
+
+def _change(document: Mapping[str, Any]) -> PartitionChange:
+    return PartitionChange(
+        folder=document["folder"],
+        inode=document["inode"],
+        added=tuple(document["added"]),
+        kept=tuple(document["kept"]),
+        gone={name: (size, mtime) for name, (size, mtime) in document["gone"].items()},
+    )

@@ -1,0 +1,212 @@
+"""The changes of a commit, worked out before anything is moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from windrow_core.files.entries import is_hidden
+from windrow_core.models import TableInfo, WriteMode
+from windrow_spark.commits import posix
+from windrow_spark.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
+from windrow_spark.commits.intents import PartitionChange
+from windrow_spark.commits.inventories import list_local
+from windrow_spark.commits.spellings import Home
+
+# Paths relative to the location; a table also has their `size_bytes` and `mtime_ns` when read.
+Replaced: TypeAlias = pa.Table | pa.Array | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Works out the changes of one write, and links the files that stay into the new folders.
+
+    Attributes:
+        table: The table as it is now.
+        location: Absolute path of the table.
+        data: Absolute path of the folder that the new files were staged in.
+        mode: Mode of the write.
+    """
+
+    table: TableInfo
+    location: str
+    data: str
+    mode: WriteMode
+
+    def changes(
+        self,
+        staged: Iterable[str],
+        replaced: Mapping[str, tuple[int, int] | None],
+        homes: Iterable[Home] = (),
+    ) -> list[PartitionChange]:
+        """Return the change of each folder; folders of the same values follow each other.
+
+        Args:
+            staged: Paths of the new files, relative to `data`.
+            replaced: Files to remove, by path relative to the location; size and time of change
+                where they are known.
+            homes: The folders of the new files, with further ones of the same values.
+
+        Raises:
+            StagedFilesError: The table already has a file with the name of a new one.
+            PartitionChangedError: A file to remove has changed.
+            UnfitLocationError: A folder cannot be exchanged.
+            OSError: A file cannot be linked.
+        """
+        added, gone = _by_folder(staged), _by_folder(replaced)
+        wanted = set(added) | set(gone)
+        if self.mode == "overwrite":
+            wanted |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
+        beside = {other: home.folder for home in homes for other in home.others}
+        if self.mode == "overwrite_partitions":
+            wanted |= beside.keys()
+        return [
+            self._change(
+                folder,
+                added.get(folder, []),
+                {name: replaced[_join(folder, name)] for name in gone.get(folder, [])},
+            )
+            # The new rows come first, so that none are missing in between.
+            for folder in sorted(wanted, key=lambda one: (beside.get(one, one), one in beside, one))
+        ]
+
+    def _change(
+        self, folder: str, added: list[str], replaced: Mapping[str, tuple[int, int] | None]
+    ) -> PartitionChange:
+        live = os.path.join(self.location, folder)
+        present = self._files_in(folder)
+        gone = self._gone(folder, present, replaced)
+        kept = [name for name in present if name not in gone and not _is_checksum_of(name, gone)]
+        for name in added:
+            if name in kept:
+                reason = "the table already has a file of this name: stage it under another"
+                raise StagedFilesError(self.table.name, _join(folder, name), reason)
+        if not folder:
+            return PartitionChange("", None, tuple(added), (), gone)
+        # Hadoop's checksum files are removed together with their files.
+        gone |= {name: present[name] for name in present if _is_checksum_of(name, gone)}
+        self._check_rights(folder)
+        if not added and all(is_hidden(name) for name in kept):
+            return PartitionChange(folder, None, (), (), present)
+        new = os.path.join(self.data, folder)
+        os.makedirs(new, exist_ok=True)
+        if os.path.lexists(live):
+            for name in kept:
+                posix.link(os.path.join(live, name), os.path.join(new, name))
+            posix.look_alike(live, new)
+        return PartitionChange(folder, posix.inode_of(new), tuple(added), tuple(kept), gone)
+
+    def _files_in(self, folder: str) -> dict[str, tuple[int, int]]:
+        """Return size and time of change of each file directly in a folder."""
+        found = {}
+        try:
+            with os.scandir(os.path.join(self.location, folder)) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        found[entry.name] = (status.st_size, status.st_mtime_ns)
+        except FileNotFoundError:
+            pass
+        return found
+
+    def _gone(
+        self,
+        folder: str,
+        present: Mapping[str, tuple[int, int]],
+        replaced: Mapping[str, tuple[int, int] | None],
+    ) -> dict[str, tuple[int, int]]:
+        if self.mode != "append":
+            return {name: known for name, known in present.items() if not is_hidden(name)}
+        for name, known in replaced.items():
+            now = present.get(name)
+            if now is None or known not in (None, now):
+                reason = "is gone" if now is None else "was rewritten"
+                path = _join(folder, name)
+                raise PartitionChangedError(self.table.name, folder, path, reason)
+        return {name: present[name] for name in replaced}
+
+    def _check_rights(self, folder: str) -> None:
+        parts = folder.split("/")
+        paths = [os.path.join(self.location, *parts[:depth]) for depth in range(len(parts) + 1)]
+        present = [path for path in paths if os.path.lexists(path)]
+        reason = None
+        for path in present[1:]:
+            if os.path.islink(path):
+                reason = f"folder {path!r} is a symbolic link: replace it by the folder itself"
+        for path in present[-2:]:
+            if not os.access(path, os.W_OK | os.X_OK):
+                reason = f"this user may not change folder {path!r}: give it the right to write"
+        if reason is not None:
+            raise UnfitLocationError(self.table.name, self.location, reason)
+
+
+def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
+    """Move staged files to the folders where their rows belong.
+
+    Args:
+        data: Absolute path of the folder that they were staged in.
+        homes: Where the files of each staged folder belong.
+
+    Returns:
+        The new path of each data file that was moved.
+
+    Raises:
+        OSError: A file cannot be moved.
+    """
+    moved = {}
+    for folder, home in sorted(homes.items()):
+        if folder == home.folder:
+            continue
+        target = os.path.join(data, home.folder)
+        os.makedirs(target, exist_ok=True)
+        taken = set(os.listdir(target))
+        for name in sorted(os.listdir(os.path.join(data, folder))):
+            if is_hidden(name):
+                continue
+            # One task of Spark gives its files of all partitions the same name.
+            new = next(one for one in _names_like(name) if one not in taken)
+            for old, other in ((f".{name}.crc", f".{new}.crc"), (name, new)):
+                source = os.path.join(data, folder, old)
+                if os.path.lexists(source):
+                    os.rename(source, os.path.join(target, other))
+            moved[_join(folder, name)] = _join(home.folder, new)
+    return moved
+
+
+def _names_like(name: str) -> Iterator[str]:
+    yield name
+    for number in count(2):
+        yield f"{number}-{name}"
+
+
+def replaced_files(replaces: Replaced | None) -> dict[str, tuple[int, int] | None]:
+    """Return the files that a write replaces, by path."""
+    if replaces is None:
+        return {}
+    if isinstance(replaces, pa.Table):
+        names = ("path", "size_bytes", "mtime_ns")
+        paths, sizes, mtimes = (replaces[name].to_pylist() for name in names)
+        return dict(zip(paths, zip(sizes, mtimes, strict=True), strict=True))
+    paths = replaces.to_pylist() if isinstance(replaces, pa.Array) else replaces
+    return dict.fromkeys(paths)
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        found.setdefault(folder, []).append(name)
+    return found
+
+
+def _is_checksum_of(name: str, gone: Mapping[str, object]) -> bool:
+    return name.startswith(".") and name.endswith(".crc") and name[1:-4] in gone
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,224 @@
+"""Recovery of dead writes: their commits are finished, everything else is undone."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
+from windrow_core.files.access import why_unwritable
+from windrow_core.models import TableInfo, WriteRecord
+from windrow_spark.commits import intents
+from windrow_spark.commits.calls import CommitCalls
+from windrow_spark.commits.committing import Commit
+from windrow_spark.commits.errors import (
+    CommitInterruptedError,
+    UnfitLocationError,
+    UnknownCommitError,
+)
+from windrow_spark.commits.leases import Lease
+from windrow_spark.commits.posix import FolderLock
+from windrow_spark.commits.staging_folders import StagingFolder, local_location, staging_folders_in
+
+# `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
+# a leftover folder was removed. `left`: nothing was done; the driver may be alive, for example.
+RecoveryOutcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
+
+_LEASE_S = 30
+# Age at which a folder without an intent is removed if the coordinator does not know its write.
+_FORGOTTEN_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """The outcome of recovering one write.
+
+    Attributes:
+        write_id: The write.
+        outcome: What was done.
+        reason: Why.
+    """
+
+    write_id: str
+    outcome: RecoveryOutcome
+    reason: str
+
+
+def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Recovered]:
+    """Finish the commits of dead writes, and undo everything else that they have left.
+
+    A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
+    the lock was made on this machine.
+
+    Args:
+        client: The coordinator's client.
+        table: The table's name.
+        force: Also finish commits that the coordinator does not know, remove the staging folders
+            of unknown writes whatever their age, and give up commits whose folder is gone.
+
+    Raises:
+        UnfitLocationError: The table does not lie on a local path, or what dead writes have left
+            there cannot be listed.
+        UnknownCommitError: The coordinator does not know an interrupted commit.
+        CommitInterruptedError: An interrupted commit cannot be finished.
+        ProblemError: The coordinator refuses.
+    """
+    info = client.table(table)
+    location = local_location(info)
+    waiting = {record.write_id for record in client.writes(table, open_only=True)}
+    try:
+        waiting |= {staging.write_id for staging in staging_folders_in(location)}
+    except OSError as error:
+        raise UnfitLocationError(table, location, why_unwritable(error)) from error
+    recovery = _Recovery(client, info, force)
+    return [recovery.recover(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recovery:
+    client: CommitCalls
+    table: TableInfo
+    force: bool
+
+    def recover(self, staging: StagingFolder) -> Recovered:
+        lock = None
+        try:
+            try:
+                lock = FolderLock.take(staging.path)
+            except FileNotFoundError:
+                return self._without_lock(staging)
+            if lock is None:
+                return _left(staging, "its driver is running")
+            return self._recover_locked(staging, same_machine=lock.same_machine)
+        except OSError as error:
+            return _left(staging, f"the system does not allow it: {why_unwritable(error)}")
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _recover_locked(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
+        """Recover a write whose lock this process holds."""
+        record = self._record(staging)
+        if record is None:
+            return self._unknown(staging, same_machine=same_machine)
+        if record.state in ("published", "undone"):
+            return _tidied(staging)
+        if record.alive and not same_machine:
+            return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
+        lease = self._lease(staging, record)
+        try:
+            lease.tell(record.state, takes_over=True)
+            intent = intents.recorded(staging.path)
+            if intent is not None and record.state == "staging":
+                # The record is from a backup that is older than the intent, which is binding.
+                lease.tell("committing")
+        except (WriteLostError, WriteInProgressError) as error:
+            return _left(staging, str(error))
+        if intent is None:
+            lease.tell("undone")
+            staging.remove()
+            return _undone(staging)
+        return self._finish(staging, intent, lease)
+
+    def _finish(self, staging: StagingFolder, intent: intents.Intent, lease: Lease) -> Recovered:
+        lease.keep()
+        try:
+            # Read the table only now, since a commit that has just ended may have changed it.
+            table = self.client.table(self.table.name)
+            Commit(self.client, table, staging, intent, lease).finish()
+        finally:
+            lease.end()
+        reason = "its driver died while committing"
+        return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
+
+    def _unknown(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
+        intent = intents.recorded(staging.path)
+        if intent is not None and intent.table != self.table.name:
+            other = self._of_table(intent.table)
+            if other is not None and other._record(staging) is not None:
+                return other._recover_locked(staging, same_machine=same_machine)
+        if intent is not None:
+            if not self.force:
+                raise UnknownCommitError(self.table.name, staging.path)
+            lease = Lease(
+                self.client, self.table.name, staging.write_id, intent.kind, intent.mode, _LEASE_S
+            )
+            lease.tell("staging")
+            lease.tell("committing")
+            return self._finish(staging, intent, lease)
+        try:
+            age_s = time.time() - os.stat(staging.path).st_mtime
+        except FileNotFoundError:
+            return _tidied(staging)
+        if not self.force and age_s < _FORGOTTEN_S:
+            return _left(staging, "the coordinator does not know it, and it is less than a day old")
+        staging.remove()
+        reason = "the coordinator did not know it"
+        return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)
+
+    def _without_lock(self, staging: StagingFolder) -> Recovered:
+        """Recover a write whose folder is being made or removed, or is gone."""
+        record = self._record(staging)
+        if record is not None and record.state in ("published", "undone"):
+            return _tidied(staging)
+        if os.path.isdir(staging.path):
+            if record is None:
+                return self._unknown(staging, same_machine=False)
+            try:
+                lock = FolderLock.make(staging.path)
+            except (FileExistsError, FileNotFoundError):
+                return _left(staging, "another process is recovering it")
+            try:
+                return self._recover_locked(staging, same_machine=False)
+            finally:
+                lock.release()
+        if record is None:
+            return _tidied(staging)
+        if record.alive:
+            return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
+        if record.state == "committing" and not self.force:
+            raise CommitInterruptedError(
+                self.table.name,
+                staging.write_id,
+                0,
+                0,
+                f"its staging folder {staging.path!r} is gone: if it cannot be restored, "
+                "--force gives up the commit, and a refresh finds the files that were moved in",
+            )
+        lease = self._lease(staging, record)
+        lease.tell("undone", takes_over=True)
+        return _undone(staging)
+
+    def _of_table(self, name: str) -> _Recovery | None:
+        """Return the recovery of another table over the same folder, if there is such a table."""
+        try:
+            return _Recovery(self.client, self.client.table(name), self.force)
+        except (NotFoundError, NotAllowedError):
+            return None
+
+    def _record(self, staging: StagingFolder) -> WriteRecord | None:
+        try:
+            return self.client.write_record(self.table.name, staging.write_id)
+        except NotFoundError:
+            return None
+
+    def _lease(self, staging: StagingFolder, record: WriteRecord) -> Lease:
+        return Lease(
+            self.client, self.table.name, staging.write_id, record.kind, record.mode, _LEASE_S
+        )
+
+
+def _left(staging: StagingFolder, reason: str) -> Recovered:
+    return Recovered(write_id=staging.write_id, outcome="left", reason=reason)
+
+
+def _tidied(staging: StagingFolder) -> Recovered:
+    staging.remove()
+    return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
+
+
+def _undone(staging: StagingFolder) -> Recovered:
+    reason = "its driver died before committing"
+    return Recovered(write_id=staging.write_id, outcome="undone", reason=reason)

@@ -1,0 +1,188 @@
+"""The layout and columns of a table's files, and whether new files fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windrow_core.files.arrays import make_struct
+from windrow_core.files.assemble import with_named
+from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow_core.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    infer_type,
+    partition_type,
+    type_with,
+)
+from windrow_core.models import Column, TableInfo, WriteMode
+from windrow_spark.commits.errors import StagedFilesError
+from windrow_spark.commits.inventories import LocalInventory, list_local
+
+
+def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> list[str]:
+    """Return the names of a table's partition columns.
+
+    Args:
+        table: The table.
+        mode: Mode of a write to the table.
+        paths: Files whose folders name the columns, if nothing else does.
+    """
+    snapshot = table.current_snapshot
+    if table.definition.partition_columns is not None:
+        return [column.name for column in table.definition.partition_columns]
+    if snapshot is not None and snapshot.file_count and mode != "overwrite":
+        return [column.name for column in snapshot.partition_columns]
+    return _keys(paths[0]) if paths else []
+
+
+def declared_names(table: TableInfo) -> list[str] | None:
+    """Return the names of a table's declared columns; None if its files decide."""
+    columns = table.definition.columns
+    return None if columns is None else [column.name for column in columns]
+
+
+def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+    """Make sure that staged files lie in folders like those of the table.
+
+    Args:
+        table: The table.
+        paths: Paths of the staged files.
+        partitions: Names of the table's partition columns.
+
+    Raises:
+        StagedFilesError: A file lies in other folders.
+    """
+    wanted = [name.lower() for name in partitions]
+    for path in paths:
+        if [key.lower() for key in _keys(path)] != wanted:
+            folder = "".join(f"{name}=…/" for name in partitions) or "no folder"
+            reason = f"the table's files lie in {folder}: partition the data the same way"
+            raise StagedFilesError(table.name, path, reason)
+
+
+def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+    """Make sure that a refresh can read the partition values of staged files.
+
+    Args:
+        table: The table; columns without a declared type take any value.
+        paths: Paths of the staged files, in folders like those of the table.
+        partitions: Names of the table's partition columns.
+
+    Raises:
+        StagedFilesError: A folder's value is not of its column's declared type.
+    """
+    declared = table.definition.partition_columns or []
+    types = {column.name.lower(): partition_type(column.type) for column in declared}
+    first = {path.rpartition("/")[0]: path for path in reversed(paths)}
+    levels = zip(*(folder.split("/") for folder in first), strict=True) if partitions else ()
+    for name, level in zip(partitions, levels, strict=False):
+        type_ = types.get(name.lower())
+        if type_ is None:
+            continue
+        texts = [folder.partition("=")[2] for folder in level]
+        values = [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
+        try:
+            convert(pa.array(values, pa.string()), type_)
+        except InvalidValueError as error:
+            raise StagedFilesError(
+                table.name,
+                list(first.values())[error.index],
+                f"{unescape(texts[error.index])!r} is not a value of partition column {name!r}, "
+                f"which is {describe_type(type_)}",
+            ) from error
+
+
+def types_of_partitions(
+    table: TableInfo, mode: WriteMode, location: str, paths: Sequence[str], names: Sequence[str]
+) -> list[pa.DataType]:
+    """Return the types that partition columns have once new files belong to a table.
+
+    Args:
+        table: The table.
+        mode: Mode of the write.
+        location: Absolute path of the table.
+        paths: Paths of the new files, in folders like those of the table.
+        names: Names of the table's partition columns.
+    """
+    definition, snapshot = table.definition, table.current_snapshot
+    declared = definition.partition_columns
+    columns = declared if declared is not None else definition.columns or []
+    written = {column.name.lower(): partition_type(column.type) for column in columns}
+    inferred: dict[str, pa.DataType | None] = {}
+    if mode != "overwrite" and declared is None:
+        if snapshot is not None and snapshot.file_count:
+            inferred = {
+                column.name.lower(): partition_type(column.type)
+                for column in snapshot.partition_columns
+            }
+        else:
+            # Nothing has been refreshed yet, so the types depend on what lies there, too.
+            present = list_local(location)["path"].to_pylist()
+            wanted = [name.lower() for name in names]
+            like = [path for path in present if [key.lower() for key in _keys(path)] == wanted]
+            paths = [*paths, *like]
+    types = []
+    for level, name in enumerate(names):
+        type_ = written.get(name.lower())
+        if type_ is None:
+            parts = {path.split("/")[level].partition("=")[2] for path in paths}
+            texts = pa.array(sorted(parts - {HIVE_DEFAULT_PARTITION}), pa.string())
+            known = inferred.get(name.lower())
+            type_ = infer_type(texts) if known is None else type_with(known, texts)
+        types.append(type_)
+    return types
+
+
+def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:
+    """Tell whether new files can be added to a table's snapshot without changing its columns.
+
+    Args:
+        table: The table.
+        mode: Mode of the write.
+        added: The new files.
+    """
+    snapshot = table.current_snapshot
+    if snapshot is None or mode == "overwrite":
+        return False
+    if table.definition.partition_columns is None and not snapshot.file_count:
+        return False
+    if table.definition.columns is not None or not len(added.files):
+        return True
+    known = {column.name.lower(): column.type for column in snapshot.columns}
+    return all(known.get(name.lower()) == type_ for name, type_ in added.columns.items())
+
+
+def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
+    """Return files of a table, noting columns of other types, which Spark may read differently."""
+    wanted = {column.name.lower(): column.type for column in columns}
+    odd = [
+        name.lower()
+        for name, type_ in files.columns.items()
+        if wanted.get(name.lower(), type_) != type_
+    ]
+    return with_named(files.files, "grouped_columns", odd).replace_schema_metadata(None)
+
+
+def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
+    """Return new files with the statistics of columns whose types are those of the snapshot."""
+    assert table.current_snapshot is not None
+    held = {name.lower(): (name, type_) for name, type_ in added.columns.items()}
+    stats = added.files["stats"].combine_chunks()
+    fields, columns = [], []
+    for column in table.current_snapshot.columns:
+        name, type_ = held.get(column.name.lower(), ("", ""))
+        at = stats.type.get_field_index(name)
+        if at >= 0 and type_ == column.type:
+            fields.append(pa.field(column.name, stats.type.field(at).type))
+            columns.append(stats.field(at))
+    at = added.files.schema.get_field_index("stats")
+    known = make_struct(columns, fields, len(stats))
+    files = in_types_of(table.current_snapshot.columns, added)
+    return files.set_column(at, "stats", known)
+
+
+def _keys(path: str) -> list[str]:
+    return [unescape(part.partition("=")[0]) for part in path.split("/")[:-1]]

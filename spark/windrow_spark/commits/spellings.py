@@ -1,0 +1,199 @@
+"""The folders that a table has for partition values, whichever way these are spelled there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, is_hidden, unescape
+from windrow_core.files.partition_values import identities
+
+_Values: TypeAlias = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the rows of one combination of partition values belong.
+
+    Attributes:
+        folder: The folder for new files.
+        others: Further folders of the table that hold files with the same values.
+    """
+
+    folder: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spellings:
+    """Finds a table's folders by the values of its partition columns.
+
+    `month=09` and `month=9` are the same folder to a column of integers, and `d=a%2fb` and
+    `d=a%2Fb` to one of text. Only the folders that may hold a wanted value are listed.
+
+    Attributes:
+        location: Absolute path of the table.
+        names: Names of the partition columns.
+        types: Their types.
+        listed: The folders that are part of the table; None if all below the location are.
+    """
+
+    location: str
+    names: Sequence[str]
+    types: Sequence[pa.DataType]
+    listed: Collection[str] | None = None
+
+    def homes(self, staged: Iterable[str]) -> dict[str, Home]:
+        """Return where the files of each folder belong.
+
+        If several folders have the values, the first of these that applies decides: it holds
+        files; it is spelled as the new files' folder, which is how Spark spells it if Spark wrote
+        them; it holds more files; its path comes first. A new folder lies in the folders that its
+        first columns' values have already, and its keys are spelled as those of other folders.
+
+        Args:
+            staged: Folders of new files, relative to the folder that they were staged in.
+
+        Raises:
+            OSError: A folder cannot be listed.
+        """
+        spelled: dict[_Values, list[str]] = {}
+        folders = sorted(set(staged))
+        for folder, values in zip(folders, self._values_of(folders), strict=True):
+            spelled.setdefault(values, []).append(folder)
+        levels = self._folders_with(spelled)
+        keys = _Keys(self.location, self.names)
+        found: dict[str, Home] = {}
+        for values, same in spelled.items():
+            present = levels[-1].get(values, []) if levels else []
+            if self.listed is not None:
+                present = [folder for folder in present if folder in self.listed]
+            home = self._among(present, same) or Home(keys.new(same[0], values, levels))
+            found |= dict.fromkeys(same, home)
+        return found
+
+    def _values_of(self, folders: Sequence[str]) -> list[_Values]:
+        if not self.names:
+            return [()] * len(folders)
+        columns = []
+        for level, type_ in zip(_levels(folders), self.types, strict=True):
+            texts = [part.partition("=")[2] for part in level]
+            columns.append(identities([_or_null(text) for text in texts], type_))
+        return list(zip(*columns, strict=True))
+
+    def _folders_with(self, wanted: Iterable[_Values]) -> list[dict[_Values, list[str]]]:
+        """Return, for each level, the folders whose values begin a wanted combination."""
+        levels: list[dict[_Values, list[str]]] = []
+        above: Mapping[_Values, list[str]] = {(): [""]}
+        all_wanted = list(wanted)
+        for level in range(len(self.names)):
+            begins = {values[: level + 1] for values in all_wanted}
+            found: dict[_Values, list[str]] = {}
+            for values, parents in above.items():
+                for parent in parents:
+                    for value, folder in self._below(parent, level):
+                        if (*values, value) in begins:
+                            found.setdefault((*values, value), []).append(folder)
+            levels.append(found)
+            above = found
+        return levels
+
+    def _below(self, parent: str, level: int) -> Iterable[tuple[Hashable, str]]:
+        named = subfolders(self.location, parent, self.names[level])
+        texts = [_or_null(name.partition("=")[2]) for name in named]
+        values = identities(texts, self.types[level])
+        return zip(values, (_join(parent, name) for name in named), strict=True)
+
+    def _among(self, present: Sequence[str], spelled: Collection[str]) -> Home | None:
+        if len(present) < 2:
+            return Home(present[0]) if present else None
+        files = {folder: self._file_count(folder) for folder in present}
+        first, *others = sorted(
+            present,
+            key=lambda folder: (not files[folder], folder not in spelled, -files[folder], folder),
+        )
+        return Home(first, tuple(sorted(folder for folder in others if files[folder])))
+
+    def _file_count(self, folder: str) -> int:
+        with os.scandir(os.path.join(self.location, folder)) as entries:
+            return sum(not is_hidden(entry.name) and not entry.is_dir() for entry in entries)
+
+
+@dataclass(slots=True)
+class _Keys:
+    """Names new folders; the first folder of each level shows how the table spells its key."""
+
+    location: str
+    names: Sequence[str]
+    spelled: list[str] = field(default_factory=list)
+    folder: str = ""
+
+    def new(self, staged: str, values: _Values, levels: Sequence[dict[_Values, list[str]]]) -> str:
+        """Return the path of a folder that the table lacks.
+
+        Args:
+            staged: The folder as the new files' writer spelled it.
+            values: Its values.
+            levels: For each level, the table's folders by values.
+        """
+        folder = ""
+        for level, part in enumerate(staged.split("/") if self.names else ()):
+            begun = levels[level].get(values[: level + 1], [])
+            inside = [one for one in begun if one.rpartition("/")[0] == folder]
+            own = _join(folder, part)
+            text = part.partition("=")[2]
+            other = min(inside) if inside else _join(folder, f"{self._key(level, part)}={text}")
+            folder = own if own in inside else other
+        return folder
+
+    def _key(self, level: int, part: str) -> str:
+        while len(self.spelled) <= level:
+            depth = len(self.spelled)
+            there = subfolders(self.location, self.folder, self.names[depth])
+            if not there:
+                return part.partition("=")[0]
+            self.spelled.append(there[0].partition("=")[0])
+            self.folder = _join(self.folder, there[0])
+        return self.spelled[level]
+
+
+def subfolders(location: str, parent: str, name: str) -> list[str]:
+    """Return the names of the folders in a folder that hold values of a column, sorted.
+
+    Args:
+        location: Absolute path of the table.
+        parent: The folder, relative to the location.
+        name: Name of the column, compared without regard to case.
+
+    Raises:
+        OSError: The folder cannot be listed.
+    """
+    wanted = name.lower()
+    try:
+        with os.scandir(os.path.join(location, parent)) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if "=" in entry.name
+                and not is_hidden(entry.name)
+                and unescape(entry.name.partition("=")[0]).lower() == wanted
+                and entry.is_dir()
+            )
+    except FileNotFoundError:
+        return []
+
+
+def _levels(folders: Sequence[str]) -> list[tuple[str, ...]]:
+    return list(zip(*(folder.split("/") for folder in folders), strict=True))
+
+
+def _or_null(text: str) -> str | None:
+    return None if text == HIVE_DEFAULT_PARTITION else text
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,405 @@
+"""One write to a table: stage files, then commit or undo them."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
+from windrow_core.files.access import why_unwritable
+from windrow_core.files.errors import InventoryError
+from windrow_core.files.schema import merge_schemas
+from windrow_core.files.table_paths import path_in
+from windrow_core.models import (
+    PublishedSnapshot,
+    TableInfo,
+    WriteConflict,
+    WriteKind,
+    WriteMode,
+    WriteReport,
+)
+from windrow_spark.commits import intents, posix
+from windrow_spark.commits.calls import CommitCalls
+from windrow_spark.commits.committing import Commit
+from windrow_spark.commits.errors import (
+    CommitBlockedError,
+    CommitInterruptedError,
+    DefinitionChangedError,
+    StagedFilesError,
+    UnfitLocationError,
+    WriteConflictError,
+)
+from windrow_spark.commits.intents import Intent, PartitionChange
+from windrow_spark.commits.inventories import LocalInventory, list_local, take_local
+from windrow_spark.commits.leases import Lease
+from windrow_spark.commits.preparing import Preparation, Replaced, move_home, replaced_files
+from windrow_spark.commits.recovery import recover
+from windrow_spark.commits.shapes import (
+    check_layout,
+    check_values,
+    declared_names,
+    is_a_change,
+    partition_names,
+    types_of_partitions,
+)
+from windrow_spark.commits.spellings import Home, Spellings
+from windrow_spark.commits.staging_folders import StagingFolder, local_location, require_plain
+
+_LEASE_S = 30
+_WAIT_S = 60.0
+_POLL_S = (0.1, 0.5)
+
+
+def begin(
+    client: CommitCalls,
+    table: str,
+    mode: WriteMode = "append",
+    kind: WriteKind = "write",
+    *,
+    conflict: WriteConflict = "fail",
+    lease_seconds: int = _LEASE_S,
+    wait_seconds: float = _WAIT_S,
+) -> TableWrite:
+    """Recover the dead writes of a table, then begin a write to it.
+
+    Args:
+        client: Client of the coordinator that knows the table.
+        table: Name of the table.
+        mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
+            replaces the rows of partitions that get new ones.
+        kind: What the write is for.
+        conflict: What happens to files that others publish after this call and that the mode would
+            remove: `fail` refuses the commit, `overwrite` removes them.
+        lease_seconds: Time without a renewal after which the coordinator presumes this process
+            dead.
+        wait_seconds: How long the commit waits for another commit.
+
+    Raises:
+        UnfitLocationError: The table does not lie on a local path, or cannot be written there.
+        UnknownCommitError: The coordinator does not know an interrupted commit.
+        CommitBlockedError: An interrupted commit cannot be finished.
+        ProblemError: The coordinator refuses.
+    """
+    if conflict not in get_args(WriteConflict):
+        raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
+    before = client.table(table)
+    location = local_location(before)
+    if kind != "compaction" and (
+        before.definition.listed_partitions or before.partition_count is not None
+    ):
+        raise UnfitLocationError(
+            table,
+            location,
+            "a catalog lists its partitions, and would not know of new ones: write with Spark's "
+            "own writer, then run `windrow table sync` or refresh the table",
+        )
+    require_plain(table, location)
+    _recover_others(client, table)
+    # Read only now, so that files that the recovery published are older than this write.
+    info = client.table(table)
+    staging = StagingFolder(location, uuid.uuid4().hex)
+    lock = staging.make(table)
+    lease = Lease(client, table, staging.write_id, kind, mode, lease_seconds)
+    try:
+        lease.tell("staging")
+    except BaseException:
+        staging.remove()
+        lock.release()
+        raise
+    lease.keep()
+    return TableWrite(client, info, staging, lock, lease, mode, kind, conflict, wait_seconds)
+
+
+class TableWrite:
+    """A write to a table. Use it as a context manager: it is undone unless it is committed.
+
+    Made by `begin`.
+
+    Attributes:
+        write_id: Id of the write at the coordinator.
+        table: The table as it was at the beginning.
+        folder: Absolute path that data files are written below, in partition folders as in the
+            table.
+    """
+
+    def __init__(
+        self,
+        client: CommitCalls,
+        table: TableInfo,
+        staging: StagingFolder,
+        lock: posix.FolderLock,
+        lease: Lease,
+        mode: WriteMode,
+        kind: WriteKind,
+        conflict: WriteConflict,
+        wait_s: float,
+    ) -> None:
+        self.write_id = staging.write_id
+        self.table = table
+        self.folder = staging.data
+        self._client = client
+        self._staging = staging
+        self._lock = lock
+        self._lease = lease
+        self._mode = mode
+        self._kind = kind
+        self._conflict = conflict
+        self._wait_s = wait_s
+        self._phase: Literal["staging", "moving", "over"] = "staging"
+
+    def __enter__(self) -> TableWrite:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.undo()
+
+    def check(self) -> None:
+        """Raise an error if the write is known to be lost.
+
+        Raises:
+            WriteLostError: The coordinator presumed this process dead, and another process finished
+                or undid the write.
+            NotFoundError: The table has been deleted.
+        """
+        self._lease.check()
+
+    def undo(self) -> None:
+        """Remove the staged files; a write that has ended, or is being moved in, stays as it is."""
+        self._lease.end()
+        if self._phase == "staging":
+            self._phase = "over"
+            self._end_staging()
+        self._lock.release()
+
+    def _end_staging(self) -> None:
+        """Tell the coordinator that nothing will be moved in, and remove the staged files."""
+        try:
+            self._lease.tell("undone")
+        except (WriteLostError, NotFoundError):
+            pass
+        except WindrowError:
+            # The coordinator may believe that files are being moved in. The next writer tells it,
+            # given a folder that shows that none have been.
+            with suppress(OSError):
+                intents.forget(self._staging.path)
+                self._staging.clear()
+            return
+        self._staging.remove()
+
+    def commit(
+        self,
+        report: WriteReport,
+        replaces: Replaced | None = None,
+        on_moved: Callable[[int, int], None] | None = None,
+    ) -> PublishedSnapshot:
+        """Move the staged files in and publish them; a failure before that leaves nothing behind.
+
+        Args:
+            report: The planned and the actual outcome of the write; the duration of the commit is
+                filled in.
+            replaces: Files that the new ones replace: paths relative to the location; or a table of
+                `path`, `size_bytes` and `mtime_ns`, as they were when they were read. These files
+                must not have changed since. Only for mode `append`.
+            on_moved: Called with the number of partitions moved in, and their total number.
+
+        Raises:
+            StagedFilesError: The staged files do not fit the table.
+            PartitionChangedError: A file of `replaces` has changed.
+            WriteConflictError: The commit would remove files that others have published since
+                `begin`.
+            DefinitionChangedError: The table's definition has changed.
+            UnfitLocationError: A partition's folder cannot be exchanged.
+            CommitBlockedError: Another commit takes too long, or cannot be finished.
+            CommitInterruptedError: The commit stopped halfway.
+            UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
+            WriteLostError: See `check`.
+            ProblemError: The coordinator refuses.
+        """
+        began_s = time.monotonic()
+        try:
+            table, intent, added = self._prepare(report, replaced_files(replaces))
+            intents.record(self._staging.path, intent)
+        except OSError as error:
+            self.undo()
+            # The folder of a write that another process has undone is gone.
+            self._lease.check()
+            location = self._staging.location
+            raise UnfitLocationError(self.table.name, location, why_unwritable(error)) from error
+        except BaseException:
+            self.undo()
+            raise
+        self._phase = "moving"
+        try:
+            commit = Commit(self._client, table, self._staging, intent, self._lease, began_s)
+            snapshot = commit.finish(added, on_moved)
+            self._phase = "over"
+        finally:
+            # A half-done commit is left to the next writer, who finds the lock free.
+            self.undo()
+        assert snapshot is not None
+        return snapshot
+
+    def _prepare(
+        self, report: WriteReport, replaced: Mapping[str, tuple[int, int] | None]
+    ) -> tuple[TableInfo, Intent, LocalInventory]:
+        """Do everything that may fail, wait for this write's turn, and return its intent."""
+        if replaced and self._mode != "append":
+            raise ValueError(
+                f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
+            )
+        files = self._list()
+        staged = files["path"].to_pylist()
+        with posix.syncing(os.path.join(self._staging.data, path) for path in staged):
+            added = self._footers(self._staging.data, files, staged)
+        self._admit()
+        table = self._client.table(self.table.name)
+        if table.definition != self.table.definition:
+            raise DefinitionChangedError(table.name)
+        whole = not is_a_change(table, self._mode, added)
+        if whole and self._mode != "overwrite":
+            self._check_compatible(added, staged)
+        listed = self._listed_folders(table)
+        homes = self._homes(table, staged, listed)
+        moved = move_home(self._staging.data, homes)
+        staged = [moved.get(path, path) for path in staged]
+        added = added.moved(moved)
+        preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
+        changes = preparation.changes(staged, replaced, homes.values())
+        if self._mode != "append" and self._conflict == "fail":
+            self._refuse_conflicts(table, changes)
+        if listed is not None:
+            self._refuse_unlisted(listed, changes)
+        posix.sync(_folders_above(self._staging.path, changes))
+        intent = Intent(
+            write_id=self.write_id,
+            table=table.name,
+            kind=self._kind,
+            mode=self._mode,
+            whole=whole,
+            partitions=tuple(changes),
+            report=report,
+        )
+        return table, intent, added
+
+    def _list(self) -> pa.Table:
+        try:
+            return list_local(self._staging.data)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _footers(self, folder: str, listed: pa.Table, staged: Sequence[str]) -> LocalInventory:
+        partitions = partition_names(self.table, self._mode, staged)
+        paths = listed["path"].to_pylist()
+        check_layout(self.table, paths, partitions)
+        check_values(self.table, paths, partitions)
+        try:
+            return take_local(folder, listed, partitions, declared_names(self.table))
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, folder, str(error)) from error
+
+    def _check_compatible(self, added: LocalInventory, staged: Sequence[str]) -> None:
+        """Make sure that the table can still be read with the new files in it."""
+        listed = list_local(self._staging.location)
+        present = self._footers(self._staging.location, listed, staged)
+        partitions = partition_names(self.table, self._mode, staged)
+        try:
+            merge_schemas([present.data, added.data], partitions)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _homes(
+        self, table: TableInfo, staged: Sequence[str], listed: Collection[str] | None
+    ) -> dict[str, Home]:
+        """Return where the files of each staged folder belong, in the table as it is now."""
+        location = self._staging.location
+        names = partition_names(self.table, self._mode, staged)
+        if not names or not staged:
+            return {}
+        types = types_of_partitions(table, self._mode, location, staged, names)
+        folders = (path.rpartition("/")[0] for path in staged)
+        return Spellings(location, names, types, listed).homes(folders)
+
+    def _listed_folders(self, table: TableInfo) -> set[str] | None:
+        """Return the folders in the table's list, which cannot change during a commit."""
+        if table.partition_count is None:
+            return None
+        listed = (one.location for one in self._client.partitions(table.name))
+        return {path_in(self._staging.location, location) for location in listed}
+
+    def _refuse_unlisted(self, listed: Collection[str], changes: Sequence[PartitionChange]) -> None:
+        """Make sure that the table's list has the partitions."""
+        for change in changes:
+            if change.folder not in listed:
+                reason = "no partition of the table's list has this folder: compact again"
+                raise StagedFilesError(self.table.name, change.folder, reason)
+
+    def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
+        """Make sure that the write removes nothing that others have published since it began."""
+        since, now = self.table.current_snapshot, table.current_snapshot
+        if now is None or (since is not None and since.snapshot_id == now.snapshot_id):
+            return
+        going = {change.folder for change in changes if change.loses_data}
+        if not going:
+            return
+        reason = "others published"
+        try:
+            gained = self._client.gained_files(
+                table.name, None if since is None else since.snapshot_id
+            )
+            found = going & set(gained.folders)
+            if not (gained.complete or found):
+                found, reason = going, "others may have published"
+        except NotFoundError:
+            # The snapshot of the beginning is no longer kept, so conflicts cannot be ruled out.
+            found, reason = going, "others may have published"
+        if found:
+            raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
+
+    def _admit(self) -> None:
+        """Wait until no other write is moving files in, and keep others from starting."""
+        began_s = time.monotonic()
+        while True:
+            try:
+                self._lease.tell("committing")
+                return
+            except WriteInProgressError as error:
+                waited_s = time.monotonic() - began_s
+                if waited_s > self._wait_s:
+                    raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
+                time.sleep(random.uniform(*_POLL_S))
+                # The other write may be dead.
+                _recover_others(self._client, self.table.name, waited_s)
+
+
+def _recover_others(client: CommitCalls, table: str, waited_s: float = 0.0) -> None:
+    """Recover dead writes before this one goes on."""
+    try:
+        recover(client, table)
+    except CommitInterruptedError as error:
+        # Of another write: whoever gets this error must not take its own rows for written.
+        raise CommitBlockedError(table, waited_s, str(error)) from error
+
+
+def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
+    """Return the folders of the staged partitions, with all folders above them in `staging`."""
+    found = {staging, os.path.join(staging, "data")}
+    for change in changes:
+        if change.inode is not None:
+            folder = os.path.join(staging, "data", change.folder)
+            while folder not in found:
+                found.add(folder)
+                folder = os.path.dirname(folder)
+    return sorted(found)

@@ -1,0 +1,282 @@
+"""Decoding the splits of a group: from files to tables of the wanted columns, in bounded memory.
+
+Files of at most a megabyte, of which a group may hold thousands, take the short path: one read,
+one open, one decode, and no other work per file. Steps with a high cost per call (casts, filters,
+partition columns) handle many files at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_core.files.remote import is_remote
+from windrow_core.files.table_paths import absolute_path
+from windrow_spark.executor.caching import Content, Files
+from windrow_spark.executor.deleted_positions import DeletedPositions, kept_rows
+from windrow_spark.executor.errors import (
+    OldTimeError,
+    StaleFileError,
+    TaskReadError,
+    UnreadableFileError,
+)
+from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
+from windrow_spark.executor.layouts import Layout, nothing
+from windrow_spark.executor.orc import OrcFormat
+from windrow_spark.executor.parquet import ParquetFormat, rows_before
+from windrow_spark.executor.pieces import Piece, Pieces
+from windrow_spark.executor.prefetching import asked_ahead
+from windrow_spark.executor.spec import KIB, ReadSpec, Split
+
+# Most files whose decoded tables wait to be joined, even if they hold hardly any rows.
+_MAX_JOINED_FILES = 16 * KIB
+_NO_COLUMNS = pa.table({})
+# Below this size of a file, measuring its decoded table is not worth the time.
+_NEGLIGIBLE_BYTES = 64 * KIB
+_FORMATS: dict[str, Callable[[ReadSpec], FileFormat]] = {"parquet": ParquetFormat, "orc": OrcFormat}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Decoded rows of one or more splits, in order.
+
+    Attributes:
+        table: The decoded columns, with the table's types.
+        splits: The splits that the rows come from.
+        counts: How many of the rows come from each split.
+    """
+
+    table: pa.Table
+    splits: Sequence[Split]
+    counts: Sequence[int]
+
+    def origins(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return for each row the ordinal of its split."""
+        return np.repeat(np.array([split.ordinal for split in self.splits], np.int64), self.counts)
+
+
+def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
+    """Turn the rows of a group's descriptor into splits."""
+    known = frozenset(splits.schema.names)
+    nothing_known = [None] * splits.num_rows
+    columns = [
+        splits.column(name).to_pylist() if name in known else nothing_known
+        for name in Split._fields[1:]
+    ]
+    return [
+        Split(ordinal, absolute_path(spec.location, path), *rest)
+        for ordinal, (path, *rest) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+class Decoder:
+    """Decodes files, and remembers the layouts that it has seen.
+
+    Args:
+        spec: What to read.
+        files: The files to read from.
+        counts: Records what was asked for ahead.
+        deleted: The deleted rows to leave out; None if there are none.
+    """
+
+    def __init__(
+        self,
+        spec: ReadSpec,
+        files: Files,
+        counts: Counter[str],
+        deleted: DeletedPositions | None = None,
+    ) -> None:
+        self._spec = spec
+        self._files = files
+        self._counts = counts
+        self._deleted = deleted
+        self._wanted = spec.decoded
+        self._format = _FORMATS[spec.format](spec)
+        # If nothing is decoded, the footer is enough.
+        self._by_footer = not self._wanted.names and self._format.has_short_footers
+        self._layouts: list[Layout] = []
+        self._pieces = Pieces(spec, whole=files.takes_whole_files)
+
+    def is_small(self, split: Split) -> bool:
+        """Tell whether a split is decoded in one go."""
+        first, *more = self._pieces.of(split)
+        return not more and self._is_small(first)
+
+    def _is_small(self, piece: Piece) -> bool:
+        limits, split = self._spec.limits, piece.split
+        return (
+            split.is_whole
+            and self._is_held(piece)
+            and piece.size_bytes <= limits.max_decoded_at_once_bytes
+            and split.row_count is not None
+            and split.row_count <= limits.max_batch_rows
+        )
+
+    def decode(self, splits: Iterable[Split], max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        """Decode splits one after the other.
+
+        Args:
+            splits: The splits to decode, in any order; the order is kept.
+            max_rows: About how many rows to hold at a time.
+            max_bytes: About how many bytes to hold at a time.
+
+        Raises:
+            TaskReadError: A file is not as planned, cannot be read, or its columns do not fit.
+        """
+        waiting: list[tuple[Split, int, pa.Table]] = []
+        layout: Layout | None = None
+        rows = size_bytes = 0
+        for piece, content in self._fetched(splits):
+            split = piece.split
+            if not self._is_small(piece):
+                if waiting and layout:
+                    yield self._join(layout, waiting)
+                    waiting, rows, size_bytes = [], 0, 0
+                yield from self._decode_large(piece, content, max_rows, max_bytes)
+                continue
+            found, count, table = self._decode_small(split, content)
+            if (
+                waiting
+                and layout
+                and (
+                    found is not layout
+                    or rows + count > max_rows
+                    or size_bytes >= max_bytes
+                    or len(waiting) == _MAX_JOINED_FILES
+                )
+            ):
+                yield self._join(layout, waiting)
+                waiting, rows, size_bytes = [], 0, 0
+            layout = found
+            waiting.append((split, count, table))
+            rows += count
+            size_bytes += split.size_bytes if split.size_bytes < _NEGLIGIBLE_BYTES else table.nbytes
+        if waiting and layout:
+            yield self._join(layout, waiting)
+
+    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Piece, Content]]:
+        """Yield the pieces of splits; remote pieces with the requests for them."""
+        if not is_remote(self._spec.location):
+            return ((Piece(split), None) for split in splits)
+        pieces = (piece for split in splits for piece in self._pieces.of(split))
+        return asked_ahead(
+            self._files,
+            ((piece, self._is_held(piece)) for piece in pieces),
+            self._spec.limits,
+            self._counts,
+            footers=self._by_footer,
+        )
+
+    def _is_held(self, piece: Piece) -> bool:
+        """Tell whether a piece is read into memory as a whole before it is decoded."""
+        return self._by_footer or piece.size_bytes <= self._spec.limits.max_buffered_file_bytes
+
+    def _fetch(self, split: Split) -> bytes:
+        """Return the bytes of a small file, or only its footer if nothing is decoded."""
+        # The footer still counts the rows: the plan's count may come from a published inventory.
+        return self._files.footer(split) if self._by_footer else self._files.whole(split)
+
+    def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
+        format_ = self._format
+        reader = format_.opened(split.path, self._buffer_of(split, content), 0)
+        layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
+        try:
+            if layout.selected:
+                table = format_.decoded(reader, layout)
+                if not layout.fits(table.schema):
+                    layout = self._layout_of(split, reader, table.schema)
+                    table = format_.decoded(reader, layout)
+                count = table.num_rows
+            else:
+                table, count = _NO_COLUMNS, format_.row_count(reader)
+        except FORMAT_ERRORS as error:
+            raise unreadable(split.path, error, format_.name) from error
+        if count != split.row_count:
+            raise self._miscounted(split, reader, count)
+        if self._deleted is not None and (deleted := self._deleted.of(split)) is not None:
+            table = table.filter(kept_rows(deleted, 0, count)) if layout.selected else table
+            count -= len(deleted)
+        return layout, count, table
+
+    def _nothing(self) -> Layout:
+        if not self._layouts:
+            self._layouts.append(nothing(self._wanted))
+        return self._layouts[0]
+
+    def _layout_of(self, split: Split, reader: Any, decoded: pa.Schema | None = None) -> Layout:
+        """Return the file's layout, which it most likely shares with the last file.
+
+        Args:
+            split: The split, for messages.
+            reader: The split's file.
+            decoded: The schema of its decoded columns, if it is known.
+        """
+        for at, layout in enumerate(self._layouts):
+            if self._format.describes(layout, reader) and (decoded is None or layout.fits(decoded)):
+                if at:
+                    self._layouts.insert(0, self._layouts.pop(at))
+                return layout
+        layout = self._format.find_layout(split.path, reader)
+        self._layouts.insert(0, layout)
+        return layout
+
+    def _buffer_of(self, split: Split, content: Content) -> pa.BufferReader:
+        """Return the bytes that were asked for, or read them now."""
+        if content is None:
+            content = self._fetch(split)
+        elif not isinstance(content, bytes):
+            content = content.result()
+        return pa.BufferReader(content)
+
+    def _decode_large(
+        self, piece: Piece, content: Content, max_rows: int, max_bytes: int
+    ) -> Iterator[Rows]:
+        split, opened = piece.split, self._format.opened
+        if self._is_held(piece):
+            reader = opened(split.path, self._buffer_of(split, content), 0)
+            yield from self._stream(split, reader, max_rows, max_bytes)
+            return
+        if piece.excerpt is None:
+            stream = self._files.stream(split, opened)
+        else:
+            stream = self._files.stream_excerpt(split, piece.excerpt, opened)
+        with stream as reader:
+            yield from self._stream(split, reader, max_rows, max_bytes)
+
+    def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        layout = self._format.find_layout(split.path, reader)
+        deleted = self._deleted.of(split) if self._deleted is not None else None
+        first = 0 if deleted is None else rows_before(reader, split)
+        count = 0
+        for table in self._format.tables(split, reader, layout, max_rows, max_bytes):
+            kept = None
+            if deleted is not None:
+                kept = kept_rows(deleted, first + count, table.num_rows)
+            count += table.num_rows
+            table = table if kept is None else table.filter(kept)
+            yield self._join(layout, [(split, table.num_rows, table)])
+        if split.is_whole and split.row_count not in (count, None):
+            raise self._miscounted(split, reader, count)
+
+    def _join(self, layout: Layout, waiting: Sequence[tuple[Split, int, pa.Table]]) -> Rows:
+        splits, counts, tables = zip(*waiting, strict=True)
+        try:
+            return Rows(table=layout.apply(tables, sum(counts)), splits=splits, counts=counts)
+        except (pa.ArrowInvalid, OldTimeError) as error:
+            if len(waiting) > 1:
+                for one in waiting:
+                    self._join(layout, [one])
+            if isinstance(error, OldTimeError):
+                raise OldTimeError(splits[0].path, error.column, error.reason) from error
+            raise unreadable(splits[0].path, error, self._format.name) from error
+
+    def _miscounted(self, split: Split, reader: Any, count: int) -> TaskReadError:
+        if self._format.row_count(reader) == split.row_count:
+            reason = f"it holds {count:,} rows where its footer says {split.row_count:,}"
+            return UnreadableFileError(split.path, reason, self._format.name)
+        return StaleFileError(split.path, "row count", split.row_count, count)

@@ -1,0 +1,360 @@
+"""Open a data file, and make sure that it is the one that was planned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.excerpts.excerpt import ExcerptFile
+from windrow_core.files.excerpts.spliced import SplicedFile
+from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
+from windrow_core.files.objects.requests import Part, Traffic
+from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
+from windrow_core.files.remote import is_remote, open_remote_file, read_part, remote_status
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import open_beneath
+from windrow_spark.executor.errors import (
+    InaccessibleFileError,
+    StaleFileError,
+    StoreError,
+    UnreadableFileError,
+    VanishedFileError,
+)
+
+# Returns a reader; takes the path of a large file, the file, and how many bytes to read at once.
+Opened = Callable[[str, Any, int], Any]
+
+STREAM_BUFFER_BYTES = 2**20
+# On object stores each read is one request.
+_REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
+_COPIED_BYTES = 8 * 2**20
+
+_SHOWN_CHARACTERS = 300
+
+
+def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
+    """Return the bytes of a small file.
+
+    Args:
+        home: Folder that the file must lie beneath; see `open_beneath`.
+        path: Absolute path of the file, or its URI.
+        planned: Its state when the plan was made.
+        traffic: Counts requests to object stores.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: The operating system does not allow it, or it lies outside `home`.
+    """
+    with translated(path, planned):
+        if is_remote(path):
+            # One byte more than planned shows that a file has grown.
+            most_bytes = planned.size_bytes + 1
+            part = read_part(path, planned, traffic=traffic, most_bytes=most_bytes)
+            return whole_of(path, planned, part)
+        descriptor = open_beneath(home, path)
+        try:
+            # One byte more than planned shows that a file has grown. One read is usually enough;
+            # a network file system may return fewer bytes than it was asked for.
+            size_bytes = planned.size_bytes
+            content = os.read(descriptor, size_bytes + 1)
+            while 0 < len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
+                content += more
+            # Checked after the read: if the file changes later, these are still its old bytes.
+            found = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+    _require(path, planned, _status_of(found))
+    return content
+
+
+def whole_of(path: str, planned: FileStatus, part: Part) -> bytes:
+    """Return the bytes of a file that was read whole.
+
+    Raises:
+        StaleFileError: It is not the file of the plan.
+    """
+    _require(path, planned, part.found)
+    if len(part.content) != planned.size_bytes:
+        raise StaleFileError(path, "size in bytes", planned.size_bytes, len(part.content))
+    content: bytes = part.content
+    return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedObject:
+    """An object, or its footer, that was asked for.
+
+    Attributes:
+        path: The object's URI.
+        planned: Its state when the plan was made.
+        part: The part that was asked for.
+        traffic: Counts further requests.
+        footer: Whether its end with the footer is enough.
+    """
+
+    path: str
+    planned: FileStatus
+    part: Future[Part]
+    traffic: Traffic
+    footer: bool
+
+    def result(self) -> bytes:
+        """Wait for the bytes, and return them; see `read_whole` and `read_footer`."""
+        with translated(self.path, self.planned):
+            part = self.part.result()
+        if not self.footer:
+            return whole_of(self.path, self.planned, part)
+        _require(self.path, self.planned, part.found)
+        if len(part.content) < footer_bytes_in(bytes(part.content)) <= self.planned.size_bytes:
+            return read_footer("", self.path, self.planned, self.traffic)
+        content: bytes = part.content
+        return content
+
+    def cancel(self) -> object:
+        """Cancel the request."""
+        return self.part.cancel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedExcerpt:
+    """An excerpt of an object that was asked for.
+
+    Attributes:
+        path: The object's URI.
+        planned: Its state when the plan was made.
+        excerpt: The excerpt.
+        parts: The part that was asked for, for each of its ranges.
+    """
+
+    path: str
+    planned: FileStatus
+    excerpt: ExcerptFile
+    parts: Sequence[Future[Part]]
+
+    def result(self) -> bytes:
+        """Wait for all of the excerpt, and return it; see `read_whole`."""
+        with translated(self.path, self.planned):
+            parts = [part.result() for part in self.parts]
+        for part, (begin, end) in zip(parts, self.excerpt.ranges, strict=True):
+            _require(self.path, self.planned, part.found)
+            if len(part.content) != end - begin:
+                reason = f"its store did not return bytes {begin:,} to {end:,}"
+                raise UnreadableFileError(self.path, reason)
+        return self.excerpt.content([part.content for part in parts])
+
+    def cancel(self) -> object:
+        """Cancel the request."""
+        return [part.cancel() for part in self.parts]
+
+
+def read_range(
+    home: str, path: str, offset: int, length: int, traffic: Traffic | None = None
+) -> bytes:
+    """Return a part of a file that never changes once it is written.
+
+    Args:
+        home: As for `read_whole`.
+        path: Absolute path of the file, or its URI.
+        offset: First byte.
+        length: Number of bytes.
+        traffic: As for `read_whole`.
+
+    Raises:
+        UnreadableFileError: The operating system does not allow it, or the file is shorter.
+    """
+    with translated(path):
+        if is_remote(path):
+            part = read_part(path, None, offset, offset + length, traffic)
+            content, size_bytes = part.content, part.found.size_bytes
+        else:
+            with os.fdopen(open_beneath(home, path), "rb") as file:
+                size_bytes = os.fstat(file.fileno()).st_size
+                file.seek(offset)
+                content = file.read(length)
+    if len(content) != length:
+        reason = (
+            f"bytes {offset:,} to {offset + length:,} were asked for, but it has {size_bytes:,}"
+        )
+        raise UnreadableFileError(path, reason)
+    return bytes(content)
+
+
+def read_footer(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
+    """Return the end of a file, with its footer in full; see `read_whole`.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: The operating system does not allow it.
+    """
+    with translated(path, planned):
+        tail = _end_of(home, path, planned, min(TAIL_BYTES, planned.size_bytes), traffic)
+        footer_bytes = footer_bytes_in(tail)
+        if len(tail) < footer_bytes <= planned.size_bytes:
+            tail = _end_of(home, path, planned, footer_bytes, traffic)
+    return tail
+
+
+def _end_of(
+    home: str, path: str, planned: FileStatus, length: int, traffic: Traffic | None
+) -> bytes:
+    start = planned.size_bytes - length
+    if is_remote(path):
+        part = read_part(path, planned, start, planned.size_bytes, traffic)
+        _require(path, planned, part.found)
+        return bytes(part.content)
+    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
+        return os.pread(file.fileno(), length, start)
+
+
+def copy_whole(
+    home: str,
+    path: str,
+    planned: FileStatus,
+    write: Callable[[bytes], None],
+    traffic: Traffic | None = None,
+) -> None:
+    """Copy a large file, piece by piece; see `read_whole`.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan, before or after the copy.
+        UnreadableFileError: The operating system does not allow it.
+    """
+    with ExitStack() as stack:
+        with translated(path, planned):
+            file, found = stack.enter_context(_raw(home, path, planned, traffic))
+        _require(path, planned, found)
+        copied = 0
+        while copied < planned.size_bytes:
+            with translated(path, planned):
+                piece = file.read(_COPIED_BYTES)
+            if not piece:
+                raise StaleFileError(path, "size in bytes", planned.size_bytes, copied)
+            write(piece)
+            copied += len(piece)
+    require_unchanged(path, planned, traffic)
+
+
+def require_unchanged(path: str, planned: FileStatus, traffic: Traffic | None = None) -> None:
+    """Make sure that a file is the one of the plan, without opening it.
+
+    An object whose ETag is known needs no check: reads get the object with this ETag or fail.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: The operating system does not return the file's state.
+    """
+    if planned.etag is not None:
+        return
+    with translated(path, planned):
+        found = remote_status(path, traffic) if is_remote(path) else _status_of(os.stat(path))
+    _require(path, planned, found)
+
+
+@contextmanager
+def open_stream(
+    home: str, path: str, planned: FileStatus, opened: Opened, traffic: Traffic | None = None
+) -> Iterator[Any]:
+    """Open a large file for reading it part by part, in bounded memory.
+
+    See `read_whole` for the arguments; `opened` returns a reader of the file.
+
+    The file is compared with the plan before and after. It is not memory-mapped: if a mapped file
+    is truncated while it is read, the process is killed.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: It cannot be opened, or is not of its format.
+    """
+    if is_remote(path):
+        with translated(path, planned), open_remote_file(path, planned, traffic) as remote:
+            _require(path, planned, remote.found)
+            try:
+                yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
+            except UnreadableFileError as error:
+                # A request for a part of the file failed, so its bytes are not at fault.
+                if isinstance(error.__cause__, (ObjectError, FileNotFoundError)):
+                    raise error.__cause__ from None
+                raise
+        require_unchanged(path, planned, traffic)
+        return
+    with translated(path):
+        file: BinaryIO = os.fdopen(open_beneath(home, path), "rb", buffering=0)
+    with file:
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
+        yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
+
+
+@contextmanager
+def open_excerpt(
+    path: str, planned: FileStatus, excerpt: ExcerptFile, opened: Opened, traffic: Traffic
+) -> Iterator[Any]:
+    """Open a large excerpt of an object for reading it part by part; see `open_stream`.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: It cannot be read.
+    """
+
+    def read(begin: int, end: int) -> Any:
+        with translated(path, planned):
+            part = read_part(path, planned, begin, end, traffic)
+        _require(path, planned, part.found)
+        return part.content
+
+    spliced = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
+    yield opened(path, spliced, _REMOTE_STREAM_BUFFER_BYTES)
+
+
+@contextmanager
+def _raw(
+    home: str, path: str, planned: FileStatus, traffic: Traffic | None
+) -> Iterator[tuple[Any, FileStatus]]:
+    """Open a file, and yield it with its state."""
+    if is_remote(path):
+        with open_remote_file(path, planned, traffic) as remote:
+            yield remote.file, remote.found
+        return
+    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
+        yield file, _status_of(os.fstat(file.fileno()))
+
+
+@contextmanager
+def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
+    """Turn errors of the operating system, or of a store, about `path` into ours.
+
+    Args:
+        path: The file.
+        planned: Its state when the plan was made.
+    """
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise VanishedFileError(path) from error
+    except ChangedObjectError as error:
+        etag = planned.etag if planned is not None else None
+        raise StaleFileError(path, "ETag", etag, "different") from error
+    except ObjectError as error:
+        raise StoreError(path, str(error)) from error
+    except OSError as error:
+        if is_of_system(error):
+            raise InaccessibleFileError(path, why_inaccessible(error)) from error
+        reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+        raise UnreadableFileError(path, reason) from error
+
+
+def _status_of(found: os.stat_result) -> FileStatus:
+    return FileStatus(found.st_size, found.st_mtime_ns)
+
+
+def _require(path: str, planned: FileStatus, found: FileStatus) -> None:
+    if difference := planned.difference(found):
+        raise StaleFileError(path, *difference)

@@ -1,0 +1,130 @@
+"""ORC files as the executor decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+# `pyarrow.orc.ORCFile` wraps it in a Python object, which takes too long for small files.
+from pyarrow._orc import ORCReader
+
+from windrow_core.files.schema import fields_in
+from windrow_spark.executor.batches import bounded
+from windrow_spark.executor.errors import ColumnTypeError
+from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, rows_only, unreadable
+from windrow_spark.executor.layouts import Layout, positions_of
+from windrow_spark.executor.spec import ReadSpec, Split
+
+_NTZ = pa.timestamp("us")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OrcLayout(Layout):
+    """How to read the wanted columns from ORC files of one schema, by name.
+
+    Attributes:
+        held: All columns of the files.
+    """
+
+    held: pa.Schema
+
+
+class OrcFormat(FileFormat):
+    """ORC, for a read. Plans send only columns here that Arrow reads as Spark does.
+
+    Args:
+        spec: What to read.
+    """
+
+    name = "ORC"
+    has_short_footers = False
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._wanted = spec.decoded
+
+    def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
+        """See `FileFormat.opened`."""
+        reader = ORCReader()
+        try:
+            reader.open(file)
+        except FORMAT_ERRORS as error:
+            raise unreadable(path, error, self.name) from error
+        return reader
+
+    def row_count(self, reader: Any) -> int:
+        """See `FileFormat.row_count`."""
+        count: int = reader.nrows()
+        return count
+
+    def describes(self, layout: Layout, reader: Any) -> bool:
+        """See `FileFormat.describes`."""
+        assert isinstance(layout, OrcLayout)
+        return bool(reader.schema().equals(layout.held))
+
+    def find_layout(self, path: str, reader: Any) -> Layout:
+        """See `FileFormat.find_layout`."""
+        try:
+            held = reader.schema()
+        except FORMAT_ERRORS as error:
+            raise unreadable(path, error, self.name) from error
+        found = positions_of(path, held, self._wanted)
+        for field, at in zip(self._wanted, found, strict=True):
+            if at >= 0 and not _is_readable_as(held.field(at).type, field.type):
+                types = str(held.field(at).type), str(field.type)
+                raise ColumnTypeError(path, field.name, *types)
+        present = sorted({at for at in found if at >= 0})
+        return OrcLayout(
+            wanted=self._wanted,
+            held=held,
+            selected=[held.names[at] for at in present],
+            decoded=pa.schema([held.field(at) for at in present]),
+            positions=tuple(present.index(at) if at >= 0 else -1 for at in found),
+            rules=(),
+        )
+
+    def decoded(self, reader: Any, layout: Layout) -> pa.Table:
+        """See `FileFormat.decoded`."""
+        return reader.read(columns=layout.selected)
+
+    def tables(
+        self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
+    ) -> Iterator[pa.Table]:
+        """See `FileFormat.tables`; one stripe is decoded at a time."""
+        try:
+            if not layout.selected and split.is_whole:
+                yield rows_only(reader.nrows())
+                return
+            # Only decoding a column tells the rows of a stripe.
+            columns = layout.selected or reader.schema().names[:1]
+            for stripe in split.blocks_of(reader.nstripes()):
+                table = pa.Table.from_batches([reader.read_stripe(stripe, columns)])
+                if not layout.selected:
+                    yield rows_only(table.num_rows)
+                    continue
+                for batch in bounded([table], max_rows, max_bytes):
+                    yield pa.Table.from_batches([batch])
+        except FORMAT_ERRORS as error:
+            raise unreadable(split.path, error, self.name) from error
+
+
+def _is_readable_as(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a file's type can be the table's; Spark stores times without zone as numbers."""
+    if held == wanted:
+        return True
+    if not pt.is_nested(held):
+        return bool(pt.is_int64(held) and wanted == _NTZ)
+    inside, others = fields_in(held), fields_in(wanted) if pt.is_nested(wanted) else []
+    return (
+        held.id == wanted.id
+        and len(inside) == len(others)
+        and all(
+            # Libraries have different names for the items of lists and maps.
+            (one.name == other.name or not pt.is_struct(held))
+            and _is_readable_as(one.type, other.type)
+            for one, other in zip(inside, others, strict=True)
+        )
+    )

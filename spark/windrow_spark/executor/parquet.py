@@ -1,0 +1,256 @@
+"""Parquet files as the executor decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+# `ParquetFile` builds an index of nested columns for each file, which is a fifth of the cost of a
+# small file. This is its `.reader`: the same class and calls since pyarrow 10.
+from pyarrow._parquet import ParquetReader
+
+from windrow_core.files.file_fields import is_mapped
+from windrow_core.files.footers import row_group_start, rows_in
+from windrow_core.files.schema import fields_in, leaf_count
+from windrow_spark.executor.conversions import stored_type, widens
+from windrow_spark.executor.errors import ColumnTypeError
+from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, rows_only, unreadable
+from windrow_spark.executor.layouts import Layout, positions_of
+from windrow_spark.executor.rebasing import FileCalendar, may_be_rebased, rule_of
+from windrow_spark.executor.spec import KIB, ReadSpec, Split
+
+# Rows that are decoded at first, to see how large rows are.
+_PROBE_ROWS = 1 * KIB
+_MIN_BATCH_ROWS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParquetLayout(Layout):
+    """How to read the wanted columns from Parquet files of one schema, by indices of leaves.
+
+    Attributes:
+        leaf_paths: The leaf columns of the files, which tell one layout from another.
+        parquet_schema: Also compared if leaf paths and Arrow types are ambiguous: an INT96 column
+            looks like a timestamp without a zone. Else None.
+        held: The file's columns with their ids, if columns are found by ids; else None.
+        calendar: How the files' dates and times were written; None if it does not matter.
+    """
+
+    leaf_paths: list[str]
+    parquet_schema: Any
+    held: pa.Schema | None
+    calendar: FileCalendar | None
+
+
+class ParquetFormat(FileFormat):
+    """Parquet, for a read.
+
+    Args:
+        spec: What to read.
+    """
+
+    name = "Parquet"
+    has_short_footers = True
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._spec = spec
+        self._wanted = spec.decoded
+        self._may_be_rebased = any(map(may_be_rebased, self._wanted.types))
+
+    def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
+        """See `FileFormat.opened`."""
+        reader = ParquetReader()
+        try:
+            reader.open(
+                file,
+                pre_buffer=False,
+                buffer_size=buffer_bytes,
+                coerce_int96_timestamp_unit="us",
+            )
+        except FORMAT_ERRORS as error:
+            raise unreadable(path, error, self.name) from error
+        return reader
+
+    def row_count(self, reader: Any) -> int:
+        """See `FileFormat.row_count`."""
+        return rows_in(reader.metadata)
+
+    def describes(self, layout: Layout, reader: Any) -> bool:
+        """See `FileFormat.describes`."""
+        assert isinstance(layout, ParquetLayout)
+        if reader.column_paths != layout.leaf_paths or self._calendar_of(reader) != layout.calendar:
+            return False
+        if layout.held is not None:
+            held = reader.schema_arrow.remove_metadata()
+            if not held.equals(layout.held, check_metadata=True):
+                return False
+        schema = layout.parquet_schema
+        return schema is None or bool(reader.metadata.schema.equals(schema))
+
+    def find_layout(self, path: str, reader: Any) -> Layout:
+        """See `FileFormat.find_layout`."""
+        return find_layout(path, reader, self._wanted, self._calendar_of(reader))
+
+    def decoded(self, reader: Any, layout: Layout) -> pa.Table:
+        """See `FileFormat.decoded`."""
+        return reader.read_all(column_indices=layout.selected, use_threads=False)
+
+    def tables(
+        self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
+    ) -> Iterator[pa.Table]:
+        """See `FileFormat.tables`."""
+        return _tables(split, reader, layout, max_rows, max_bytes)
+
+    def _calendar_of(self, reader: Any) -> FileCalendar | None:
+        if not self._may_be_rebased:
+            return None
+        metadata = reader.metadata
+        return self._spec.calendars.of(metadata.metadata, metadata.created_by)
+
+
+def find_layout(
+    path: str,
+    reader: Any,
+    wanted: pa.Schema,
+    calendar: FileCalendar | None,
+) -> ParquetLayout:
+    """Work out the layout of an open file.
+
+    Args:
+        path: The file, for messages.
+        reader: The file.
+        wanted: The wanted columns, with the table's types.
+        calendar: How the file's dates and times were written; None if none are wanted.
+
+    Raises:
+        AmbiguousColumnError: Several columns of the file could be the wanted one.
+        ColumnTypeError: The file's type does not widen to the table's.
+        UnreadableFileError: The file's schema cannot be read.
+    """
+    try:
+        schema = reader.schema_arrow
+        parquet_schema = reader.metadata.schema
+    except FORMAT_ERRORS as error:
+        raise unreadable(path, error, ParquetFormat.name) from error
+    first_leaf = _first_leaves(schema)
+    found = positions_of(path, schema, wanted)
+    for field, at in zip(wanted, found, strict=True):
+        if at >= 0:
+            leaves = (parquet_schema.column(i) for i in range(*first_leaf[at : at + 2]))
+            file_type = _meant_type(schema.field(at).type, leaves)
+            if not widens(file_type, field.type):
+                raise ColumnTypeError(path, field.name, str(file_type), str(field.type))
+    present = sorted({at for at in found if at >= 0})
+    decoded = pa.schema([schema.field(at) for at in present])
+    rules = [
+        [
+            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar)
+            for type_, leaf in zip(_leaf_types(schema.field(at).type), count(first_leaf[at]))
+        ]
+        if calendar is not None
+        else ()
+        for at in present
+    ]
+    return ParquetLayout(
+        wanted=wanted,
+        leaf_paths=reader.column_paths,
+        selected=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
+        parquet_schema=parquet_schema if any(map(_has_local_time, decoded.types)) else None,
+        held=schema.remove_metadata() if any(map(is_mapped, wanted)) else None,
+        decoded=decoded,
+        calendar=calendar,
+        rules=rules,
+        positions=tuple(present.index(at) if at >= 0 else -1 for at in found),
+    )
+
+
+def rows_before(reader: Any, split: Split) -> int:
+    """Return how many rows of a file come before those of a split."""
+    groups = (reader.metadata.row_group(at) for at in range(reader.metadata.num_row_groups))
+    return sum(group.num_rows for group in groups if row_group_start(group) < split.start)
+
+
+def _tables(
+    split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
+) -> Iterator[pa.Table]:
+    """Decode the row groups that start in the split, as tables of bounded size."""
+    metadata = reader.metadata
+    batch_rows = min(_PROBE_ROWS, max_rows)
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        if not split.is_whole and not (
+            split.start <= row_group_start(row_group) < split.start + split.length
+        ):
+            continue
+        if not layout.selected:
+            for start in range(0, row_group.num_rows, max_rows):
+                yield rows_only(min(max_rows, row_group.num_rows - start))
+            continue
+        done = 0
+        while done < row_group.num_rows:
+            # A reader's batch size is fixed. If rows turn out larger or smaller than expected, the
+            # row group is opened again with another size, and finished rows are skipped.
+            skip, wish = done, batch_rows
+            try:
+                for batch in reader.iter_batches(
+                    batch_rows, [group], column_indices=layout.selected, use_threads=False
+                ):
+                    passed = min(skip, batch.num_rows)
+                    skip -= passed
+                    if passed == batch.num_rows:
+                        continue
+                    batch = batch.slice(passed)
+                    done += batch.num_rows
+                    fitting = max_bytes * batch.num_rows // max(batch.nbytes, 1)
+                    wish = max(_MIN_BATCH_ROWS, min(max_rows, fitting))
+                    yield pa.Table.from_batches([batch])
+                    # Larger only at the start: otherwise alternating sizes would cost a pass each.
+                    if wish * 2 < batch_rows or (wish > batch_rows * 2 and done <= _PROBE_ROWS):
+                        break
+            except FORMAT_ERRORS as error:
+                raise unreadable(split.path, error, ParquetFormat.name) from error
+            batch_rows = wish
+
+
+def _first_leaves(schema: pa.Schema) -> list[int]:
+    """Return the index of each top-level column's first leaf, and the number of all leaves."""
+    starts = [0]
+    for field in schema:
+        starts.append(starts[-1] + leaf_count(field.type))
+    return starts
+
+
+def _children(type_: pa.DataType) -> list[pa.Field]:
+    return fields_in(stored_type(type_))
+
+
+def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
+    children = _children(type_)
+    if not children:
+        yield stored_type(type_)
+    for child in children:
+        yield from _leaf_types(child.type)
+
+
+def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
+    """Return a column's type, with INT96 leaves as instants in UTC, which they really are."""
+    type_ = stored_type(type_)
+    children = [child.with_type(_meant_type(child.type, leaves)) for child in _children(type_)]
+    if pt.is_struct(type_):
+        return pa.struct(children)
+    if pt.is_map(type_):
+        return pa.map_(*children)
+    if children:
+        return pa.list_(children[0])
+    return pa.timestamp("us", "UTC") if next(leaves).physical_type == "INT96" else type_
+
+
+def _has_local_time(type_: pa.DataType) -> bool:
+    if children := _children(type_):
+        return any(_has_local_time(child.type) for child in children)
+    return bool(pt.is_timestamp(type_)) and type_.tz is None

@@ -1,0 +1,199 @@
+"""The contents of a cache and its changes, for the agent's reports.
+
+Database triggers record every added or removed entry, whichever process makes the change, so that
+the agent's work depends only on the number of changes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import NamedTuple
+
+from windrow_spark.host_cache.cache import FileCache
+from windrow_spark.host_cache.folders import CacheFolder, UnusableFolderError, announce
+from windrow_spark.host_cache.opening import attach
+
+# Below 1/16 of the capacity, the cache holds too little to estimate its overhead.
+_TELLING_PART = 16
+_PAGE_BYTES = 16 * 2**10
+_BYTES = "({0}.size + coalesce(length({0}.value), 0))"
+_PREPARATIONS = (
+    "CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS Changes (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,"
+    " held INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS Held (bytes INTEGER NOT NULL)",
+    "INSERT INTO Held SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM Held)",
+    "CREATE TRIGGER IF NOT EXISTS Held_insert AFTER INSERT ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (NEW.key, 1);"
+    f" UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')}; END",
+    "CREATE TRIGGER IF NOT EXISTS Held_update AFTER UPDATE OF size, value ON Cache FOR EACH ROW"
+    f" BEGIN UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')} - {_BYTES.format('OLD')}; END",
+    "CREATE TRIGGER IF NOT EXISTS Held_delete AFTER DELETE ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (OLD.key, 0);"
+    f" UPDATE Held SET bytes = bytes - {_BYTES.format('OLD')}; END",
+    "CREATE INDEX IF NOT EXISTS Cache_access_time ON Cache (access_time)",
+)
+
+
+class EntryChanges(NamedTuple):
+    """Entries added or removed since the last report.
+
+    Attributes:
+        held: Whether the cache now holds each entry, by key.
+        upto: Number of the last of these changes.
+    """
+
+    held: dict[str, bool]
+    upto: int
+
+
+def open_contents(folder: CacheFolder) -> FileCache:
+    """Prepare the cache in a folder for executors and return it; only for its agent.
+
+    Removes leftovers of interrupted processes and entries beyond the capacity.
+
+    Raises:
+        UnusableFolderError: The cache cannot be opened.
+        CacheTroubleError: The cache is damaged, or the disk is full.
+    """
+    _make_database(folder)
+    cache = attach(folder)
+    with cache.translated():
+        for statement in _PREPARATIONS:
+            cache.connection.execute(statement)
+    cache.shrink()
+    _remove_orphans(cache)
+    announce(folder)
+    return cache
+
+
+def _make_database(folder: CacheFolder) -> None:
+    """Create the database with large pages, which halve the time for small files."""
+    database = os.path.join(folder.files, "cache.db")
+    if os.path.exists(database):
+        return
+    try:
+        os.makedirs(folder.files, 0o700, exist_ok=True)
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            # Return freed pages to the disk.
+            connection.execute("PRAGMA auto_vacuum = FULL")
+            connection.execute("VACUUM")
+    except (OSError, sqlite3.Error) as error:
+        raise UnusableFolderError(f"cache folder {folder.path!r}: {error}") from error
+
+
+def make_anew(folder: CacheFolder) -> FileCache:
+    """Discard a cache, and return an empty one.
+
+    Tasks that have the old one open use it until they end; entries that they add are lost.
+
+    Raises:
+        UnusableFolderError: The folder cannot be used.
+        CacheTroubleError: The new cache cannot be made.
+    """
+    shutil.rmtree(folder.files, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        os.unlink(folder.damaged)
+    return open_contents(folder)
+
+
+def held_bytes(cache: FileCache) -> int:
+    """Return the bytes of the files that a cache holds, without its overhead.
+
+    Raises:
+        CacheTroubleError: The cache cannot be read.
+    """
+    with cache.translated():
+        (size_bytes,) = cache.connection.execute("SELECT bytes FROM Held").fetchone()
+    return int(size_bytes)
+
+
+def room_bytes(cache: FileCache) -> int:
+    """Estimate how many bytes of files a full cache can hold, from its current contents.
+
+    Small files take up to 50 % more than their length, and the coordinator assigns files by length:
+    if slightly more than the cache can hold were read repeatedly in the same order, each file
+    would be evicted before its next read.
+
+    Raises:
+        CacheTroubleError: The cache cannot be read.
+    """
+    capacity_bytes, volume = cache.folder.capacity_bytes, cache.volume()
+    if volume * _TELLING_PART < capacity_bytes:
+        return capacity_bytes
+    return min(capacity_bytes, capacity_bytes * held_bytes(cache) // volume)
+
+
+def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
+    """Yield the keys of all entries in pages, sorted so that those of a table are adjacent.
+
+    Raises:
+        CacheTroubleError: The cache cannot be read.
+    """
+    last = ""
+    while True:
+        with cache.translated():
+            rows = cache.connection.execute(
+                "SELECT key FROM Cache WHERE raw = 1 AND key > ? ORDER BY key LIMIT ?", (last, page)
+            ).fetchall()
+        if not rows:
+            return
+        yield [key for (key,) in rows]
+        last = rows[-1][0]
+
+
+def changes(cache: FileCache, limit: int) -> EntryChanges:
+    """Return the first changes that have not been settled.
+
+    Raises:
+        CacheTroubleError: The cache cannot be read.
+    """
+    with cache.translated():
+        rows = cache.connection.execute(
+            "SELECT key, held, id FROM Changes ORDER BY id LIMIT ?", (limit,)
+        ).fetchall()
+    return EntryChanges({key: bool(held) for key, held, _ in rows}, rows[-1][2] if rows else 0)
+
+
+def last_change(cache: FileCache) -> int:
+    """Return the number of the last change.
+
+    Raises:
+        CacheTroubleError: The cache cannot be read.
+    """
+    with cache.translated():
+        (last,) = cache.connection.execute("SELECT max(id) FROM Changes").fetchone()
+    return int(last or 0)
+
+
+def settle(cache: FileCache, upto: int) -> None:
+    """Delete the changes up to `upto`, since they have been reported.
+
+    Raises:
+        CacheTroubleError: The changes may be returned again.
+    """
+    with cache.translated():
+        cache.connection.execute("DELETE FROM Changes WHERE id <= ?", (upto,))
+
+
+def _remove_orphans(cache: FileCache) -> None:
+    folder = cache.folder
+    for name in os.listdir(folder.incoming):
+        os.unlink(os.path.join(folder.incoming, name))
+    found = {
+        os.path.relpath(os.path.join(below, name), folder.files)
+        for below, _, names in os.walk(folder.files)
+        for name in names
+        if name.endswith(".val")
+    }
+    # Files are moved into place and get their rows in one write transaction.
+    with cache.writing():
+        known = cache.connection.execute("SELECT filename FROM Cache WHERE filename IS NOT NULL")
+        found.difference_update(name for (name,) in known)
+    for name in found:
+        os.unlink(os.path.join(folder.files, name))

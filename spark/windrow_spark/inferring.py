@@ -1,0 +1,57 @@
+"""Columns of files without a schema, as Spark infers them from all rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from windrow.calls.arguments import checked
+from windrow.calls.tables import option_texts
+from windrow.errors import InvalidArgumentError
+from windrow_core.files.types import spark_type
+from windrow_core.models import TableDefinition
+from windrow_spark.arrow_types import arrow_schema
+from windrow_spark.placement import require_classic
+
+_INFERRED = ("csv", "json")
+
+
+def infer_columns(
+    spark: SparkSession, location: str, format: str, format_options: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the columns that Spark infers; see `windrow.Client.infer_columns`.
+
+    Raises:
+        InvalidArgumentError: The format or an option is not valid for a table, or columns of the
+            format are not inferred.
+        SparkConnectError: The session is one of Spark Connect.
+        UnsupportedTypeError: A column has a type that cannot be read.
+        AnalysisException: Spark finds no columns.
+    """
+    require_classic(spark)
+    given = {"location": location, "format": format, "format_options": option_texts(format_options)}
+    definition = checked(TableDefinition, given)
+    if definition.format not in _INFERRED:
+        raise InvalidArgumentError(
+            "format",
+            f"columns of {definition.format} are not inferred: leave `columns` out, or declare them "
+            "if there is a SerDe",
+        )
+    reader = spark.read.format(definition.format).options(**definition.format_options)
+    # Only CSV needs this option to infer types from values.
+    rows = reader.option("inferSchema", "true").load(location)
+    relation: Any = rows._jdf.queryExecution().analyzed().relation()
+    held, partition = (
+        StructType.fromJson(json.loads(schema.json()))
+        for schema in (relation.dataSchema(), relation.partitionSchema())
+    )
+    folders = {name.lower() for name in partition.names}
+    return {
+        field.name: spark_type(field.type)
+        for field in arrow_schema(held)
+        if field.name.lower() not in folders
+    }

@@ -1,0 +1,196 @@
+"""Files of a plan as one of Spark's own tables, for which nothing is listed."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from windrow_core.files.table_paths import absolute_path
+from windrow_core.models import Column, Plan
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+from windrow_spark.defaults import with_defaults
+from windrow_spark.placement import hosts_to_prefer
+from windrow_spark.relation.java import planned_format
+
+# Spark partitions have about this size at most if there are several for each slot.
+_PARTITION_BYTES = 256 * 2**20
+
+# `WindrowHybrid.java` splits the text of hosts at this character.
+_BETWEEN_HOSTS = "\n"
+
+_SAFE = "/=-_.~"
+_ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
+
+_opening = threading.Lock()
+_sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
+
+
+def native_relations(
+    spark: SparkSession,
+    factory: Any,
+    plan: Plan,
+    columns: Sequence[Column],
+    files: pa.Table,
+    slots: int,
+) -> list[Any]:
+    """Return files as one or several of the JVM's `HadoopFsRelation`.
+
+    Spark packs the files of a relation by size alone. Therefore files whose first host differs are
+    in different relations, unless there would be more relations than slots.
+
+    Args:
+        spark: A classic session; its settings say how Spark reads.
+        factory: The JVM's `WindrowHybrid.Factory`.
+        plan: The plan that the files are from.
+        columns: All columns of the table, in order, whichever are asked for: the fields of CSV have
+            no names, and whether a line is malformed depends on all columns.
+        files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in any order.
+        slots: How many tasks run at the same time.
+    """
+    hosts = _joined(files["hosts"], hosts_to_prefer(spark))
+    files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
+    first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
+    places = first.combine_chunks().dictionary_encode()
+    apart = len(places.dictionary) if len(places.dictionary) <= slots else 1
+    place = np.asarray(places.indices) if apart > 1 else np.zeros(len(files), np.int64)
+    sizes = np.bincount(place, np.asarray(files["size_bytes"], np.float64), apart)
+    partitions = _partitions(float(sizes.sum()), slots)
+    shares = np.maximum(1, np.rint(partitions * sizes / max(1.0, sizes.sum()))).astype(int)
+    return [
+        _relation(spark, factory, plan, columns, files.filter(pa.array(place == at)), int(share))
+        for at, share in enumerate(shares)
+    ]
+
+
+def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
+    """Return the hosts of each file as one text, without those that are not usable."""
+    joined = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
+    if usable is None:
+        return joined
+    texts = joined.combine_chunks().dictionary_encode()
+    each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
+    left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
+    return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
+
+
+# The time of files that never change once they are written.
+_NO_TIME = -(2**63)
+
+
+def _relation(
+    spark: SparkSession,
+    factory: Any,
+    plan: Plan,
+    columns: Sequence[Column],
+    files: pa.Table,
+    partitions: int,
+) -> Any:
+    folders = {column.name for column in plan.partition_columns}
+    known = spark_schema(columns)
+    partition = StructType([field for field in known if field.name in folders])
+    data = with_defaults(
+        StructType([field for field in known if field.name not in folders]), plan.file_fields
+    )
+    values, places = _distinct(files["partition"], arrow_schema(partition))
+    statuses = pa.table(
+        {
+            "uri": _uris(plan.location, files["path"].cast(pa.string())),
+            "size_bytes": files["size_bytes"].cast(pa.int64()),
+            "mtime_us": np.full(len(files), _NO_TIME)
+            if plan.logged
+            else np.asarray(files["mtime_ns"]) // 1_000,
+            "partition": places,
+            "hosts": files["hosts"],
+        }
+    )
+    return factory.files(
+        _session(spark, partitions),
+        planned_format(spark, plan.format, plan.format_options),
+        plan.format_options,
+        data.json(),
+        partition.json(),
+        _stream(values),
+        _stream(statuses),
+    )
+
+
+def _uris(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pc.any(pc.starts_with(paths, "/")).as_py():
+        absolute = [absolute_path(location, path) for path in paths.to_pylist()]
+        return pa.chunked_array([[f"file://{quote(path, safe=_SAFE)}" for path in absolute]])
+    if pc.any(pc.match_substring_regex(paths, _ESCAPED)).as_py():
+        paths = pa.chunked_array([[quote(path, safe=_SAFE) for path in paths.to_pylist()]])
+    folder = f"file://{quote(location.rstrip(os.sep), safe=_SAFE)}/"
+    return pc.binary_join_element_wise(folder, paths, "")
+
+
+def _partitions(size_bytes: float, slots: int) -> int:
+    waves = math.ceil(size_bytes / (slots * _PARTITION_BYTES))
+    # A power of two, so that there are few sessions.
+    return slots * (1 << (max(1, waves) - 1).bit_length())
+
+
+def _session(spark: SparkSession, partitions: int) -> Any:
+    """Return a session that reads as the user's does, but packs files into `partitions`."""
+    jvm: Any = spark.sparkContext._jvm
+    with _opening:
+        sessions = _sessions.setdefault(spark, {})
+        if partitions not in sessions:
+            sessions[partitions] = spark._jsparkSession.newSession()
+    settings = sessions[partitions].sessionState().conf().settings()
+    wanted = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
+    for name, value in {
+        "spark.sql.files.openCostInBytes": "0",
+        # Large, so that only the number of partitions decides how Spark divides the bytes.
+        "spark.sql.files.maxPartitionBytes": str(2 * _PARTITION_BYTES),
+        "spark.sql.files.minPartitionNum": str(partitions),
+        # A planned file that cannot be read fails the query.
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+    }.items():
+        wanted.put(name, value)
+    settings.putAll(wanted)
+    settings.keySet().retainAll(wanted.keySet())
+    return sessions[partitions]
+
+
+def _distinct(
+    partition: pa.ChunkedArray, columns: pa.Schema
+) -> tuple[pa.Table, npt.NDArray[np.int32]]:
+    """Return the distinct partitions of files, and for each file the index of its partition."""
+    rows = pa.table({"": pa.nulls(len(partition), pa.bool_())})
+    codes: list[npt.NDArray[np.int64]] = []
+    joined: Any = partition.combine_chunks()
+    typed: list[pa.Array] = []
+    for field in columns:
+        values = joined.field(field.name).cast(field.type)
+        typed.append(values)
+        codes.append(np.asarray(values.dictionary_encode().indices.fill_null(-1), np.int64))
+    if not codes:
+        return rows.slice(0, 1), np.zeros(len(partition), np.int32)
+    _, first, places = np.unique(np.stack(codes), axis=1, return_index=True, return_inverse=True)
+    distinct = [values.take(pa.array(first)) for values in typed]
+    return pa.table(distinct, schema=columns), np.asarray(places, np.int32).reshape(-1)
+
+
+def _stream(table: pa.Table) -> bytes:
+    """Return a table as an Arrow stream of one batch."""
+    sink = pa.BufferOutputStream()
+    batch: Sequence[pa.RecordBatch] = table.combine_chunks().to_batches()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        for one in batch:
+            stream.write_batch(one)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

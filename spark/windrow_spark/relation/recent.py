@@ -1,0 +1,129 @@
+"""The latest scans: what queries asked for, what was planned, and what was read."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import SparkContext
+
+from windrow_core.models import Plan
+from windrow_spark.executor.prefetching import most_prefetched_bytes
+from windrow_spark.executor.shipping import Count
+from windrow_spark.relation.counting import counted, counter_of, counts_of, forget_others
+from windrow_spark.relation.filters import Tree
+
+_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a scan's tasks have read; a task counts once, when it has ended, despite retries.
+
+    Attributes:
+        files: Number of files.
+        bytes: Their bytes, whichever columns were asked for.
+        rows: Rows read from them, before the query's own conditions were applied.
+        cache_hits: Number of files that were in the cache of the host that read them.
+        delete_files: How often files that name deleted rows were opened.
+        requests: Number of requests to object stores.
+        retries: Number of requests that were repetitions.
+        waited_s: Seconds that requests waited because the store asked for it or was in trouble, or
+            to keep to `requests_per_second`; summed over all requests, which wait side by side.
+        prefetched_bytes: Most bytes of files that a task held before it decoded them, in whole MiB.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    cache_hits: int
+    delete_files: int = 0
+    requests: int = 0
+    retries: int = 0
+    waited_s: float = 0.0
+    prefetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """One use of a table in a query.
+
+    Attributes:
+        table: The table.
+        columns: The columns that the query needs from it.
+        conditions: Conditions from the query's filters that the plan applied, as trees joined by
+            AND.
+        plan: The plan, without groups; `plan.summary` counts files, bytes, rows and groups, and
+            `client.explain(plan.plan_id)` explains them.
+        context: The Spark context of the application that reads it.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    conditions: tuple[Tree, ...]
+    plan: Plan
+    context: SparkContext = field(repr=False, compare=False)
+    _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def read(self) -> Figures:
+        """What has been read so far, both ways and in all queries that share the scan."""
+        grouped = counts_of(self.context, self.plan.plan_id)
+        native = [list(map(int, format.counts().split())) for format in self._native]
+        files, bytes_, rows = (sum(column) for column in zip((0, 0, 0), *native, strict=True))
+        return Figures(
+            files=grouped["files"] + files,
+            bytes=grouped["bytes"] + bytes_,
+            rows=grouped["rows"] + rows,
+            cache_hits=grouped["cache_hits"],
+            delete_files=grouped["delete_files"],
+            requests=grouped["requests"],
+            retries=grouped["retries"],
+            waited_s=grouped["waited_ms"] / 1_000,
+            prefetched_bytes=most_prefetched_bytes(grouped),
+        )
+
+    def count_groups(self) -> Count:
+        """Return the function to which tasks report what they have read of groups."""
+        return counted(counter_of(self.context), self.plan.plan_id)
+
+    def count_native(self, relations: Sequence[Any]) -> None:
+        """Include what the JVM's relations read."""
+        self._native.extend(relation.fileFormat() for relation in relations)
+
+    def __str__(self) -> str:
+        """Its description in Spark's UI."""
+        summary = self.plan.summary
+        return (
+            f"windrow {self.table} snapshot {self.plan.snapshot_id}, plan {self.plan.plan_id}: "
+            f"{summary.files_planned:,} files in {summary.group_count:,} groups"
+        )
+
+
+_scans: deque[Scan] = deque(maxlen=_KEPT)
+_of_thread = threading.local()
+
+
+def note(scan: Scan) -> None:
+    """Keep a scan as the latest of this process and of this thread."""
+    _scans.append(scan)
+    forget_others(scan.context, {one.plan.plan_id for one in _scans.copy()})
+    _of_thread.scan = scan
+
+
+def last_scan() -> Scan:
+    """Return the latest scan of this thread."""
+    scan: Scan = _of_thread.scan
+    return scan
+
+
+def recent_scans(table: str | None = None) -> list[Scan]:
+    """Return the latest scans of this process, at most 100, the newest first.
+
+    Args:
+        table: Name of a table, to return only its scans.
+    """
+    return [scan for scan in reversed(_scans.copy()) if table in (None, scan.table)]

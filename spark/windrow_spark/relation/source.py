@@ -1,0 +1,91 @@
+"""The format `windrow`: tables opened by Spark itself, in SQL too."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.errors import InvalidArgumentError
+from windrow_spark.compiling import compiled
+from windrow_spark.errors import RelationUnavailableError
+from windrow_spark.failures import remembered
+from windrow_spark.placement import require_classic
+from windrow_spark.refusals import refusal
+from windrow_spark.relation.callbacks import Answering, accept_calls
+
+# Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
+Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
+
+_SOURCE = "DefaultSource.java"
+_CLASS = "windrow.DefaultSource"
+_compiling = threading.Lock()
+
+
+def register_format(spark: SparkSession, opened: Opener) -> None:
+    """Register the format `windrow` for all sessions of a driver; the last opener is used.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+        RelationUnavailableError: This Spark lacks a class or method that this needs.
+    """
+    require_classic(spark)
+    sessions = [spark]
+
+    def session_of(jsession: Any) -> SparkSession:
+        for session in sessions:
+            if session._jsparkSession.equals(jsession):
+                return session
+        sessions.append(SparkSession(spark.sparkContext, jsession))
+        return sessions[-1]
+
+    def answer(jsession: Any, options: str) -> Any:
+        try:
+            rows = opened(session_of(jsession), json.loads(options))
+            return _relation_of(rows)
+        # As in `scans.answer`: an exception would reach the user as the JVM's.
+        except Exception as error:
+            return remembered(error)
+
+    def refused(use: str, options: str) -> str:
+        return remembered(refusal(use, json.loads(options)))
+
+    try:
+        _found_class(spark).newInstance().answerBy(Answering(answer), Answering(refused))
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _relation_of(rows: DataFrame) -> Any:
+    plan = rows._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        raise InvalidArgumentError(
+            "columns", "this table is read whole here: leave `columns` out, and select in the query"
+        )
+    return plan.relation()
+
+
+def _found_class(spark: SparkSession) -> Any:
+    """Return our class, which Spark finds by its name; the first call compiles it."""
+    gateway: Any = spark.sparkContext._gateway
+    accept_calls(gateway)
+    loader = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    with _compiling:
+        try:
+            return loader.loadClass(_CLASS)
+        except Py4JJavaError:
+            compiler = compiled(gateway.jvm, __package__, _SOURCE, loader)
+        # Spark looks for formats among its jars; the folder is not needed once the class is loaded.
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
+            file.parent.mkdir()
+            file.write_bytes(compiler.getBytecodes().get(_CLASS))
+            loader.addURL(gateway.jvm.java.io.File(folder).toURI().toURL())
+            return loader.loadClass(_CLASS)

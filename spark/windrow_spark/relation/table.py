@@ -1,0 +1,166 @@
+"""A table as a DataFrame that is planned anew for each query, pinned to one snapshot."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.models import Plan
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+from windrow_spark.errors import (
+    HybridUnavailableError,
+    OnlySparkReadsError,
+    RelationUnavailableError,
+)
+from windrow_spark.reading.reader import check_readable, check_session, read_plan
+from windrow_spark.relation import java
+from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
+from windrow_spark.relation.scans import SOURCES, Pinned, Source, answer, divided
+from windrow_spark.session_options import session_options
+
+
+def open_table(
+    client: Coordinator,
+    spark: SparkSession,
+    table: str,
+    *,
+    filter: str | Mapping[str, Any] | None,
+    columns: Sequence[str] | None,
+    snapshot_id: int | None,
+    version: str | int | None,
+    limit: int | None,
+    max_staleness: int | None,
+    reader: Reader,
+    options: Mapping[str, Any],
+) -> DataFrame:
+    """Return a table as a DataFrame; see `windrow.Client.read`.
+
+    Raises:
+        ReadError: The session, a column's type or the files' format does not allow it.
+        ProblemError: The coordinator refuses.
+        AnalysisException: Files of this format cannot hold a column of such a type.
+    """
+    # A plan of one file tells columns, snapshot and size.
+    first = client.plan(
+        table,
+        filter=filter,
+        columns=columns,
+        snapshot_id=snapshot_id,
+        version=version,
+        limit=1,
+        max_staleness=max_staleness,
+        session_options=session_options(spark),
+        **options,
+    ).info
+    names = None
+    if first.format in READ_BY_SPARK:
+        if filter is not None:
+            raise OnlySparkReadsError(
+                table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
+            )
+        check_session(spark, first)
+        check_native(first, reader)
+    else:
+        check_readable(spark, first)
+    if columns is not None and first.format != "parquet":
+        names = [column.name for column in first.columns]
+        # All columns are needed to divide the lines of a file, or to match columns by position.
+        first = client.plan(
+            table, filter=filter, snapshot_id=first.snapshot_id, limit=1, **options
+        ).info
+    schema = spark_schema(first.columns)
+    arrow_schema(schema)
+    filter_tree = None if first.filter is None else first.filter.model_dump()
+    pinned = Pinned(
+        source=SOURCES.name_of(Source(client, spark)),
+        table=table,
+        snapshot_id=first.snapshot_id,
+        filter=filter_tree,
+        # Spark itself applies the limit for formats that it reads.
+        limit=None if first.format in READ_BY_SPARK else limit,
+        types={column.name: column.type for column in first.columns},
+        options=dict(options),
+        reader=reader,
+    )
+    try:
+        rows = java.relation(
+            spark,
+            schema,
+            first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
+            f"windrow {table} snapshot {first.snapshot_id}",
+            pinned.to_text(),
+            answer,
+        )
+    except RelationUnavailableError as error:
+        if first.format in READ_BY_SPARK:
+            raise
+        warnings.warn(str(error), stacklevel=3)
+        plan = client.plan(
+            table,
+            filter=filter_tree,
+            columns=columns,
+            snapshot_id=first.snapshot_id,
+            limit=limit,
+            session_options=session_options(spark),
+            **options,
+        )
+        rows = read_plan(spark, plan.info, plan.groups)
+    else:
+        _plan_hybrids(spark, first)
+    if names is not None:
+        rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
+    return rows if limit is None else rows.limit(limit)
+
+
+def explain_read(
+    client: Coordinator,
+    spark: SparkSession,
+    table: str,
+    *,
+    filter: str | Mapping[str, Any] | None,
+    columns: Sequence[str] | None,
+    snapshot_id: int | None,
+    version: str | int | None,
+    reader: Reader,
+    options: Mapping[str, Any],
+) -> ReadExplanation:
+    """Return how a scan of a table would be divided; see `windrow.Client.explain_read`.
+
+    Raises:
+        ReadError: The session, a column's type or the files' format does not allow it.
+        ProblemError: The coordinator refuses.
+    """
+    whole = client.plan(table, snapshot_id=snapshot_id, version=version, limit=1, **options).info
+    plan = client.plan(
+        table,
+        filter=filter,
+        columns=columns,
+        snapshot_id=whole.snapshot_id,
+        session_options=session_options(spark),
+        **options,
+    )
+    if whole.format in READ_BY_SPARK:
+        check_session(spark, plan.info)
+    else:
+        check_readable(spark, plan.info)
+    types = {column.name: column.type for column in whole.columns}
+    return explained(plan, divided(plan, reader, types, filtered=False))
+
+
+def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
+    """From now on, divide the scans of a session's relations."""
+    try:
+        java.plan_hybrids(spark)
+    except HybridUnavailableError as error:
+        if plan.format in READ_BY_SPARK:
+            raise
+        warnings.warn(str(error), stacklevel=4)
+    if plan.format in READ_BY_SPARK:
+        folders = {column.name for column in plan.partition_columns}
+        held = [column for column in plan.columns if column.name not in folders]
+        java.check_columns(spark, plan.format, plan.format_options, spark_schema(held))

@@ -1,0 +1,178 @@
+"""Comparing the staged files of a write with its input and its plan."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from windrow_core.files.footers import rows_in
+from windrow_core.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
+from windrow_spark.commits.inventories import list_local
+from windrow_spark.writing.counting import RowSums, unhashed_columns
+from windrow_spark.writing.errors import NotReproducibleError
+from windrow_spark.writing.folder_names import folder_texts, wire_values
+
+_READING_THREADS = 8
+_SMALL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Durations of the steps of a write."""
+
+    count: float
+    write: float
+    check: float
+
+
+def staged_files(folder: str) -> pa.Table:
+    """Return the files below a folder with `path`, `size_bytes` and, from footers, `row_count`.
+
+    Raises:
+        LocationError: The folder or a file in it cannot be read.
+    """
+    listed = list_local(folder)
+
+    def row_count(path: str) -> int:
+        return rows_in(pq.read_metadata(os.path.join(folder, path)))
+
+    with ThreadPoolExecutor(_READING_THREADS) as threads:
+        counts = list(threads.map(row_count, listed["path"].to_pylist()))
+    return listed.append_column("row_count", pa.array(counts, pa.int64()))
+
+
+def check_files(
+    table: str,
+    files: pa.Table,
+    sums: RowSums,
+    made: KeyReport | None,
+    counted: KeyCounts | None,
+) -> None:
+    """Make sure that the files hold the rows that the writing tasks were given.
+
+    Args:
+        table: Name of the table, for errors.
+        files: The files that `staged_files` found.
+        sums: Sums of the rows as the tasks saw them.
+        made: Rows of each key according to folders and footers.
+        counted: Rows of each key according to the data, if they were counted.
+
+    Raises:
+        NotReproducibleError: Rows are missing, or there are too many.
+    """
+    rows = int(pc.sum(files["row_count"]).as_py() or 0)
+    if rows != sums.rows:
+        raise NotReproducibleError(table, f"{sums.rows:,} rows", f"{rows:,} rows")
+    if counted is None:
+        return
+    expected = _rows_by_key(counted.values, counted.rows)
+    found = _rows_by_key(made.values, made.rows) if made is not None else Counter()
+    for key in expected | found:
+        if expected[key] != found[key]:
+            raise NotReproducibleError(
+                table,
+                f"{expected[key]:,} rows of key ({', '.join(key)})",
+                f"{found[key]:,}",
+            )
+
+
+def _rows_by_key(values: Sequence[Sequence[Scalar]], rows: Sequence[int]) -> Counter[Sequence[str]]:
+    # As text, since NaN does not equal itself.
+    total: Counter[Sequence[str]] = Counter()
+    keys = zip(*values, strict=True) if values else [()] * len(rows)
+    for key, count in zip(keys, rows, strict=True):
+        total[tuple(map(str, key))] += count
+    return total
+
+
+def write_report(
+    df: DataFrame,
+    plan: WritePlan,
+    partition_columns: Sequence[Column],
+    files: pa.Table,
+    sums: RowSums,
+    seconds: Seconds,
+) -> WriteReport:
+    """Return a report of the planned and actual figures of a write.
+
+    Args:
+        df: The written DataFrame.
+        plan: The plan of the write.
+        partition_columns: The table's partition columns.
+        files: The files that `staged_files` found.
+        sums: Sums of the rows in them.
+        seconds: Durations of the steps.
+    """
+    sizes = files["size_bytes"].to_numpy()
+    counts = files["row_count"].to_numpy()
+    target = plan.target_file_bytes or 0
+    # If the bytes per row are unknown, the target is a number of rows.
+    small = sizes < target * _SMALL if target else counts < (plan.target_file_rows or 0) * _SMALL
+    return WriteReport(
+        scheme=plan.scheme,
+        basis=plan.basis,
+        target_file_bytes=target,
+        planned_files=plan.files,
+        tasks=plan.tasks,
+        rows=sums.rows,
+        files=len(files),
+        small_files=int(np.count_nonzero(small)),
+        bytes=int(sizes.sum()),
+        largest_file_bytes=int(sizes.max(initial=0)),
+        row_hash=f"{sums.hash:016x}",
+        unhashed_columns=unhashed_columns(df),
+        count_seconds=round(seconds.count, 3),
+        write_seconds=round(seconds.write, 3),
+        check_seconds=round(seconds.check, 3),
+        commit_seconds=0.0,
+        keys=_key_report(plan, partition_columns, files),
+    )
+
+
+def _key_report(plan: WritePlan, columns: Sequence[Column], files: pa.Table) -> KeyReport | None:
+    if not len(files):
+        return None
+    folders = [path.rpartition("/")[0] for path in files["path"].to_pylist()]
+    encoded = pa.array(folders).dictionary_encode()
+    number = encoded.indices.to_numpy(zero_copy_only=False)
+    count = len(encoded.dictionary)
+    texts = [folder_texts(folder) for folder in encoded.dictionary.to_pylist()]
+    values = [
+        wire_values(column, [of_key[at] for of_key in texts]) for at, column in enumerate(columns)
+    ]
+
+    def total(column: str) -> list[int]:
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, number, files[column].to_numpy())
+        return [int(each) for each in sums]
+
+    planned = _planned_files(plan)
+    keys = list(zip(*values, strict=True)) if values else [()] * count
+    return KeyReport(
+        columns=list(columns),
+        values=values,
+        rows=total("row_count"),
+        files=np.bincount(number, minlength=count).tolist(),
+        bytes=total("size_bytes"),
+        planned_files=None if planned is None else [planned.get(key, 0) for key in keys],
+    )
+
+
+def _planned_files(plan: WritePlan) -> dict[tuple[Scalar, ...], int] | None:
+    """Return the planned files of each key, with all its buckets together."""
+    if plan.keys is None:
+        return None
+    planned: dict[tuple[Scalar, ...], int] = {}
+    keys = zip(*plan.keys.values, strict=True) if plan.keys.values else [()] * len(plan.keys.files)
+    for key, files in zip(keys, plan.keys.files, strict=True):
+        planned[key] = planned.get(key, 0) + files
+    return planned

@@ -1,0 +1,70 @@
+"""Bytes per row of a table without files and history, measured by writing a few rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow_core.models import KeyCounts, TableInfo, WritePlan
+from windrow_spark.writing.checking import staged_files
+from windrow_spark.writing.expressions import keys_of
+from windrow_spark.writing.staging import stage
+
+_ROWS = 100_000
+
+
+def sampled_row_bytes(
+    df: DataFrame, counted: KeyCounts | None, plan: WritePlan, table: TableInfo, folder: str
+) -> float | None:
+    """Write a sample of the rows like the real ones, and return the bytes that a row takes.
+
+    Args:
+        df: The rows.
+        counted: Their keys. The sample comes from two of them: the largest, and that of a typical
+            row.
+        plan: A plan with a single task.
+        table: The table that the rows are for.
+        folder: Absolute path of a folder that the driver and all executors can reach. It is
+            created and removed.
+
+    Returns:
+        None if there are no rows.
+    """
+    rows = df
+    if counted is not None and counted.columns:
+        names = [column.name for column in counted.columns]
+        rows = df.where(reduce(or_, (_is_key(df, names, counted, at) for at in _typical(counted))))
+    try:
+        stage(rows.limit(_ROWS), plan, table, folder)
+        files = staged_files(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    count = sum(files["row_count"].to_pylist())
+    return sum(files["size_bytes"].to_pylist()) / count if count else None
+
+
+def _typical(counted: KeyCounts) -> set[int]:
+    by_size = sorted(range(len(counted.rows)), key=lambda at: counted.rows[at])
+    half = sum(counted.rows) / 2
+    passed = 0
+    for at in by_size:
+        passed += counted.rows[at]
+        if passed >= half:
+            return {at, by_size[-1]}
+    return {by_size[-1]}
+
+
+def _is_key(df: DataFrame, names: Sequence[str], counted: KeyCounts, at: int) -> Column:
+    texts = [counted.values[column][at] for column in range(len(names))]
+    same = [
+        key.cast("string").eqNullSafe(
+            F.lit(str(text).lower() if isinstance(text, bool) else text).cast("string")
+        )
+        for key, text in zip(keys_of(df, names), texts, strict=True)
+    ]
+    return reduce(and_, same)

@@ -1,0 +1,334 @@
+"""A whole planned write: count, plan, place, stage, check, commit."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation
+
+from windrow.calls.arguments import checked
+from windrow.calls.coordinator import Coordinator
+from windrow.errors import ProblemError
+from windrow_core.files.access import is_of_system, why_unwritable
+from windrow_core.models import (
+    Column,
+    KeyCounts,
+    TableInfo,
+    WriteConflict,
+    WriteMode,
+    WriteOutcome,
+    WritePlan,
+    WritePlanRequest,
+    WriteReport,
+)
+from windrow_spark.commits import begin
+from windrow_spark.failures import stated_cause
+from windrow_spark.placement import default_parallelism, require_classic
+from windrow_spark.writing.checking import Seconds, check_files, staged_files, write_report
+from windrow_spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
+from windrow_spark.writing.errors import (
+    NoSaltError,
+    NotReproducibleError,
+    StagingFailedError,
+    UnfitRowsError,
+)
+from windrow_spark.writing.folder_names import UnfitValueError
+from windrow_spark.writing.lineage import lineage_of
+from windrow_spark.writing.phases import Phases, shown_phases
+from windrow_spark.writing.salts import check_keys, check_salts, default_salts
+from windrow_spark.writing.sampling import sampled_row_bytes
+from windrow_spark.writing.schemas import fitted, partition_columns_of
+from windrow_spark.writing.staging import stage
+
+# The source of the rows per key: a pass over the data, the table's files, or its last write.
+Counts: TypeAlias = Literal["count", "files", "history"]
+
+_NO_ESTIMATE = "urn:windrow:problem:no-estimate"
+_UNSALTED = {"coalesce", "repartition", "columns", "range"}
+
+
+def write(
+    client: Coordinator,
+    df: DataFrame,
+    table: str,
+    mode: WriteMode = "append",
+    *,
+    counts: Counts | None = None,
+    conflict: WriteConflict = "fail",
+    progress: bool | None = None,
+    options: Mapping[str, Any],
+) -> WriteReport:
+    """Write rows to a table; see `Client.write`."""
+    require_classic(df.sparkSession)
+    prepared = _Prepared.of(client.table(table), df, mode, options)
+    with (
+        shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
+        begin(client, table, mode, conflict=conflict) as staged,
+    ):
+        with _staging_errors(table):
+            with phases.of_spark("counting"):
+                # Outside the data's folder, so that none of it can be moved into the table.
+                planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
+            # A write that was cancelled meanwhile stops here, rather than after staging.
+            staged.check()
+            report = _staged(prepared, planned, staged.folder, phases)
+        began_s = time.monotonic()
+        with phases.show("moving") as moved:
+            staged.commit(report, on_moved=moved)
+    return report.model_copy(update={"commit_seconds": round(time.monotonic() - began_s, 3)})
+
+
+def plan_write(
+    client: Coordinator,
+    df: DataFrame,
+    table: str,
+    mode: WriteMode = "append",
+    *,
+    counts: Counts | None = None,
+    options: Mapping[str, Any],
+) -> WritePlan:
+    """Plan how to write rows to a table; see `Client.plan_write`."""
+    require_classic(df.sparkSession)
+    prepared = _Prepared.of(client.table(table), df, mode, {"compare": True, **options})
+    with tempfile.TemporaryDirectory(prefix="windrow-") as scratch, _staging_errors(table):
+        return _planned(client, prepared, counts, f"{scratch}/sample").plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A write that has passed all checks that do not read the rows.
+
+    Attributes:
+        df: The rows, with the columns of the table.
+        table: The table to write to.
+        partition_columns: The table's partition columns.
+        request: The caller's request, with salt columns chosen.
+        no_salt: Why there are no salt columns, if no column is suitable.
+        is_repeatable: Whether every computation of the rows is known to give the same ones.
+    """
+
+    df: DataFrame
+    table: TableInfo
+    partition_columns: list[Column]
+    request: WritePlanRequest
+    no_salt: NoSaltError | None
+    is_repeatable: bool
+
+    @classmethod
+    def of(
+        cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
+    ) -> _Prepared:
+        given = {
+            "compare": False,
+            "parallelism": default_parallelism(df.sparkSession),
+            **options,
+            "table": table.name,
+        }
+        request = checked(WritePlanRequest, given)
+        rows = fitted(df, table, mode)
+        columns = partition_columns_of(table)
+        names = [column.name for column in columns]
+        spec = table.definition.bucket_spec
+        buckets = list(spec.columns) if spec is not None else []
+        for name in (*buckets, *request.salt_columns):
+            if name not in rows.columns:
+                use = "bucketed by" if name in buckets else "to be salted by"
+                raise UnfitRowsError(table.name, f"they lack column {name!r}, which it is {use}")
+        lineage = lineage_of(rows)
+        unstable = lineage.unstable
+        check_keys([*names, *buckets], unstable)
+        check_salts(rows, request.salt_columns, unstable)
+        no_salt = None
+        if not request.salt_columns:
+            try:
+                salts = default_salts(rows, names, unstable)
+            except NoSaltError as error:
+                no_salt = error
+            else:
+                request = request.model_copy(update={"salt_columns": salts})
+        return cls(rows, table, columns, request, no_salt, lineage.is_repeatable)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number of partitions and buckets is known from the table."""
+        current = self.table.current_snapshot
+        divided = self.partition_columns or self.table.definition.bucket_spec
+        return not divided or (current is not None and current.file_count > 0)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.partition_columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, and the result of the pass over the rows that it is based on, if there was one.
+
+    Attributes:
+        plan: The write plan.
+        keys: Rows of each key, if they were counted.
+        rows: Number of rows, if they were counted.
+        sums: Their sums, if they were hashed.
+        count_seconds: Seconds for counting and planning.
+    """
+
+    plan: WritePlan
+    keys: KeyCounts | None
+    rows: int | None
+    sums: RowSums | None
+    count_seconds: float
+
+
+def _planned(
+    client: Coordinator, prepared: _Prepared, counts: Counts | None, sample_folder: str
+) -> _Planned:
+    if counts not in (None, *get_args(Counts)):
+        raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")
+    request = prepared.request
+    began_s = time.monotonic()
+    keys: KeyCounts | None = None
+    rows: int | None = None
+    sums: RowSums | None = None
+    # Range partitioning samples the rows first, so they cannot be summed while being written.
+    hashed = not prepared.is_repeatable or (request.scheme or "").startswith("range")
+    static = (request.rows is not None or request.files is not None) and prepared.is_known
+    if counts == "count" or (counts is None and not static):
+        try:
+            counted = count_rows(
+                prepared.df,
+                prepared.partition_columns,
+                prepared.table.definition.bucket_spec,
+                hashed=hashed,
+            )
+        except UnfitValueError as error:
+            raise UnfitRowsError(prepared.table.name, str(error)) from error
+        keys, rows, sums = counted.keys, counted.rows, counted.sums
+        if keys is None:
+            plan = _single_task(prepared, "repartition")
+            return _Planned(plan, None, rows, sums, time.monotonic() - began_s)
+        request = request.model_copy(update={"keys": keys, "rows": None})
+    elif counts is not None:
+        request = request.model_copy(update={"keys_from": counts})
+    try:
+        plan = client.write_plan(request)
+    except ProblemError as error:
+        sampled = None
+        if error.problem.type == _NO_ESTIMATE and request.bytes_per_row is None:
+            sampled = sampled_row_bytes(
+                prepared.df,
+                request.keys,
+                _single_task(prepared, "coalesce"),
+                prepared.table,
+                sample_folder,
+            )
+        if sampled is None:
+            raise
+        plan = client.write_plan(request.model_copy(update={"bytes_per_row": sampled}))
+    if prepared.no_salt is not None and _needs_salt(plan):
+        raise prepared.no_salt
+    return _Planned(plan, keys, rows, sums, time.monotonic() - began_s)
+
+
+def _needs_salt(plan: WritePlan) -> bool:
+    if plan.scheme == "exact" and plan.keys is not None:
+        return max(plan.keys.files, default=0) > 1
+    return plan.scheme not in _UNSALTED
+
+
+def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]) -> WritePlan:
+    """Return the plan of a write by one task, for few rows or none."""
+    return WritePlan(
+        table=prepared.table.name,
+        snapshot_id=None,
+        target_file_bytes=prepared.request.target_file_size,
+        target_file_rows=prepared.request.target_rows,
+        basis="rows",
+        row_size=None,
+        rows=0,
+        files=0,
+        files_low=0,
+        files_high=0,
+        scheme=scheme,
+        tasks=1,
+        partition_columns=prepared.partition_columns,
+        salt_columns=[],
+        outcome=WriteOutcome(
+            scheme=scheme,
+            serves=True,
+            reason="one task is enough",
+            tasks=1,
+            files=0,
+            small_files=0,
+            mean_file=0,
+            largest_file=0,
+            largest_task=0,
+            mean_file_bytes=0,
+            largest_file_bytes=0,
+            largest_task_bytes=0,
+            efficiency=1,
+            collisions=0,
+            severe_collisions=0,
+            most_keys_in_a_task=0,
+            exact=True,
+        ),
+    )
+
+
+def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases) -> WriteReport:
+    """Stage the rows, and make sure that the files hold exactly the rows of the data."""
+    df, names, table = prepared.df, prepared.names, prepared.table.name
+    began_s = time.monotonic()
+    expected = planned.sums
+    found = RowSums(0, 0)
+    left: Observation | None = None
+    if expected is None and not planned.plan.scheme.startswith("range"):
+        # Range partitioning samples first, which would observe rows twice.
+        left = Observation()
+        df = df.observe(left, *sums_of(df, names))
+    if expected is None or expected.rows:
+        arrived = Observation()
+        with phases.of_spark("writing"):
+            stage(df, planned.plan, prepared.table, folder, arrived)
+        found = row_sums(arrived.get)
+    written_s = time.monotonic()
+    if left is not None:
+        # If there are no rows at all, Spark removes the observation from its plan.
+        expected = row_sums(left.get) if found.rows else sum_rows(prepared.df, names)
+    with phases.of_spark("checking"):
+        files = staged_files(folder)
+        if found != expected and planned.sums is None:
+            # Rows of a map task that ran twice are observed twice; a separate pass is exact.
+            expected = sum_rows(prepared.df, names)
+    if found != expected or planned.rows not in (None, found.rows):
+        there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
+        raise NotReproducibleError(table, there, str(found))
+    seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
+    try:
+        report = write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
+    except UnfitValueError as error:
+        raise UnfitRowsError(table, str(error)) from error
+    check_files(table, files, found, report.keys, planned.keys)
+    return report
+
+
+@contextmanager
+def _staging_errors(table: str) -> Iterator[None]:
+    """Turn errors of Spark and the file system into one that says in one line what failed.
+
+    Raises:
+        StagingFailedError: Spark could not read, count or stage the rows.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise StagingFailedError(table, stated_cause(error)) from error
+    except OSError as error:
+        reason = why_unwritable(error) if is_of_system(error) else str(error)
+        raise StagingFailedError(table, reason) from error
