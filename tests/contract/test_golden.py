@@ -1,4 +1,4 @@
-"""What the product answers, plans and prints is what the golden files hold.
+"""What the product answers, prints, stores and plans is what the golden files hold.
 
 A change on purpose: `python -m tests.support.golden` writes them anew, and the diff shows it.
 """
@@ -9,8 +9,13 @@ import pytest
 
 from tests.support.golden.files import GOLDENS
 
+_QUICK = {"problems"}
 
-@pytest.mark.parametrize("name", [pytest.param("commands", marks=pytest.mark.slow), "problems"])
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) for name in GOLDENS],
+)
 def test_nothing_differs_from_the_golden_file(name: str) -> None:
     golden = GOLDENS[name]
     stored = golden.path.read_text(encoding="utf-8")

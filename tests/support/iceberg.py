@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,14 @@ def new_table(
 def published_table(name: str, folder: Path) -> Path:
     """Return the folder of one of Impala's tables, moved into a folder."""
     return _unpacked(_PUBLISHED, name, folder)
+
+
+def published_tables(folder: Path) -> Iterator[Path]:
+    """Move all of Impala's tables into a folder, one after the other, and yield their folders."""
+    with zipfile.ZipFile(_PUBLISHED) as archive:
+        names = sorted({one.partition("/")[0] for one in archive.namelist()})
+    for name in names:
+        yield published_table(name, folder)
 
 
 def table_with_odd_names(folder: Path) -> tuple[Path, list[dict[str, Any]]]:

@@ -46,6 +46,8 @@ class Golden:
 GOLDENS = {
     "problems": Golden("problems.jsonl"),
     "commands": Golden("commands.txt", ("typer",)),
+    "manifests": Golden("manifests.jsonl", ("pyarrow",)),
+    "plans": Golden("plans.jsonl", ("numpy",)),
 }
 
 
