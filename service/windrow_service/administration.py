@@ -22,11 +22,7 @@ from windrow_service.usecases.audit import Actor, acting
 
 
 def database_url(settings: Settings) -> sa.URL:
-    """Return the URL of the database; create the file of an embedded one.
-
-    Raises:
-        StoreUnavailableError: It cannot be created.
-    """
+    """Return the URL of the database; create the file of an embedded one."""
     if settings.database_url is None:
         return embedded_url(settings.state_dir)
     return server_url(settings.database_url.get_secret_value())

@@ -34,7 +34,7 @@ class RateLimits:
         self._shared_again_s = 0.0
 
     async def wait_s(self, principal: str) -> int | None:
-        """See `Rates.wait_s`; while Redis is away, each replica counts by itself."""
+        """Count a request; while Redis is away, each replica counts by itself."""
         if self._shared is not None and time.monotonic() >= self._shared_again_s:
             try:
                 return await self._counted(self._shared, principal)

@@ -132,12 +132,7 @@ class _BoundedRequest(Request):
         return self._body
 
     async def json(self) -> Any:
-        """Return the parsed body.
-
-        Raises:
-            BodyTooComplexError: It has too many parts.
-            JSONDecodeError: It is no JSON.
-        """
+        """Return the parsed body."""
         body = await self.body()
         if len(body) <= _SHORT_BYTES:
             return _parsed(body)
@@ -148,13 +143,7 @@ class _BoundedRequest(Request):
 async def read_json(
     runner: Runner, model: type[AnyModel], body: bytes, limits: ShapeLimits = COLUMNS
 ) -> AnyModel:
-    """Parse and validate a body as FastAPI would, in a thread of a runner.
-
-    Raises:
-        BodyTooComplexError: The body has too many parts.
-        RequestValidationError: The body does not fit the model.
-        BusyError: Too much is waiting already.
-    """
+    """Parse and validate a body as FastAPI would, in a thread of a runner."""
     async with _turn_of(body):
         return await runner.run(lambda: _alone(body, lambda: _validated(model, body, limits)))
 

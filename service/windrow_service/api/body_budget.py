@@ -98,11 +98,7 @@ class ArrivingBody:
         self._receiving: asyncio.Future[Message] | None = None
 
     async def part(self, receive: Receive) -> Message:
-        """Return the next part.
-
-        Raises:
-            BodiesFullError: There is no room for it, or for what has arrived before.
-        """
+        """Return the next part."""
         message = await self._received(receive)
         count_bytes = len(message.get("body", b""))
         now = time.monotonic()

@@ -42,11 +42,7 @@ class Browsers:
         return str(self._forms.dumps(principal))
 
     def check_form(self, principal: str, sent: str) -> None:
-        """Make sure that a form was made for the caller.
-
-        Raises:
-            FormOutdatedError: It was not, or it is too old.
-        """
+        """Make sure that a form was made for the caller."""
         try:
             made_for = self._forms.loads(sent, max_age=int(LONGEST.total_seconds()))
         except BadData as error:

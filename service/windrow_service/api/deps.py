@@ -43,11 +43,7 @@ def _refuse_number(text: object) -> object:
 
 
 def in_utc(at: datetime) -> datetime:
-    """Return a time in UTC; a time without a zone is taken to be in UTC.
-
-    Raises:
-        ValueError: The time is out of range.
-    """
+    """Return a time in UTC; a time without a zone is taken to be in UTC."""
     try:
         return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
     except OverflowError as error:

@@ -66,11 +66,7 @@ class ShapeLimits:
     remedy: str = SEND_LESS
 
     def refuse_above(self, most: int, count: int, what: str) -> None:
-        """Refuse a body that has more of something than is allowed.
-
-        Raises:
-            BodyTooComplexError: It does.
-        """
+        """Refuse a body that has more of something than is allowed."""
         if count > most:
             raise BodyTooComplexError(most, what, self.remedy)
 
@@ -86,11 +82,7 @@ FILES = ShapeLimits(values=4_000_000, containers=250_000, keys=1_000_000, remedy
 
 
 def check_shape(body: bytes, limits: ShapeLimits) -> None:
-    """Make sure that a JSON body is within limits; a body that is no JSON may also pass.
-
-    Raises:
-        BodyTooComplexError: It is not.
-    """
+    """Make sure that a JSON body is within limits; a body that is no JSON may also pass."""
     if len(body) <= limits.depth:
         return
     chunks = []

@@ -35,11 +35,7 @@ _log = get_logger(__name__)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        PortTakenError: Nothing can listen there.
-    """
+    """Return a socket that listens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -59,9 +55,6 @@ async def serving_metrics(
         look: Updates metrics that have to be looked up; called before each answer.
         host: Address to listen on.
         port: Port to listen on.
-
-    Raises:
-        PortTakenError: Nothing can listen there.
     """
 
     async def show(request: Request) -> Response:

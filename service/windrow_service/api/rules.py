@@ -156,11 +156,7 @@ class GuardedRouter(APIRouter):
         dependencies: Sequence[params.Depends] | None = None,
         **options: Any,
     ) -> None:
-        """Add a call.
-
-        Raises:
-            RuleMissingError: The call has no rule for the subject of its path.
-        """
+        """Add a call."""
         found = _SUBJECT.match(path)
         rules = _OF_PATH.get(found[1] if found else None, set())
         if rules.isdisjoint(one.dependency for one in dependencies or ()):
@@ -169,11 +165,7 @@ class GuardedRouter(APIRouter):
 
 
 def require_open(routes: Iterable[BaseRoute]) -> None:
-    """Make sure that routes outside guarded routers are open to everybody.
-
-    Raises:
-        RuleMissingError: A route is not.
-    """
+    """Make sure that routes outside guarded routers are open to everybody."""
     for route in routes:
         path = getattr(route, "path", "a route without a path")
         # The path of a mount lacks the slash of the paths below it.

@@ -30,22 +30,14 @@ class PageTokens:
         return str(self._serializer(listing).dumps(position))
 
     def read_text(self, listing: str, token: str | None) -> str:
-        """Return the position in a token of a listing ordered by name; empty for the start.
-
-        Raises:
-            PageTokenError: The token was not made for this listing.
-        """
+        """Return the position in a token of a listing ordered by name; empty for the start."""
         position = "" if token is None else self._load(listing, token)
         if not isinstance(position, str):
             raise PageTokenError
         return position
 
     def read_number(self, listing: str, token: str | None, start: int) -> int:
-        """Return the position in a token of a listing ordered by number; `start` for the start.
-
-        Raises:
-            PageTokenError: The token was not made for this listing.
-        """
+        """Return the position in a token of a listing ordered by number; `start` for the start."""
         position = start if token is None else self._load(listing, token)
         if not isinstance(position, int):
             raise PageTokenError

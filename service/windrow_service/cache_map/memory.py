@@ -41,7 +41,6 @@ class MemoryCacheMap:
         self._workers: dict[str, _Worker] = {}
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
-        """See `Heartbeats.beat`."""
         self._forget_silent(now)
         known = self._workers.get(worker_id)
         if known is None and len(self._workers) >= self._max_workers:
@@ -56,18 +55,15 @@ class MemoryCacheMap:
         return info
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
-        """See `Heartbeats.live`."""
         self._forget_silent(now)
         return [self._workers[worker_id].info for worker_id in sorted(self._workers)]
 
     async def forget(self, worker_id: str, now: datetime) -> None:
-        """See `Heartbeats.forget`."""
         self._forget_silent(now)
         if self._workers.pop(worker_id, None) is None:
             raise WorkerNotFoundError(worker_id)
 
     async def report(self, report: CacheReport, now: datetime) -> int:
-        """See `CacheMap.report`."""
         self._forget_silent(now)
         worker = self._workers.get(report.worker_id)
         if worker is None or worker.info.session != report.session:
@@ -83,7 +79,6 @@ class MemoryCacheMap:
         return len(after)
 
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
-        """See `CacheMap.holdings`."""
         return [
             Holding(
                 worker.host,
@@ -94,7 +89,7 @@ class MemoryCacheMap:
         ]
 
     async def ping(self) -> None:
-        """See `CacheMap.ping`; it always answers."""
+        """Do nothing: this process always answers."""
 
     def _forget_silent(self, now: datetime) -> None:
         for worker_id in [k for k, w in self._workers.items() if w.info.expires_at <= now]:

@@ -65,7 +65,6 @@ class RedisCacheMap:
         self._max_workers = max_workers
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
-        """See `Heartbeats.beat`."""
         ttl = timedelta(seconds=heartbeat.ttl_seconds)
 
         async def change(pipe: Pipeline) -> WorkerInfo:
@@ -94,12 +93,9 @@ class RedisCacheMap:
         return await self._change(worker_id, change)
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
-        """See `Heartbeats.live`."""
         return await self._server.ask(lambda redis: _live(redis, now))
 
     async def forget(self, worker_id: str, now: datetime) -> None:
-        """See `Heartbeats.forget`."""
-
         async def change(pipe: Pipeline) -> None:
             known = await _find(pipe, worker_id, now)
             if known is None:
@@ -113,7 +109,6 @@ class RedisCacheMap:
         await self._change(worker_id, change)
 
     async def report(self, report: CacheReport, now: datetime) -> int:
-        """See `CacheMap.report`."""
         index, key = _tables(report.session), _cached(report.session, report.table_id)
         shards = shards_of(np.concatenate((report.added, report.removed)))
 
@@ -147,8 +142,6 @@ class RedisCacheMap:
         return await self._change(report.worker_id, change)
 
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
-        """See `CacheMap.holdings`."""
-
         async def read(redis: Redis) -> Sequence[Holding]:
             workers = await _live(redis, now)
             if not workers:
@@ -169,7 +162,6 @@ class RedisCacheMap:
         return await self._server.ask(read)
 
     async def ping(self) -> None:
-        """See `CacheMap.ping`."""
         await self._server.ask(lambda redis: redis.ping())
 
     async def _change(self, worker_id: str, change: Callable[[Pipeline], Awaitable[T]]) -> T:

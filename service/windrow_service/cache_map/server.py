@@ -49,11 +49,7 @@ class RedisServer:
         self._trouble = UNREACHED
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
-        """Send requests that belong together, and return their result.
-
-        Raises:
-            CacheUnavailableError: The server does not answer or refuses, or did so a moment ago.
-        """
+        """Send requests that belong together, and return their result."""
         if time.monotonic() < self._rests_until:
             raise _unavailable(self._trouble)
         try:

@@ -46,11 +46,7 @@ class IssuerKeys:
         await self._requests.aclose()
 
     async def find(self, key_id: str) -> jwt.PyJWK | None:
-        """Return a key; None if the issuer does not have it.
-
-        Raises:
-            IssuerUnavailableError: No keys are known, and the issuer does not provide any.
-        """
+        """Return a key; None if the issuer does not have it."""
         if self._has(key_id):
             return self._keys[key_id]
         async with self._fetching:
@@ -62,11 +58,7 @@ class IssuerKeys:
         return self._keys.get(key_id)
 
     async def refresh(self) -> None:
-        """Fetch the keys, so that keys that the issuer has dropped are no longer trusted.
-
-        Raises:
-            IssuerUnavailableError: The issuer does not provide them; the known keys are kept.
-        """
+        """Fetch the keys, so that keys that the issuer has dropped are no longer trusted."""
         async with self._fetching:
             if not await self._fetch():
                 raise IssuerUnavailableError(self._name)

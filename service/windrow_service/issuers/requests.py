@@ -95,11 +95,7 @@ class IssuerRequests:
 
 
 def safe_url_in(described: Mapping[str, Any], name: str) -> str:
-    """Return a URL from an issuer's description.
-
-    Raises:
-        ValueError: The URL is missing, or is not safe.
-    """
+    """Return a URL from an issuer's description."""
     url = described.get(name)
     if not isinstance(url, str) or not is_safe_url(url):
         raise ValueError(f"the description names no safe {name}")

@@ -214,11 +214,7 @@ class _Offered:
         self._asking = asyncio.Lock()
 
     async def endpoints(self) -> _Endpoints:
-        """Return the issuer's endpoints.
-
-        Raises:
-            IssuerUnavailableError: The issuer does not describe them.
-        """
+        """Return the issuer's endpoints."""
         async with self._asking:
             since = None if self._asked_at is None else self._seconds() - self._asked_at
             kept_s = _ASK_AGAIN_S if self._endpoints is None else _DESCRIPTION_KEPT_S

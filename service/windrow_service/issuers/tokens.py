@@ -67,11 +67,7 @@ class SignedTokens:
             await keys.aclose()
 
     async def refresh(self) -> None:
-        """Fetch the keys of all issuers.
-
-        Raises:
-            IssuerUnavailableError: An issuer does not provide its keys.
-        """
+        """Fetch the keys of all issuers."""
         failed = None
         for keys in self._keys.values():
             try:
@@ -82,11 +78,11 @@ class SignedTokens:
             raise failed
 
     async def find(self, token: str) -> IdentifiedCaller:
-        """See `TokenIssuers.find`."""
+        """Return the caller that a token identifies."""
         return self.caller_of(await self.identify(token))
 
     def caller_of(self, identity: Identity) -> IdentifiedCaller:
-        """See `TokenIssuers.caller_of`."""
+        """Return the caller that an identity names, with the grants of today's settings."""
         if identity.issuer not in self._issuers:
             raise UnauthenticatedError
         name, issuer = self._issuers[identity.issuer]
@@ -96,7 +92,7 @@ class SignedTokens:
             raise UnauthenticatedError from None
 
     async def identify(self, token: str) -> Identity:
-        """See `TokenIssuers.identify`."""
+        """Return the identity that a token states, to be stored in place of the token."""
         if len(token) > _MAX_LENGTH:
             raise UnauthenticatedError
         head, claimed = _unverified_parts(token)
@@ -115,10 +111,6 @@ class SignedTokens:
             token: The ID token.
             client_id: The client that the token must be for.
             nonce: Nonce of the sign-in that the token must belong to.
-
-        Raises:
-            UnauthenticatedError: The token is not valid.
-            IssuerUnavailableError: The issuer's keys are unknown, and cannot be fetched.
         """
         (issuer,) = (issuer for named, issuer in self._issuers.values() if named == name)
         if len(token) > _MAX_ID_TOKEN:

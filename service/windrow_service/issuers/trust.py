@@ -48,9 +48,6 @@ def authorities_of(name: str, issuer: Issuer) -> ssl.SSLContext:
     Args:
         name: Name of the issuer in the settings.
         issuer: The issuer.
-
-    Raises:
-        AuthoritiesError: Its `ca_file` cannot be read.
     """
     if issuer.ca_file is None:
         return ssl.create_default_context()

@@ -169,7 +169,7 @@ class Refreshes:
         return ended
 
     async def refresh_unless_checked(self, table: str, since: datetime) -> None:
-        """See `Refresher.refresh_unless_checked`."""
+        """Refresh a table unless its snapshot agreed with its files at `since` or later."""
         # The first refresh may have begun earlier; the second begins after this call.
         for _ in range(2):
             checked_at = (await self._refresh.tables.get(table)).checked_at

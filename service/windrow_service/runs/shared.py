@@ -35,7 +35,7 @@ class TasksInCommon:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
-        """See `SharedWork.run`."""
+        """Return the result of `work`, or of the running work with the same key."""
         running = self._running.get(key)
         if running is None:
             running = self._running[key] = _Running()

@@ -42,7 +42,7 @@ class ThreadRunner:
         meters.gauge("queue_waiting", lambda: max(self._pending - max_running, 0), name)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """See `Runner.run`."""
+        """Do the work in a thread, and return its result."""
         if self._pending >= self._max_pending:
             self._meters.refused(self._name)
             raise BusyError(self._pending, _RETRY_AFTER_S)

@@ -29,7 +29,7 @@ class TakenInTurn:
 
     @asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[None]:
-        """See `Turns.take`."""
+        """Wait for a turn, and keep it until the end of the block."""
         if self._pending[name] > self._max_waiting:
             raise BusyError(self._pending[name], _RETRY_AFTER_S)
         lock = self._locks.setdefault(name, anyio.Lock())

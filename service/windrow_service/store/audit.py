@@ -72,7 +72,6 @@ class SqlAuditLog:
         principal: str | None = None,
         since: datetime | None = None,
     ) -> Sequence[AuditRecord]:
-        """See `AuditLog.page`."""
         # Commands that only add records do not need the wire models, whose import takes long.
         from windrow_core.models import AuditRecord
 
@@ -103,7 +102,6 @@ class SqlAuditLog:
             ]
 
     async def purge(self, created_before: datetime, max_records: int) -> int:
-        """See `AuditLog.purge`."""
         newest = sa.select(sa.func.max(_audit.number)).scalar_subquery()
         old = (_audit.at < created_before) | (_audit.number <= newest - max_records)
         async with self._database.writing() as connection:

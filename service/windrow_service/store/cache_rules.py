@@ -54,7 +54,7 @@ class SqlCacheRuleStore:
         expected: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
-        """See `CacheRuleStore.put`; repeating the same definition changes nothing."""
+        """Make or replace a rule; repeating the same definition changes nothing."""
         now = self._clock()
         async with self._database.writing() as connection:
             await claim(connection, once, now)
@@ -86,7 +86,6 @@ class SqlCacheRuleStore:
     async def everywhere(
         self, now: datetime, limit: int, among: Names
     ) -> Sequence[StoredCacheRule]:
-        """See `CacheRuleStore.everywhere`."""
         definition = schema.cache_rules.c.definition
         # Together, long ones would take too much memory.
         shown = sa.case((sa.func.length(definition) <= _MAX_SHOWN, definition), else_=_TOO_LONG)
@@ -103,7 +102,6 @@ class SqlCacheRuleStore:
         return [_stored(row, utc(row.expires_at) if row.expires_at else None) for row in rows]
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
-        """See `CacheRuleStore.get`."""
         async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             return _stored(await _require(connection, table, table_row.table_id, rule))
@@ -111,7 +109,6 @@ class SqlCacheRuleStore:
     async def delete(
         self, table: str, rule: str, expected: str | None, once: Once | None = None
     ) -> None:
-        """See `CacheRuleStore.delete`."""
         async with self._database.writing() as connection:
             await claim(connection, once, self._clock())
             table_id = await lock_table(connection, table)
@@ -122,19 +119,16 @@ class SqlCacheRuleStore:
             await settle(connection, once, None)
 
     async def list(self, table: str) -> Sequence[StoredCacheRule]:
-        """See `CacheRuleStore.list`."""
         async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             return await _by_name(connection, _RULES.table_id == table_row.table_id)
 
     async def active(self, table_id: int, now: datetime) -> Sequence[StoredCacheRule]:
-        """See `CacheRuleStore.active`."""
         unexpired = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
         async with self._database.reading() as connection:
             return await _by_name(connection, (_RULES.table_id == table_id) & unexpired)
 
     async def purge(self, now: datetime) -> int:
-        """See `CacheRuleStore.purge`."""
         async with self._database.writing() as connection:
             gone = await connection.execute(
                 sa.delete(schema.cache_rules).where(_RULES.expires_at <= now - _KEPT)

@@ -16,11 +16,7 @@ _writes = schema.writes
 
 
 async def lock_table(connection: AsyncConnection, table: str) -> int:
-    """Lock a table's row until the transaction ends; return the table's number.
-
-    Raises:
-        TableNotFoundError: No table has this name.
-    """
+    """Lock a table's row until the transaction ends; return the table's number."""
     name = schema.tables.c.name
     # An update that changes nothing locks the row, in either database.
     locked = await connection.execute(
@@ -56,11 +52,6 @@ async def refuse_others(
         table_id: The table's number.
         table: The table's name.
         write_id: The write that makes the change; None if no write does.
-
-    Raises:
-        WriteInProgressError: Another write is moving files in.
-        WriteNotFoundError: There is no such write.
-        WriteStateError: The write `write_id` is not moving files in.
     """
     row = await committing_write(connection, table_id)
     if row is not None and row.write_id != write_id:

@@ -38,7 +38,11 @@ _log = get_logger(__name__)
 
 
 class Database:
-    """Transactions on one database; every failure is a `StoreUnavailableError`."""
+    """Transactions on one database.
+
+    Every failure is a `StoreUnavailableError`, and nothing was changed; or an
+    `OutcomeUnknownError`, if the connection broke while a change was being committed.
+    """
 
     def __init__(self, engine: AsyncEngine, reader: AsyncEngine) -> None:
         self._engine = engine
@@ -52,11 +56,7 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection for reading; each statement sees the data committed by then.
-
-        Raises:
-            StoreUnavailableError: The database does not answer.
-        """
+        """Give a connection for reading; each statement sees the data committed by then."""
         try:
             async with _connected(self._reader) as connection:
                 yield connection
@@ -66,12 +66,7 @@ class Database:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection in a transaction, which is committed if the body succeeds.
-
-        Raises:
-            StoreUnavailableError: The database does not answer, or is full; nothing was changed.
-            OutcomeUnknownError: The connection broke while the change was being committed.
-        """
+        """Give a connection in a transaction, which is committed if the body succeeds."""
         try:
             async with _connected(self._engine) as connection, connection.begin() as transaction:
                 connection.info.pop(_AFTER_COMMIT, None)
@@ -90,12 +85,7 @@ class Database:
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection on which each statement is its own transaction.
-
-        Raises:
-            StoreUnavailableError: The database does not answer, or is full; nothing was changed.
-            OutcomeUnknownError: The connection broke while a statement ran.
-        """
+        """Give a connection on which each statement is its own transaction."""
         try:
             async with _connected(self._reader) as connection:
                 yield connection
@@ -106,11 +96,7 @@ class Database:
             raise
 
     async def ping(self) -> None:
-        """Check that the database answers.
-
-        Raises:
-            StoreUnavailableError: The database does not answer.
-        """
+        """Check that the database answers."""
         async with self.reading() as connection:
             await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
 
@@ -138,12 +124,7 @@ class Database:
 
 
 async def open_database(url: sa.URL) -> Database:
-    """Open a database; upgrade an embedded one to the newest revision.
-
-    Raises:
-        RevisionError: The database is not at the newest revision.
-        StoreUnavailableError: The database does not answer.
-    """
+    """Open a database; upgrade an embedded one to the newest revision."""
     if url.get_backend_name() == "sqlite":
         await asyncio.to_thread(upgrade_database, url)
         # Two engines: switching a connection between modes takes as long as a small statement.
@@ -160,12 +141,7 @@ async def open_database(url: sa.URL) -> Database:
 
 
 def upgrade_database(url: sa.URL) -> migrate.Upgraded:
-    """Upgrade a database to the newest revision.
-
-    Raises:
-        RevisionError: The database belongs to a later version of Windrow, or not to Windrow.
-        StoreUnavailableError: The database does not answer, or is full; nothing was changed.
-    """
+    """Upgrade a database to the newest revision."""
     try:
         return migrate.upgrade(url)
     except sa.exc.DBAPIError as error:
@@ -179,11 +155,7 @@ def database_path(state_dir: Path) -> Path:
 
 
 def embedded_url(state_dir: Path) -> sa.URL:
-    """Return the URL of the embedded database; create its file, readable only by this user.
-
-    Raises:
-        StoreUnavailableError: The file cannot be created.
-    """
+    """Return the URL of the embedded database; create its file, readable only by this user."""
     path = database_path(state_dir)
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
@@ -196,12 +168,7 @@ def embedded_url(state_dir: Path) -> sa.URL:
 
 
 def server_url(text: str) -> sa.URL:
-    """Return the URL of a PostgreSQL database, with the driver used here.
-
-    Raises:
-        ValueError: The text is not such a URL; the error does not quote it, because it may contain
-            a password.
-    """
+    """Return the URL of a PostgreSQL database, with the driver used here."""
     try:
         url = sa.make_url(text)
     except sa.exc.ArgumentError:

@@ -35,7 +35,6 @@ class SqlSnapshotKeeping:
         now: datetime,
         once: Once | None = None,
     ) -> Sequence[int]:
-        """See `SnapshotKeeping.expire`."""
         snapshots, plans = schema.snapshots.c, schema.plans.c
         newer = (
             sa.func.row_number()
@@ -77,7 +76,7 @@ class SqlSnapshotKeeping:
         return gone
 
     async def collect(self, limit: int) -> int:
-        """See `SnapshotKeeping.collect`.
+        """Drop manifests, but none that a publisher is about to use.
 
         A publisher locks the manifests it uses, or inserts them again. This method skips manifests
         that a publisher has locked, and a publisher waits for those that are locked here. If a

@@ -44,9 +44,6 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
     Args:
         url: The database, with a synchronous driver or one that can be used synchronously.
         revision: The last revision to apply.
-
-    Raises:
-        RevisionError: The database belongs to a later version of Windrow, or not to Windrow.
     """
     engine = sa.create_engine(synchronous(url))
     try:
@@ -64,11 +61,7 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
 
 
 def check(connection: sa.Connection) -> None:
-    """Check that a database is at the newest revision.
-
-    Raises:
-        RevisionError: The database is at another revision.
-    """
+    """Check that a database is at the newest revision."""
     found, wanted = _revision(connection), newest_revision()
     _check_known(found)
     if found != wanted:

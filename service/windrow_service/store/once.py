@@ -18,12 +18,7 @@ _KEPT = timedelta(hours=24)
 
 
 async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -> None:
-    """Claim the caller's key, before the change and in its transaction.
-
-    Raises:
-        RepeatedRequestError: The change was made already; the error holds the answer.
-        IdempotencyKeyReusedError: The key was used for another change.
-    """
+    """Claim the caller's key, before the change and in its transaction."""
     if once is None:
         return
     taken = {
@@ -71,12 +66,10 @@ class SqlOnceStore:
         self._database = database
 
     async def refuse_repeated(self, once: Once) -> None:
-        """See `OnceStore.refuse_repeated`."""
         async with self._database.reading() as connection:
             raise_known(await _row(connection, once), once)
 
     async def purge(self, now: datetime) -> int:
-        """See `OnceStore.purge`."""
         async with self._database.writing() as connection:
             gone = await connection.execute(
                 sa.delete(schema.idempotency_keys).where(

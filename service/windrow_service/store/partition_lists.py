@@ -26,7 +26,6 @@ class SqlPartitionListStore:
         self._clock = clock
 
     async def get(self, name: str) -> tuple[StoredTable, bytes | None]:
-        """See `PartitionListStore.get`."""
         async with self._database.reading() as connection:
             row = await require_row(connection, name)
             body = await connection.scalar(
@@ -41,7 +40,6 @@ class SqlPartitionListStore:
         change: PartitionListChange,
         once: Once | None = None,
     ) -> StoredTable:
-        """See `PartitionListStore.put`."""
         now = self._clock()
         name = table.info.name
         async with self._database.writing() as connection:
@@ -79,7 +77,6 @@ class SqlPartitionListStore:
     async def confirm(
         self, table: StoredTable, change: PartitionListChange, once: Once | None = None
     ) -> None:
-        """See `PartitionListStore.confirm`."""
         if once is None:
             return
         async with self._database.writing() as connection:

@@ -41,7 +41,6 @@ class SqlPlanHistory:
         self._database = database
 
     async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Page[PastPlan]:
-        """See `PlanHistory.page`."""
         table = _history.table_name
         own = (_history.principal == mine.maker) & is_among(mine.readable, table)
         query = (
@@ -67,7 +66,6 @@ class SqlPlanHistory:
         return Page(plans, more=more)
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
-        """See `PlanHistory.purge`."""
         newest = sa.select(sa.func.max(_history.number)).scalar_subquery()
         old = (_history.created_at < created_before) | (_history.number <= newest - max_plans)
         async with self._database.writing() as connection:

@@ -102,7 +102,6 @@ class SqlPlanStore:
         lease_until: datetime | None = None,
         once: Once | None = None,
     ) -> None:
-        """See `PlanStore.put`."""
         row = _row_of(plan) | {"lease_until": lease_until}
         try:
             at_once = once is None and self._database.is_postgresql
@@ -138,7 +137,6 @@ class SqlPlanStore:
             await connection.execute(_SMALL_PLAN, values)
 
     async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
-        """See `PlanStore.finish`."""
         row = _row_of(plan)
         changed = {name: row[name] for name in _FOUND_OUT}
         this = _plans.c.plan_id == plan.plan_id
@@ -200,7 +198,6 @@ class SqlPlanStore:
             raise PlansFullError(self._kept_bytes, self._max_bytes, _FULL_RETRY_AFTER_S)
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
-        """See `PlanStore.get`."""
         query = sa.select(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
@@ -209,7 +206,6 @@ class SqlPlanStore:
         return _record_of(row)
 
     async def under_way(self, now: datetime, limit: int, mine: Mine) -> Sequence[PlanRecord]:
-        """See `PlanStore.under_way`."""
         own = (_plans.c.principal == mine.maker) & is_among(mine.readable)
         query = (
             sa.select(_plans)
@@ -224,7 +220,6 @@ class SqlPlanStore:
             return [_record_of(row) for row in await connection.execute(query)]
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
-        """See `PlanStore.find`."""
         query = (
             sa.select(_plans)
             .where(
@@ -240,7 +235,6 @@ class SqlPlanStore:
         return None if row is None else _record_of(row)
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
-        """See `PlanStore.chunk`."""
         small = self._small.get(str(plan.body_id))
         if small is not None:
             return small.head, small.chunks[0]
@@ -258,7 +252,6 @@ class SqlPlanStore:
         return row.head, PlanChunk(first_group=row.first_group, data=row.body)
 
     async def stream(self, plan: PlanRecord) -> AsyncIterator[bytes]:
-        """See `PlanStore.stream`."""
         small = self._small.get(str(plan.body_id))
         if small is not None:
             for part in small.parts:
@@ -289,7 +282,6 @@ class SqlPlanStore:
         yield ends.tail
 
     async def delete(self, plan_id: str, now: datetime, once: Once | None = None) -> None:
-        """See `PlanStore.delete`."""
         async with self._database.writing() as connection:
             await claim(connection, once, now)
             query = sa.delete(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
@@ -300,7 +292,6 @@ class SqlPlanStore:
             await settle(connection, once, None)
 
     async def renew(self, plan_id: str, lease_until: datetime) -> bool:
-        """See `PlanStore.renew`."""
         async with self._database.writing() as connection:
             renewed = await connection.execute(
                 sa.update(_plans)
@@ -310,7 +301,6 @@ class SqlPlanStore:
         return renewed.rowcount == 1
 
     async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
-        """See `PlanStore.adopt`."""
         abandoned = (
             (_plans.c.status == "submitted")
             & (_plans.c.lease_until < now)
@@ -332,7 +322,6 @@ class SqlPlanStore:
         return adopted
 
     async def purge(self, now: datetime) -> int:
-        """See `PlanStore.purge`."""
         async with self._database.writing() as connection:
             query = sa.delete(_plans).where(_plans.c.expires_at <= now)
             gone = (await connection.execute(query.returning(_plans.c.body_id))).all()

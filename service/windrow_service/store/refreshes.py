@@ -33,7 +33,6 @@ class SqlRefreshStore:
     async def begin(
         self, status: RefreshStatus, *, full: bool, now: datetime, lease_until: datetime
     ) -> RefreshRecord:
-        """See `RefreshStore.begin`."""
         row = {
             "refresh_id": status.refresh_id,
             "full_listing": full,
@@ -61,7 +60,6 @@ class SqlRefreshStore:
             raise TableNotFoundError(status.table) from error
 
     async def renew(self, table_id: int, status: RefreshStatus, lease_until: datetime) -> Standing:
-        """See `RefreshStore.renew`."""
         async with self._database.writing() as connection:
             cancelled = await connection.scalar(
                 sa.update(_refreshes)
@@ -74,7 +72,6 @@ class SqlRefreshStore:
         return "cancelled" if cancelled else "wanted"
 
     async def finish(self, table_id: int, status: RefreshStatus) -> bool:
-        """See `RefreshStore.finish`."""
         async with self._database.writing() as connection:
             done = await connection.execute(
                 sa.update(_refreshes)
@@ -84,7 +81,6 @@ class SqlRefreshStore:
         return done.rowcount == 1
 
     async def get(self, table: str) -> RefreshRecord:
-        """See `RefreshStore.get`."""
         async with self._database.reading() as connection:
             row = await _row(connection, table)
             if row is None:
@@ -93,7 +89,6 @@ class SqlRefreshStore:
         return _record_of(row)
 
     async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
-        """See `RefreshStore.recent`."""
         text = _refreshes.c.status
         # SQLite has no type for JSON: a cast would make a number of the text.
         on_server = self._database.is_postgresql
@@ -112,7 +107,6 @@ class SqlRefreshStore:
             return [_record_of(row) for row in await connection.execute(query.limit(limit))]
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
-        """See `RefreshStore.cancel`."""
         async with self._database.writing() as connection:
             table_id = await _table_id(connection, table)
             cancelled = await connection.execute(

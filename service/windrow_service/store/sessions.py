@@ -23,7 +23,6 @@ class SqlSessionStore:
         self._database = database
 
     async def add(self, session: Session, digest: str, most: int) -> None:
-        """See `SessionStore.add`."""
         proof = session.proof
         row = {
             "digest": digest,
@@ -49,14 +48,12 @@ class SqlSessionStore:
             )
 
     async def find(self, digest: str) -> Session | None:
-        """See `SessionStore.find`."""
         query = sa.select(_SESSIONS).where(_SESSIONS.c.digest == digest)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else _session(row)
 
     async def current(self, now: datetime, limit: int) -> Sequence[Session]:
-        """See `SessionStore.current`."""
         query = (
             sa.select(_SESSIONS)
             .where(_SESSIONS.c.expires_at > now)
@@ -67,12 +64,10 @@ class SqlSessionStore:
             return [_session(row) for row in await connection.execute(query)]
 
     async def remove(self, digest: str) -> None:
-        """See `SessionStore.remove`."""
         async with self._database.writing() as connection:
             await connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.digest == digest))
 
     async def remove_all_of(self, principal: str) -> int:
-        """See `SessionStore.remove_all_of`."""
         async with self._database.writing() as connection:
             gone = await connection.execute(
                 sa.delete(_SESSIONS).where(_SESSIONS.c.principal == principal)
@@ -80,7 +75,6 @@ class SqlSessionStore:
         return gone.rowcount
 
     async def purge(self, now: datetime) -> int:
-        """See `SessionStore.purge`."""
         async with self._database.writing() as connection:
             gone = await connection.execute(
                 sa.delete(_SESSIONS).where(_SESSIONS.c.expires_at <= now)

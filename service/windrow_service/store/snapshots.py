@@ -59,7 +59,6 @@ class SqlSnapshotStore:
     async def get(
         self, table: str, snapshot_id: int | None, version: str | None = None
     ) -> tuple[StoredTable, Snapshot]:
-        """See `SnapshotStore.get`."""
         async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
@@ -78,7 +77,6 @@ class SqlSnapshotStore:
             return stored(table_row), snapshot
 
     async def page(self, table: str, before: int, limit: int) -> Page[SnapshotInfo]:
-        """See `SnapshotStore.page`."""
         key, info = schema.snapshots.c.snapshot_id, schema.snapshots.c.info
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
@@ -88,7 +86,6 @@ class SqlSnapshotStore:
         return Page(infos, more=more)
 
     async def newest(self, table: str, limit: int) -> Sequence[SnapshotInfo]:
-        """See `SnapshotStore.newest`."""
         figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
@@ -98,7 +95,6 @@ class SqlSnapshotStore:
     async def bodies(
         self, table: str, snapshot: Snapshot, manifests: Sequence[Manifest]
     ) -> list[bytes]:
-        """See `SnapshotStore.bodies`."""
         manifest_ids = [manifest.manifest_id for manifest in manifests]
         found: dict[str, bytes] = {}
         async with self._database.reading() as connection:
@@ -114,7 +110,6 @@ class SqlSnapshotStore:
         return [found[manifest_id] for manifest_id in manifest_ids]
 
     async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
-        """See `SnapshotStore.listing`."""
         current = table.info.current_snapshot
         async with self._database.reading() as connection:
             kept = await connection.execute(
@@ -135,7 +130,6 @@ class SqlSnapshotStore:
         once: Once | None = None,
         write_id: str | None = None,
     ) -> StoredTable:
-        """See `SnapshotStore.publish`."""
         now = self._clock()
         async with self._database.writing() as connection:
             await claim(connection, once, now)
@@ -181,7 +175,6 @@ class SqlSnapshotStore:
     async def publish_beside(
         self, table: StoredTable, inventory: NextSnapshot, version: str
     ) -> SnapshotInfo:
-        """See `SnapshotStore.publish_beside`."""
         now = self._clock()
         async with self._database.writing() as connection:
             row = await require_row(connection, table.info.name)
@@ -204,7 +197,6 @@ class SqlSnapshotStore:
     async def confirm(
         self, table: StoredTable, checked_at: datetime, listing: bytes | None
     ) -> None:
-        """See `SnapshotStore.confirm`."""
         current = table.info.current_snapshot
         assert current is not None
         async with self._database.writing() as connection:

@@ -62,7 +62,6 @@ class SqlTableStore:
         *,
         replace: bool = False,
     ) -> tuple[StoredTable, bool]:
-        """See `TableStore.put`."""
         # `*` fits any table, so whoever sends it has not looked at this one.
         consent = replace or if_match not in (None, "*")
         while True:
@@ -106,12 +105,10 @@ class SqlTableStore:
             return result
 
     async def get(self, name: str) -> StoredTable:
-        """See `TableStore.get`."""
         async with self._database.reading() as connection:
             return stored(await require_row(connection, name))
 
     async def page(self, after: str, limit: int, among: Names) -> Page[StoredTable]:
-        """See `TableStore.page`."""
         name = schema.tables.c.name
         query = _SELECT.where(name > after, is_among(among)).order_by(name)
         texts = (schema.tables.c.definition, schema.snapshots.c.info)
@@ -120,7 +117,6 @@ class SqlTableStore:
         return Page(map(stored, rows), more=more)
 
     async def locations(self, among: Names) -> Sequence[str]:
-        """See `TableStore.locations`."""
         text = schema.tables.c.definition
         # SQLite has no type for JSON: a cast would make a number of the text.
         postgresql = self._database.is_postgresql
@@ -134,7 +130,6 @@ class SqlTableStore:
     async def worst(
         self, containing: str, offset: int, limit: int, among: Names
     ) -> tuple[int, Sequence[ListedTable]]:
-        """See `TableStore.worst`."""
         key, name = schema.tables.c.table_id, schema.tables.c.name
         wanted = is_among(among) & sa.func.lower(name).contains(containing.lower(), autoescape=True)
         surplus = surplus_files(self._database.is_postgresql)
@@ -164,12 +159,10 @@ class SqlTableStore:
         return count or 0, [found[one] for one in keys if one in found]
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
-        """See `TableStore.similar`."""
         async with self._database.reading() as connection:
             return await similar_names(connection, name, among)
 
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
-        """See `TableStore.delete`."""
         async with self._database.writing() as connection:
             now = self._clock()
             await claim(connection, once, now)
@@ -239,9 +232,6 @@ async def _refuse_losses(
     """Refuse a change that would drop snapshots or the list of partitions.
 
     The caller has locked the table's row in this transaction, so none can be added meanwhile.
-
-    Raises:
-        UnconfirmedReplacementError: It would.
     """
     count = 0
     if _reads_files_differently(before, after):
@@ -261,11 +251,7 @@ async def find_row(connection: AsyncConnection, name: str) -> Any:
 
 
 async def require_row(connection: AsyncConnection, name: str) -> Any:
-    """Return the row of a table joined with its current snapshot.
-
-    Raises:
-        TableNotFoundError: No table has this name.
-    """
+    """Return the row of a table joined with its current snapshot."""
     row = await find_row(connection, name)
     if row is None:
         raise TableNotFoundError(name)
@@ -282,11 +268,7 @@ class _OvertakenError(Exception):
 
 
 def check_version(name: str, row: Any, if_match: str | None) -> None:
-    """Check that a table's row has the version that a caller expects; `*` means any version.
-
-    Raises:
-        TableChangedError: The row has another version, or there is no row.
-    """
+    """Check that a table's row has the version that a caller expects; `*` means any version."""
     version = row.version if row is not None else "no version"
     holds = if_match in (None, version) or (if_match == "*" and row is not None)
     if if_match is not None and not holds:

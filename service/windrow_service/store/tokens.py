@@ -28,7 +28,6 @@ class SqlTokenStore:
         self._database = database
 
     async def add(self, token: Token, digest: str, once: Once | None = None) -> None:
-        """See `TokenStore.add`."""
         row = {
             "token_id": token.token_id,
             "name": token.name,
@@ -45,14 +44,12 @@ class SqlTokenStore:
             await settle(connection, once, token)
 
     async def find(self, digest: str) -> Token | None:
-        """See `TokenStore.find`."""
         query = sa.select(schema.tokens).where(schema.tokens.c.digest == digest)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else _token(row)
 
     async def list(self) -> Sequence[Token]:
-        """See `TokenStore.list`."""
         query = sa.select(schema.tokens).order_by(
             schema.tokens.c.name, schema.tokens.c.created_at, schema.tokens.c.token_id
         )
@@ -60,7 +57,6 @@ class SqlTokenStore:
             return [_token(row) for row in await connection.execute(query)]
 
     async def page(self, after: str, limit: int) -> Page[Token]:
-        """See `TokenStore.page`."""
         order = (schema.tokens.c.name, schema.tokens.c.token_id)
         name, _, token_id = after.partition(" ")
         follows = sa.tuple_(*order) > sa.tuple_(sa.literal(name), sa.literal(token_id))
@@ -71,7 +67,6 @@ class SqlTokenStore:
         return Page(map(_token, rows), more=more)
 
     async def revoke(self, token_id: str, now: datetime) -> Token:
-        """See `TokenStore.revoke`."""
         is_it = schema.tokens.c.token_id == token_id
         async with self._database.writing() as connection:
             revoked = await connection.execute(
@@ -89,7 +84,6 @@ class SqlTokenStore:
             return token
 
     async def purge(self, now: datetime) -> int:
-        """See `TokenStore.purge`."""
         ended_at = sa.func.coalesce(schema.tokens.c.revoked_at, schema.tokens.c.expires_at)
         async with self._database.writing() as connection:
             gone = await connection.execute(sa.delete(schema.tokens).where(ended_at <= now - _KEPT))

@@ -36,12 +36,7 @@ _OF_SQLITE: Mapping[str, str] = {
 
 
 def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
-    """Raise the error for a failure of the database; return if the fault lies in this code.
-
-    Raises:
-        StoreUnavailableError: The database is down, shutting down, full, locked, read-only or
-            damaged.
-    """
+    """Raise the error for a failure of the database; return if the fault lies in this code."""
     if isinstance(error, sa.exc.TimeoutError):
         reason = "all of its connections are in use"
         raise StoreUnavailableError(reason, RETRY_AFTER_S, passing=True) from error

@@ -54,7 +54,6 @@ class SqlWriteStore:
         self._meters = meters
 
     async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
-        """See `WriteStore.put`."""
         # In a thread, because the report may be long.
         report = await asyncio.to_thread(_packed, update.report)
         now = self._clock()
@@ -102,7 +101,6 @@ class SqlWriteStore:
         return self._record(table, after), row is None
 
     async def cancel(self, table: str, write_id: str) -> WriteRecord:
-        """See `WriteStore.cancel`."""
         now = self._clock()
         async with self._database.writing() as connection:
             # Every change of state takes this lock: the driver either finds the write cancelled, or
@@ -128,7 +126,6 @@ class SqlWriteStore:
         return self._record(table, after)
 
     async def get(self, table: str, write_id: str) -> WriteRecord:
-        """See `WriteStore.get`."""
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
             query = sa.select(_writes).where(_is(table_id, write_id))
@@ -138,7 +135,6 @@ class SqlWriteStore:
         return await asyncio.to_thread(self._record, table, row, keys=row.key_report)
 
     async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
-        """See `WriteStore.recent`."""
         name = schema.tables.c.name
         on_server = self._database.is_postgresql
         report = without_fields(_writes.c.report, ("unhashed_columns",), on_server)
@@ -159,7 +155,6 @@ class SqlWriteStore:
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool
     ) -> Page[StoredWrite]:
-        """See `WriteStore.page`."""
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
             query = sa.select(*_WITHOUT_KEYS).where(
@@ -175,7 +170,6 @@ class SqlWriteStore:
         return Page(found, more=more)
 
     async def reported(self, table: str, limit: int, *, keys: bool = False) -> list[WriteRecord]:
-        """See `WriteHistory.reported`."""
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
             query = (
@@ -196,7 +190,6 @@ class SqlWriteStore:
         return await asyncio.to_thread(records)
 
     async def refuse_while_committing(self, table: str) -> None:
-        """See `WriteCommits.refuse_while_committing`."""
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id
             row = await committing_write(connection, table_id)
@@ -204,7 +197,6 @@ class SqlWriteStore:
             raise in_progress(table, row)
 
     async def last_committed_at(self, table_id: int) -> datetime | None:
-        """See `WriteCommits.last_committed_at`."""
         query = sa.select(sa.func.max(_writes.c.state_since)).where(
             _writes.c.table_id == table_id, _writes.c.state == "published"
         )

@@ -180,13 +180,11 @@ class PrometheusMeters(Meters):
         registry.register(self._shared)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """See `Meters.request`."""
         self._requests.labels(
             method if method in _METHODS else _NONE, route or _NONE, f"{status // 100}xx"
         ).observe(seconds)
 
     def plan(self, summary: PlanSummary, phases: Mapping[str, float]) -> None:
-        """See `Meters.plan`."""
         self._plans.inc()
         self._groups.inc(summary.group_count)
         self._planned["files"].inc(summary.files_planned)
@@ -202,34 +200,27 @@ class PrometheusMeters(Meters):
             self._phases.labels(phase).observe(seconds)
 
     def waited(self, queue: str, seconds: float) -> None:
-        """See `Meters.waited`."""
         self._waits.labels(queue).observe(seconds)
 
     def refused(self, queue: str) -> None:
-        """See `Meters.refused`."""
         self._refused.labels(queue).inc()
 
     def manifests(self, *, hits: int, misses: int) -> None:
-        """See `Meters.manifests`."""
         self._manifests.labels("hit").inc(hits)
         self._manifests.labels("miss").inc(misses)
 
     def refresh(self, ended: RefreshStatus) -> None:
-        """See `Meters.refresh`."""
         self._refreshes.labels(ended.status).observe(ended.seconds)
         self._files_listed.inc(ended.progress.files_found)
         self._footers_read.inc(ended.progress.footers_read)
 
     def write(self, kind: str, state: str) -> None:
-        """See `Meters.write`."""
         self._writes.labels(kind, state).inc()
 
     def compaction_planned(self) -> None:
-        """See `Meters.compaction_planned`."""
         self._compactions_planned.inc()
 
     def caller(self, store: Store, operation: str) -> Called:
-        """See `Meters.caller`."""
         calls = self._calls.labels(store, operation)
         failures = self._failed_calls.labels(store, operation)
 
@@ -241,7 +232,6 @@ class PrometheusMeters(Meters):
         return called
 
     def gauge(self, name: Gauge, read: Callable[[], float], queue: str | None = None) -> None:
-        """See `Meters.gauge`."""
         gauge = self._gauges[name]
         (gauge if queue is None else gauge.labels(queue)).set_function(read)
         if queue is not None:
@@ -249,11 +239,9 @@ class PrometheusMeters(Meters):
             self._refused.labels(queue)
 
     def tables(self, count: int, worst: Sequence[TableFigures]) -> None:
-        """See `Meters.tables`."""
         self._shared.tables = count, tuple(worst)
 
     def workers(self, live: Sequence[WorkerInfo]) -> None:
-        """See `Meters.workers`."""
         self._shared.workers = tuple(live)
 
 

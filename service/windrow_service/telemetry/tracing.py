@@ -39,7 +39,6 @@ class OpenTelemetrySpans(Spans):
     def request(
         self, method: str, headers: Iterable[tuple[bytes, bytes]], request_id: str
     ) -> Iterator[Answered]:
-        """See `Spans.request`."""
         sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         with self._tracer.start_as_current_span(
             method, context=propagate.extract(sent), kind=SpanKind.SERVER
@@ -62,7 +61,6 @@ class OpenTelemetrySpans(Spans):
 
     @contextmanager
     def call(self, store: Store, operation: str) -> Iterator[None]:
-        """See `Spans.call`."""
         if not _is_in_trace():
             yield
             return
@@ -72,7 +70,6 @@ class OpenTelemetrySpans(Spans):
             yield
 
     def phases(self, work: str, ended: Sequence[Phase]) -> None:
-        """See `Spans.phases`."""
         if not _is_in_trace():
             return
         clocks_apart_s = time.time() - time.perf_counter()
@@ -82,7 +79,6 @@ class OpenTelemetrySpans(Spans):
             span.end(int(ended_s * 1e9))
 
     def close(self) -> None:
-        """See `Spans.close`."""
         self._provider.shutdown()
 
 

@@ -35,11 +35,7 @@ _log = get_logger(__name__)
 
 
 async def fields_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent.
-
-    Raises:
-        FormOutdatedError: It has too many fields or a null character, so no page here sent it.
-    """
+    """Return the fields of a form that was sent."""
     body = (await request.body()).decode("utf-8", "replace")
     try:
         fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
@@ -51,11 +47,7 @@ async def fields_of(request: Request) -> dict[str, str]:
 
 
 async def changes_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form that changes something.
-
-    Raises:
-        FormOutdatedError: It was not made for the caller, or is too old.
-    """
+    """Return the fields of a form that changes something."""
     fields = await fields_of(request)
     browsers = services_of(request).access.browsers
     browsers.check_form(request.state.principal.name, fields.get("form", ""))
@@ -76,11 +68,7 @@ async def sign_in(request: Request, to: str = "tables") -> Response:
 
 @open_router.post(SIGN_IN)
 async def signed_in(request: Request) -> Response:
-    """Begin a session with a token, if it is valid.
-
-    Raises:
-        FormOutdatedError: Another site sent the form.
-    """
+    """Begin a session with a token, if it is valid."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise FormOutdatedError
     fields = await fields_of(request)

@@ -43,9 +43,6 @@ def grant_of(text: str) -> tuple[str, str]:
 
     A pattern is a name, a name followed by `.*` for everything below it, or `*`. A scope alone is
     granted on everything.
-
-    Raises:
-        InvalidTokenError: The scope is unknown, or the pattern is not valid.
     """
     scope, colon, pattern = text.partition(":")
     if scope not in SCOPES:
@@ -68,11 +65,7 @@ def grant_of(text: str) -> tuple[str, str]:
 
 @lru_cache(1_000)
 def compiled(texts: tuple[str, ...]) -> Grants:
-    """Return grants in the form in which they are checked.
-
-    Raises:
-        InvalidTokenError: One is not valid.
-    """
+    """Return grants in the form in which they are checked."""
     granted: dict[str, set[str]] = {scope: set() for scope in SCOPES}
     for text in texts:
         scope, pattern = grant_of(text)

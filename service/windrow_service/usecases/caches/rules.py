@@ -27,7 +27,7 @@ class _Anything:
     file_count = 1
 
     def bounds(self, column: str) -> None:
-        """See `Facts.bounds`."""
+        """Know nothing about the values of a column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +83,6 @@ def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMIT
         filter: The filter as it was given.
         snapshot: The snapshot whose columns it names.
         limits: How large the filter may be.
-
-    Raises:
-        InvalidFilterError: The filter cannot be read, or names an unknown column.
-        InvalidCacheRuleError: The filter names a column that is not a partition column.
     """
     bound = read_filter(filter, types_of(snapshot), limits)
     partition = snapshot.partition_schema.names

@@ -55,7 +55,7 @@ class _WholeTableCaching(Caching):
     remember: Callable[[_Placed], None] = lambda placed: None
 
     def of(self, files: pa.Table, rows: Ints) -> Cached:
-        """See `Caching.of`."""
+        """Return the workers of files, from the last plan of the whole table if it still holds."""
         if len(rows) != self.file_count:
             return Caching.of(self, files, rows)
         known = self.recall()
@@ -131,12 +131,7 @@ class TableCaching:
         return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
 
     async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
-        """Return a rule in the planner's form; None if it marks no file of a snapshot.
-
-        Raises:
-            SnapshotNotFoundError: The snapshot was dropped meanwhile.
-            BusyError: Too much is waiting already.
-        """
+        """Return a rule in the planner's form; None if it marks no file of a snapshot."""
         key = stored.table_id, snapshot.info.snapshot_id, stored.info.rule, stored.version
         if key not in self._known:
             self._known[key] = await self._bound(stored.info, snapshot)

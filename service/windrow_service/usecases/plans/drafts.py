@@ -122,12 +122,7 @@ class DraftPlan:
     spans: Spans = UNTRACED
 
     async def check_filter(self, snapshot: Snapshot, request: PlanRequest) -> None:
-        """Refuse a request whose filter cannot be planned.
-
-        Raises:
-            InvalidFilterError: The filter cannot be planned.
-            BusyError: Too much is being planned already.
-        """
+        """Refuse a request whose filter cannot be planned."""
         await self.runner.run(lambda: self._expression(snapshot, request))
 
     async def __call__(
@@ -203,11 +198,6 @@ def draft_plan(
         codec: Encodes the groups.
         check: Called while groups are encoded.
         begin: Called with the name of each phase when it begins.
-
-    Raises:
-        InvalidColumnsError: A requested column does not exist.
-        PlanTooLargeError: More files survive than a plan may hold.
-        PlanCancelledError: Nobody wants the plan any more.
     """
     types, expression = types_of(scan.snapshot), scan.expression
     columns = list(types) if request.columns is None else _columns(request.columns, types)

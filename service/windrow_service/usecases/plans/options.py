@@ -43,11 +43,7 @@ class SettledOptions:
 
 
 def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
-    """Settle the options of a plan: the request overrides its session, which overrides the table.
-
-    Raises:
-        InvalidOptionsError: A size is above a `max_split_size` that was set elsewhere.
-    """
+    """Settle the options of a plan: the request overrides its session, which overrides the table."""
     values = PlanOptions().model_dump()
     sources: dict[str, OptionSource] = dict.fromkeys(values, "default")
     layers: tuple[tuple[OptionSource, PlanDefaults], ...] = (

@@ -23,11 +23,7 @@ _OPTIONS = {"options", "session_options"}
 
 
 def info_of(plan: PlanRecord) -> Plan:
-    """Return a completed plan as callers see it.
-
-    Raises:
-        PlanNotCompletedError: The plan is still being made, or could not be made.
-    """
+    """Return a completed plan as callers see it."""
     if plan.info is None:
         reason = None if plan.problem is None else str(plan.problem["detail"])
         raise PlanNotCompletedError(plan.plan_id, reason)
@@ -40,11 +36,7 @@ def may_refresh(request: PlanRequest) -> bool:
 
 
 def pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
-    """Return a plan with the snapshot that it is made from.
-
-    Raises:
-        InvalidOptionsError: Its options contradict each other.
-    """
+    """Return a plan with the snapshot that it is made from."""
     key = _key_of(table, snapshot, plan.request)
     return replace(plan, snapshot_id=snapshot.info.snapshot_id, request_key=key)
 

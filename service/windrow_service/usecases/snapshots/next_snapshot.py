@@ -57,9 +57,6 @@ def next_after_inventory(
         tables: The decoded rows of its manifests.
         check: Called from time to time; raises to stop.
         write_ids: The write ids that the refresh was asked to see.
-
-    Raises:
-        TotalsTooLargeError: The files add up to too much.
     """
     check_files(inventory.files)
     manifests = replace_files(
@@ -89,9 +86,6 @@ def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str])
         previous: The previous snapshot.
         applied: The result of applying the delta to it.
         bloom: Columns for which its manifests have Bloom filters.
-
-    Raises:
-        TotalsTooLargeError: The files add up to too much.
     """
     return _next(
         applied.manifests,

@@ -84,9 +84,6 @@ class SentInventory:
 
         Args:
             max_bytes: Most bytes that the table may take in memory.
-
-        Raises:
-            InvalidInventoryError: The content cannot be read, or takes more.
         """
         if isinstance(self.content, InventoryChange):
             return table_of(self.content, self.mode, max_bytes)

@@ -135,11 +135,6 @@ class ManifestReader:
             bloom: Whether Bloom filters are wanted, if they help the filter.
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests that are decoded.
-
-        Raises:
-            SnapshotNotFoundError: The snapshot was dropped meanwhile.
-            CorruptManifestError: A manifest cannot be decoded.
-            BusyError: Too much is waiting already.
         """
 
         def look() -> tuple[SnapshotScan, list[T]]:
@@ -187,11 +182,6 @@ class ManifestReader:
             bloom: Whether Bloom filters are wanted.
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests.
-
-        Raises:
-            SnapshotNotFoundError: The snapshot was dropped meanwhile.
-            CorruptManifestError: A manifest cannot be decoded.
-            BusyError: Too much is waiting already.
         """
         found = self.at_hand(snapshot, manifests, bloom=bloom, excerpts=excerpts)
         bloom = bloom and bool(snapshot.bloom_columns)

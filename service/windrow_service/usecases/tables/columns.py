@@ -25,11 +25,7 @@ def wire_columns(schema: pa.Schema) -> list[Column]:
 
 
 def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
-    """Return declared columns as a schema of Arrow types, with defaults; None stays None.
-
-    Raises:
-        UnknownTypeError: A type is not one of Spark SQL's.
-    """
+    """Return declared columns as a schema of Arrow types, with defaults; None stays None."""
     if columns is None:
         return None
     return pa.schema([_field(column) for column in columns])

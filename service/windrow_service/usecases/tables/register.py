@@ -106,9 +106,6 @@ async def refuse_shared(
         tables: The store of tables.
         runner: Runs the comparison.
         seen: The tables that the caller may read.
-
-    Raises:
-        LocationSharedError: A place overlaps such a location.
     """
     others = await tables.locations(seen)
     shared = await runner.run(lambda: first_overlap(places, others))
@@ -117,14 +114,7 @@ async def refuse_shared(
 
 
 def check_definition(definition: TableDefinition) -> None:
-    """Refuse a definition that contradicts itself.
-
-    Raises:
-        windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: The definition is too long, a name appears twice, a bucket or sort column
-            is not a column, values of a column would be padded, the plan options contradict each
-            other, or the format has no Bloom filters.
-    """
+    """Refuse a definition that contradicts itself."""
     size_bytes = len(definition.model_dump_json())
     if size_bytes > MAX_DEFINITION_BYTES:
         raise InvalidTableError(

@@ -63,13 +63,7 @@ class WriteDraft:
     last_keys: KeyReport | None
 
     def plan(self) -> WritePlan:
-        """Plan the write; CPU-bound.
-
-        Raises:
-            WritePlanError: The request contradicts itself or the table, says too little, or asks
-                for more files than allowed.
-            UnknownTypeError: A column's type is not one of Spark SQL's.
-        """
+        """Plan the write; CPU-bound."""
         request = self.request
         counted = self._keys()
         columns = self._columns() if counted is None else counted.columns

@@ -38,12 +38,7 @@ class KeyTable:
 
     @classmethod
     def given(cls, keys: KeyCounts, columns: list[Column]) -> KeyTable:
-        """Return the keys of a request.
-
-        Raises:
-            InvalidKeysError: Values do not fit their columns, or a key appears twice.
-            UnknownTypeError: A column's type is not one of Spark SQL's.
-        """
+        """Return the keys of a request."""
         if len(columns) != len(keys.values):
             raise InvalidKeysError(
                 f"keys have values for {len(keys.values)} columns, and the table is partitioned by "
@@ -62,11 +57,7 @@ class KeyTable:
 
     @classmethod
     def reported(cls, keys: KeyReport) -> KeyTable:
-        """Return the keys of an earlier write.
-
-        Raises:
-            InvalidKeysError: Values do not fit their columns.
-        """
+        """Return the keys of an earlier write."""
         return cls(
             columns=keys.columns,
             values=_typed(keys.columns, keys.values),
