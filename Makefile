@@ -74,11 +74,12 @@ test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all
 test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that use every supported release of Spark
 	$(BIN)/pytest --all-sparks -m every_spark
 
-check: $(INSTALLED) ## Lint, types, import rules
+check: $(INSTALLED) ## Lint, types, import rules, Java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.support.java_sources
 
 format: $(INSTALLED) ## Format the code
 	$(BIN)/ruff format .

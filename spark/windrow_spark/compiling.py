@@ -23,11 +23,22 @@ def compiled(
         parent: Class loader of the classes that the file uses.
         words: Replacements for the words of a template.
     """
-    text = resources.files(package).joinpath(source).read_text(encoding="utf-8")
-    scala = str(jvm.scala.util.Properties.versionNumberString())
+    template = resources.files(package).joinpath(source).read_text(encoding="utf-8")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
-    # The JVM's name of Scala's `Seq` depends on Scala's version.
-    words = {"SEQ": _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ, **words}
-    compiler.cook(re.sub(r"\b[A-Z]+\b", lambda word: words.get(word[0], word[0]), text))
+    compiler.cook(
+        source_text(template, str(jvm.scala.util.Properties.versionNumberString()), words)
+    )
     return compiler
+
+
+def source_text(template: str, scala: str, words: Mapping[str, str] = _NO_WORDS) -> str:
+    """Return the text of classes for a version of Scala.
+
+    Args:
+        template: The text of their file.
+        scala: The version, on which the JVM's name of Scala's `Seq` depends.
+        words: Replacements for more words of the template.
+    """
+    words = {"SEQ": _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ, **words}
+    return re.sub(r"\b[A-Z]+\b", lambda word: words.get(word[0], word[0]), template)

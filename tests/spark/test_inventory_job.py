@@ -29,7 +29,7 @@ from tests.support.s3 import s3_server
 from tests.support.servers import running
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
-from windrow_jobs.hosts import compiled, hosts_of, read_told
+from windrow_jobs.hosts import file_hosts, hosts_of, parsed
 from windrow_jobs.inventory import publish_inventory
 from windrow_service.bootstrap import open_services
 from windrow_service.inventory import decode_manifest
@@ -354,9 +354,9 @@ def test_hosts_hold_at_least_half_of_a_file_and_come_with_their_racks(spark: Spa
         (50, {"n1": "/r1", "n3": "/r2"}),
     )
 
-    told = compiled(spark).ofBlocks(blocks)
+    hosts = file_hosts(spark).ofBlocks(blocks)
 
-    assert read_told("ds=1", f"a\0{told}\0b\0\0").to_pylist() == [
+    assert parsed("ds=1", f"a\0{hosts}\0b\0\0").to_pylist() == [
         {"path": "ds=1/a", "hosts": ["/r1/n1", "n2"]},
         {"path": "ds=1/b", "hosts": []},
     ]

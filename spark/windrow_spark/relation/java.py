@@ -122,6 +122,15 @@ def plan_hybrids(spark: SparkSession) -> None:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
 
 
+def base_classes() -> dict[str, str]:
+    """Return the name of each class made from `PlannedFormat.java`, and the class it extends."""
+    return {_planned_name(base): base for base in (*_READERS.values(), _HIVE_TEXT)}
+
+
+def _planned_name(base: str) -> str:
+    return f"Planned{base.rpartition('.')[2]}"
+
+
 def planned_format(spark: SparkSession, format: str, options: Mapping[str, str]) -> Any:
     """Return the JVM's `FileFormat` for files that must match a plan.
 
@@ -134,7 +143,7 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
         FormatUnavailableError: This Spark has no reader of the format.
     """
     base = _HIVE_TEXT if "serde" in options else _READERS[format]
-    name = f"Planned{base.rpartition('.')[2]}"
+    name = _planned_name(base)
     try:
         with _compiling:
             words = {"BASE": base, "NAME": name}
