@@ -45,7 +45,7 @@ def compilation(java: str, jars: Path) -> subprocess.CompletedProcess[str]:
     """Compile all Java files with the Spark of a folder; print how many there are."""
     files = dict(sources(jars))
     (spark,) = (jar.stem for jar in jars.glob("spark-core_*"))
-    print(f"Compiling {len(files)} Java files with {spark}", flush=True)
+    sys.stdout.write(f"Compiling {len(files)} Java files with {spark}\n")
     with TemporaryDirectory() as folder:
         for path, text in files.items():
             target = Path(folder, path)
@@ -67,15 +67,13 @@ def main() -> int:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(f"{home}/bin/java" if home else "java")
     if java is None:
-        print(
-            "No Java was found, so the Java files were not compiled: install one, or set JAVA_HOME"
-        )
+        sys.stdout.write("No Java was found: the Java files were not compiled\n")
         return 0
     for folder in _ENVIRONMENTS:
         for jars in _ROOT.glob(f"{folder}/lib/python*/site-packages/pyspark/jars"):
             outcome = compilation(java, jars)
             if outcome.returncode:
-                print(outcome.stderr or outcome.stdout, file=sys.stderr)
+                sys.stderr.write(outcome.stderr or outcome.stdout)
                 return 1
     return 0
 
