@@ -1,4 +1,4 @@
-"""The services of each group of calls: `bootstrap` builds them, and handlers depend on them."""
+"""The services of each group of calls: `wiring` builds them, and handlers depend on them."""
 
 from __future__ import annotations
 

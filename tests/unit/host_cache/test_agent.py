@@ -16,8 +16,8 @@ from tests.support import hive
 from tests.support.caches import cache_in
 from tests.support.servers import running
 from windrow.errors import NotAuthenticatedError
-from windrow_service import bootstrap
 from windrow_service.settings import Settings
+from windrow_service.wiring import adapters
 from windrow_spark.host_cache.agent import Agent, AgentError
 from windrow_spark.host_cache.cache import FileKey
 from windrow_spark.host_cache.opening import open_cache
@@ -63,8 +63,8 @@ def test_a_full_coordinator_still_learns_what_fits_and_what_is_removed(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    small = partial(bootstrap.MemoryCacheMap, max_files=4)
-    monkeypatch.setattr(bootstrap, "MemoryCacheMap", small)
+    small = partial(adapters.MemoryCacheMap, max_files=4)
+    monkeypatch.setattr(adapters, "MemoryCacheMap", small)
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
     with running(settings) as url, windrow.connect(url, attempts=1) as client:
         client.register_table(TABLE, str(table))

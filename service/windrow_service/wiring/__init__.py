@@ -1,0 +1,1 @@
+"""Builds the services of each room over the adapters that the settings choose."""

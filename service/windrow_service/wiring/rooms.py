@@ -1,0 +1,306 @@
+"""Build the services of each room of the use cases: one function for each group of calls."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from windrow_service.api.problems import describe
+from windrow_service.api.services import (
+    CacheServices,
+    OperationServices,
+    PlanServices,
+    SnapshotServices,
+    TableServices,
+    UpkeepServices,
+    WriteServices,
+)
+from windrow_service.config import config_of
+from windrow_service.directories import DirectoryInventories
+from windrow_service.filters.limits import FilterLimits
+from windrow_service.logs import get_logger
+from windrow_service.runs.gauges import LookAround
+from windrow_service.runs.plan_runs import PlanRuns
+from windrow_service.runs.refreshes import Refreshes
+from windrow_service.runs.shared import TasksInCommon
+from windrow_service.runs.turns import TakenInTurn
+from windrow_service.settings import Settings
+from windrow_service.store.audit import SqlAuditLog
+from windrow_service.store.expiry import SqlSnapshotKeeping
+from windrow_service.store.figures import SqlTableFigures
+from windrow_service.store.plan_history import SqlPlanHistory
+from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.usecases.caches.reports import ReportCachedFiles
+from windrow_service.usecases.caches.rules import DefineCacheRule
+from windrow_service.usecases.caches.show import ShowCache
+from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.plans.drafts import DraftPlan
+from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.history import LookBack
+from windrow_service.usecases.plans.make import MakePlan
+from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
+from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
+from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.snapshots.refresh import RefreshTable
+from windrow_service.usecases.snapshots.scans import ManifestReader
+from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
+from windrow_service.usecases.tables.register import RegisterTable
+from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
+from windrow_service.usecases.writes.plan import PlanWrite
+from windrow_service.wire.groups import ArrowGroups
+from windrow_service.wiring.adapters import Adapters, now
+
+_EXPIRE_EVERY_S = 60.0
+_PURGE_EVERY_S = 5.0
+_ADOPT_EVERY_S = 3.0
+_log = get_logger(__name__)
+
+
+def open_tables(adapters: Adapters) -> TableServices:
+    """Return the services of tables and their refreshes."""
+    tables, lists, runner = adapters.tables, adapters.partition_lists, adapters.runner
+    limits = adapters.settings.limits
+    inventories = DirectoryInventories(adapters.settings.allowed_locations, limits.max_footer_bytes)
+    refresh = RefreshTable(
+        tables=tables,
+        partition_lists=lists,
+        snapshots=adapters.snapshots,
+        writes=adapters.writes,
+        inventories=inventories,
+        # Refreshes take long and read files: plans and refreshes must not wait for each other.
+        runner=adapters.threads("refreshes"),
+        clock=now,
+    )
+    store = adapters.stored(SqlRefreshStore(adapters.database), "refreshes")
+    refreshes = Refreshes(refresh, store, _problem_of, now, adapters.watch.meters)
+    adapters.stack.push_async_callback(refreshes.aclose)
+    return TableServices(
+        tables=tables,
+        register=RegisterTable(tables=tables, locations=inventories, runner=runner),
+        refreshes=refreshes,
+        set_partitions=SetPartitions(
+            tables=tables,
+            lists=lists,
+            locations=inventories,
+            runner=runner,
+            max_decoded_bytes=limits.max_publish_decoded_bytes,
+        ),
+        show_partitions=ShowPartitions(lists=lists, runner=runner),
+    )
+
+
+def open_manifests(adapters: Adapters) -> ManifestReader:
+    """Return the reader of manifests, whose cache several rooms share."""
+    max_bytes = adapters.settings.manifest_cache_bytes
+    return ManifestReader(adapters.snapshots, adapters.runner, max_bytes, adapters.watch.meters)
+
+
+def open_snapshots(adapters: Adapters, manifests: ManifestReader) -> SnapshotServices:
+    """Return the services of snapshots, and drop old ones in the background."""
+    settings, tables, snapshots = adapters.settings, adapters.tables, adapters.snapshots
+    expire = ExpireSnapshots(
+        tables=tables,
+        keeping=adapters.stored(SqlSnapshotKeeping(adapters.database), "snapshots"),
+        clock=now,
+        keep_last=settings.snapshots.keep_last,
+        max_age=settings.snapshots.max_age,
+        max_count=settings.snapshots.max_count,
+    )
+    adapters.repeat("drop old snapshots", expire.everywhere, _EXPIRE_EVERY_S)
+    return SnapshotServices(
+        snapshots=snapshots,
+        publish=PublishInventory(
+            tables=tables,
+            partition_lists=adapters.partition_lists,
+            snapshots=snapshots,
+            manifests=manifests,
+            writes=adapters.writes,
+            turns=TakenInTurn(max_waiting=settings.max_waiting),
+            # Separate from refreshes, which take long, and from plans, which are quick.
+            runner=adapters.threads("publishing"),
+            clock=now,
+            max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
+        ),
+        expire=expire,
+        find_gained_files=FindGainedFiles(
+            snapshots=snapshots, manifests=manifests, runner=adapters.runner
+        ),
+        runner=adapters.runner,
+    )
+
+
+def open_caching(adapters: Adapters, manifests: ManifestReader) -> TableCaching:
+    """Return what is known about the caches of tables, for plans and for pages about caches."""
+    return TableCaching(adapters.cache_rules, adapters.cache, manifests, adapters.runner, now)
+
+
+def open_plans(
+    adapters: Adapters, manifests: ManifestReader, caching: TableCaching, refreshes: Refreshes
+) -> PlanServices:
+    """Return the services of plans; make abandoned ones and forget old ones in the background."""
+    settings, limits = adapters.settings, adapters.settings.limits
+    plans, codec = adapters.plans, ArrowGroups()
+    history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
+    shared = TasksInCommon()
+    adapters.stack.push_async_callback(shared.aclose)
+    make = MakePlan(
+        tables=adapters.tables,
+        snapshots=adapters.snapshots,
+        plans=plans,
+        draft=DraftPlan(
+            manifests=manifests,
+            caching=caching,
+            codec=codec,
+            runner=adapters.runner,
+            filter_limits=_filter_limits(settings),
+            max_plan_files=limits.max_plan_files,
+            meters=adapters.watch.meters,
+            spans=adapters.watch.spans,
+        ),
+        shared=shared,
+        refresher=refreshes,
+        describe=_problem_of,
+        clock=now,
+        plan_ttl=limits.plan_ttl,
+    )
+    read = ReadPlan(
+        plans=plans,
+        codec=codec,
+        runner=adapters.runner,
+        clock=now,
+        limits=PageLimits(
+            max_page_groups=limits.max_page_groups,
+            default_page_groups=limits.default_page_groups,
+            max_page_splits=limits.max_page_splits,
+        ),
+    )
+    max_running = settings.planner_threads + settings.max_waiting
+    runs = PlanRuns(make, plans, now, max_running=max_running)
+    adapters.stack.push_async_callback(runs.aclose)
+
+    async def purge_history() -> int:
+        return await history.purge(now() - settings.history.max_age, settings.history.max_plans)
+
+    adapters.repeat("forget expired plans", lambda: plans.purge(now()), _PURGE_EVERY_S)
+    adapters.repeat("forget old plans", purge_history, _EXPIRE_EVERY_S)
+    adapters.repeat("continue abandoned plans", runs.adopt, _ADOPT_EVERY_S)
+    return PlanServices(
+        plans=plans,
+        make=make,
+        runs=runs,
+        read=read,
+        look_back=LookBack(history, read),
+        explain=ExplainPlan(
+            snapshots=adapters.snapshots,
+            manifests=manifests,
+            caching=caching,
+            max_plan_files=limits.max_plan_files,
+        ),
+    )
+
+
+def open_writes(adapters: Adapters, manifests: ManifestReader) -> WriteServices:
+    """Return the services of writes and their plans."""
+    return WriteServices(
+        writes=adapters.writes,
+        plan=PlanWrite(
+            tables=adapters.tables,
+            snapshots=adapters.snapshots,
+            manifests=manifests,
+            history=adapters.writes,
+            runner=adapters.runner,
+        ),
+        runner=adapters.runner,
+    )
+
+
+def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices:
+    """Return the services of compaction and advice."""
+    snapshots = adapters.snapshots
+    return UpkeepServices(
+        plan_compaction=PlanCompaction(
+            snapshots=snapshots,
+            manifests=manifests,
+            filter_limits=_filter_limits(adapters.settings),
+            meters=adapters.watch.meters,
+        ),
+        advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=adapters.writes),
+        find_worst_partitions=FindWorstPartitions(snapshots=snapshots, manifests=manifests),
+    )
+
+
+def open_caches(
+    adapters: Adapters, manifests: ManifestReader, caching: TableCaching
+) -> CacheServices:
+    """Return the services of cache rules and workers; forget expired rules in the background."""
+    rules, cache, snapshots = adapters.cache_rules, adapters.cache, adapters.snapshots
+    adapters.repeat("forget expired cache rules", lambda: rules.purge(now()), _EXPIRE_EVERY_S)
+    return CacheServices(
+        rules=rules,
+        define_rule=DefineCacheRule(
+            snapshots=snapshots,
+            rules=rules,
+            runner=adapters.runner,
+            clock=now,
+            filter_limits=_filter_limits(adapters.settings),
+        ),
+        show=ShowCache(
+            snapshots=snapshots, manifests=manifests, rules=rules, caching=caching, clock=now
+        ),
+        heartbeats=cache,
+        report_files=ReportCachedFiles(
+            tables=adapters.tables, cache=cache, runner=adapters.runner, clock=now
+        ),
+        clock=now,
+    )
+
+
+async def open_operations(adapters: Adapters) -> OperationServices:
+    """Return the services of operators; serve metrics, and forget old changes, meanwhile."""
+    settings, watch = adapters.settings, adapters.watch
+    audit = adapters.stored(SqlAuditLog(adapters.database), "audit")
+
+    async def purge_audit() -> int:
+        return await audit.purge(now() - settings.audit.max_age, settings.audit.max_records)
+
+    adapters.repeat("forget old records of changes", purge_audit, _EXPIRE_EVERY_S)
+    if settings.metrics.port is not None:
+        await _serve_metrics(adapters, settings.metrics.port)
+    return OperationServices(
+        ping=adapters.database.ping,
+        has_room=adapters.database.has_room,
+        cache=adapters.cache,
+        config=config_of(settings),
+        meters=watch.meters,
+        spans=watch.spans,
+        audit=audit,
+    )
+
+
+async def _serve_metrics(adapters: Adapters, port: int) -> None:
+    # Imported late, because many coordinators measure nothing.
+    from windrow_service.api.metrics import serving_metrics
+    from windrow_service.telemetry.prometheus import PrometheusMeters
+
+    settings, meters = adapters.settings, adapters.watch.meters
+    assert isinstance(meters, PrometheusMeters)
+    figures = adapters.stored(SqlTableFigures(adapters.database), "figures")
+    look = LookAround(meters, figures, adapters.cache, settings.metrics.max_tables, now)
+    await adapters.stack.enter_async_context(
+        serving_metrics(meters.registry, look, settings.host, port)
+    )
+
+
+def _filter_limits(settings: Settings) -> FilterLimits:
+    limits = settings.limits
+    return FilterLimits(max_nodes=limits.max_filter_nodes, max_depth=limits.max_filter_depth)
+
+
+def _problem_of(error: Exception) -> dict[str, Any]:
+    problem = describe(error).body
+    if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("work in the background failed", exc_info=error)
+    return problem
