@@ -9,7 +9,7 @@ QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
+.PHONY: requirements help setup demo docs test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -26,7 +26,7 @@ $(BIN)/pip:
 
 $(INSTALLED): pyproject.toml | $(BIN)/pip
 	@echo "Installing everything for work on Windrow into .venv: 2.2 GB"
-	@$(PIP) --editable '.[service,traces,spark,connect,worker,demo,test]'
+	@$(PIP) --editable '.[service,traces,spark,connect,worker,demo,docs,test]'
 	@touch $@ $(DEMO_INSTALLED)
 
 # Modules are compiled when they are imported, and most never are.
@@ -85,9 +85,12 @@ format: $(INSTALLED) ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/access-matrix.md from it
+openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/reference/access-matrix.md from it
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
-	$(BIN)/python -m tests.support.access_matrix > docs/access-matrix.md
+	$(BIN)/python -m tests.support.access_matrix > docs/reference/access-matrix.md
+
+docs: $(INSTALLED) ## Build the documents as a site, which coordinators then serve at /guide
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 requirements: requirements.txt requirements-build.txt ## Lock the newest releases of the image's packages and build tools
 
@@ -104,7 +107,7 @@ requirements.txt requirements-build.txt: $(BIN)/pip
 	(sed -n 1p $@; cat .venv/$@) > .venv/$@.new
 	mv .venv/$@.new $@
 
-pictures: $(INSTALLED) chromium ## Draw the pictures of docs/dashboard.md anew
+pictures: $(INSTALLED) chromium ## Draw the pictures of docs/how-to/dashboard.md anew
 	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py tests/browser/test_signing_in.py
 
 bench: $(INSTALLED) java ## Compare the readers on generated tables

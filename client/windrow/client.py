@@ -179,7 +179,7 @@ class Client(Coordinator):
 
         Each becomes a table of the same name, with its format, columns, SerDe properties, buckets
         and partitions, wherever these lie. Plan options and Bloom columns that a table has here
-        stay. Tables that cannot be read are listed with the reason; see `docs/metastore.md`.
+        stay. Tables that cannot be read are listed with the reason; see `docs/how-to/metastore.md`.
 
         Args:
             spark: A classic session, built with `enableHiveSupport()` for Hive's metastore.

@@ -1,6 +1,6 @@
 """Settings of a session with which Spark's own reader and groups would read other rows: refused.
 
-docs/settings-of-spark.md lists all settings that Spark's readers look at, these among them.
+docs/reference/settings-of-spark.md lists all settings that Spark's readers look at, these among them.
 """
 
 from __future__ import annotations

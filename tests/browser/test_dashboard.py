@@ -1,6 +1,6 @@
 """`/dashboard` in a real browser: what operators find in every state, without other hosts.
 
-If WINDROW_PICTURES names a folder, the pictures for docs/dashboard.md are also drawn there.
+If WINDROW_PICTURES names a folder, the pictures for docs/how-to/dashboard.md are also drawn there.
 """
 
 from __future__ import annotations

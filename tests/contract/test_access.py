@@ -157,7 +157,7 @@ def test_a_caller_without_the_right_is_refused_before_its_body_is_read(
 
 
 def test_the_published_matrix_is_the_one_that_is_tested() -> None:
-    assert (ROOT / "docs/access-matrix.md").read_text() == page(), "run `make openapi`"
+    assert (ROOT / "docs/reference/access-matrix.md").read_text() == page(), "run `make openapi`"
 
 
 def test_a_call_without_a_rule_for_what_its_path_names_cannot_be_declared() -> None:

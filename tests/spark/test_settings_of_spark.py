@@ -1,4 +1,4 @@
-"""Settings of a session have the effect on rows that docs/settings-of-spark.md says."""
+"""Settings of a session have the effect on rows that docs/reference/settings-of-spark.md says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Who may make which call: the oracle of the access tests, and the page made from it.
 
-`python -m tests.support.access_matrix` prints docs/access-matrix.md.
+`python -m tests.support.access_matrix` prints docs/reference/access-matrix.md.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def expected(call: Call, grants: tuple[str, ...] | None, *, own: bool) -> Outcom
 
 
 def page() -> str:
-    """Return docs/access-matrix.md."""
+    """Return docs/reference/access-matrix.md."""
     lines = [
         "# Who may make which call",
         "",

@@ -1,11 +1,11 @@
-"""The lists of docs/settings-of-spark.md."""
+"""The lists of docs/reference/settings-of-spark.md."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-_PAGE = Path(__file__).parents[2] / "docs" / "settings-of-spark.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings-of-spark.md"
 FOLLOWED, REFUSED, WITHOUT_EFFECT = "Followed on all ways", "Refused", "Without effect on rows"
 
 

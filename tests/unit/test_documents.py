@@ -1,4 +1,4 @@
-"""README.md and docs/ name only existing imports, calls of the client, commands and options."""
+"""Documents name only what exists: imports, calls, commands, options; links lead somewhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,27 @@ import pytest
 import typer.main
 
 import windrow
+from tests.support.site import build_site
 from windrow.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if path.parent.name != "decisions"
 }
+LINKED = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+)
 COMMANDS = typer.main.get_command(app)
 # A file, and an attribute of spans.
 _NO_PYTHON = {"windrow.db", "windrow.request_id"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 def _found(name: str) -> Any:
@@ -40,7 +51,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _spans(text: str) -> list[str]:
-    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+    return re.findall(r"`([^`\n]+)`", _prose(text))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -94,3 +105,45 @@ def _check(text: str) -> None:
     options = {option for owner in owners for each in owner.params for option in each.opts}
     for word in words:
         assert word[:2] != "--" or word.partition("=")[0] in options, f"{text}: {word}"
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", _prose(path.read_text())))
+
+    for link in links:
+        name, _, anchor = link.partition("#")
+        if ":" not in name:
+            target = (path.parent / name).resolve() if name else path
+            assert target.exists(), f"{page}: {link}"
+            assert not anchor or anchor in _anchors(target), f"{page}: {link}"
+
+
+def test_the_documents_are_built_as_a_site_without_warnings(site: Path) -> None:
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+
+    assert {f"{Path(name).with_suffix('')}.html" for name in _shown()} <= pages
+    assert (site / "search" / "search_index.json").stat().st_size > 100_000
+
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    loaded = r"""<(?:script|img|iframe|link)[^>]*?(?:src|href)=["']?(https?:)?//|@import|url\(["']?http"""
+
+    texts = [*site.rglob("*.html"), *site.rglob("*.css")]
+
+    assert [path.name for path in texts if re.search(loaded, path.read_text())] == []
+
+
+def _shown() -> list[str]:
+    return [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, which GitHub and MkDocs make in the same way."""
+    headings = re.findall(r"^#+ (.*)$", _prose(page.read_text()), re.M)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", each).strip().lower()) for each in headings}

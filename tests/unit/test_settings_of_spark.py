@@ -1,4 +1,4 @@
-"""docs/settings-of-spark.md lists every setting that a reader of files in Spark looks at."""
+"""docs/reference/settings-of-spark.md lists every setting that a reader of files in Spark looks at."""
 
 from __future__ import annotations
 

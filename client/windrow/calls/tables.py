@@ -47,7 +47,7 @@ class TableCalls(Calls):
             name: For example `sales.events`.
             location: Folder of the table, as the coordinator sees it.
             format: `parquet`, `orc`, `avro`, `csv`, `json` (one document per line) or `text`; see
-                `docs/formats.md`.
+                `docs/reference/formats.md`.
             format_options: Options with which Spark reads the files, by Spark's names, such as
                 `{"header": True, "sep": ";"}`.
             transactional: `full` or `insert_only` for Hive's transactional tables.

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: docs/operations.md explains each."""
+"""Metrics for Prometheus: docs/reference/metrics.md explains each."""
 
 from __future__ import annotations
 

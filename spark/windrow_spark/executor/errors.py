@@ -106,7 +106,7 @@ class StoreError(UnreadableFileError):
     message = "file {path!r} {reason}; {remedy}"
     remedy = (
         "credentials, region and endpoint come from the executors' environment: see "
-        "docs/object-stores.md"
+        "docs/how-to/object-stores.md"
     )
 
 

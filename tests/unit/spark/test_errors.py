@@ -48,7 +48,7 @@ ERRORS = [
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
 REMEDIES = (
-    "see docs/object-stores.md",
+    "see docs/how-to/object-stores.md",
     "then read again",
     "name another folder",
     "register it",

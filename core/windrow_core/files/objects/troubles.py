@@ -41,7 +41,9 @@ _BAD_KEY = (
     "may not be read: the credentials here are not valid; check AWS_ACCESS_KEY_ID, "
     "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
 )
-_NO_KEY = "cannot be read: there are no credentials for its store here; see docs/object-stores.md"
+_NO_KEY = (
+    "cannot be read: there are no credentials for its store here; see docs/how-to/object-stores.md"
+)
 _DENIED = "may not be read: let the credentials that are used here list and read it"
 _EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
 _REGION = "lies in another region than AWS_REGION: correct AWS_REGION"
