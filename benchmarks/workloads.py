@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tables import KIB, MIB
 
-from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
-from windrow_service.planner.columns import DELETE, inventory_schema
+from windrow_core.files.rows import ROW_COLUMN, inventory_schema, rows_of
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 GIB = 1024 * MIB
@@ -81,24 +80,16 @@ def inventory(
         "row_group_offsets": _row_groups(size_bytes, row_group_bytes),
         "delete_count": zeros if delete_count is None else delete_count,
         "delete_bytes": zeros if delete_bytes is None else delete_bytes,
-        "stats_see_nan": np.zeros(count, np.bool_),
-        "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
-        "native_columns": pa.nulls(count, pa.list_(pa.string())),
-        "first_row_id": pa.nulls(count, pa.int64()),
-        "deletes": pa.nulls(count, pa.list_(DELETE)),
-        "etag": pa.nulls(count, pa.string()),
-        "outline": pa.nulls(count, OUTLINE),
-        "chunks": pa.nulls(count, CHUNKS),
         "partition": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
         "stats": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
     }
-    arrays = [
-        pa.array(columns[field.name]).cast(field.type)
-        if isinstance(columns[field.name], np.ndarray)
-        else columns[field.name]
-        for field in SCHEMA
-    ]
-    files = pa.table(arrays, schema=SCHEMA)
+    arrays = {
+        name: pa.array(values).cast(ROW_COLUMN[name].type)
+        if isinstance(values, np.ndarray)
+        else values
+        for name, values in columns.items()
+    }
+    files = rows_of(arrays, SCHEMA, count)
     return files if paths is None else files.take(pc.sort_indices(files["path"]))
 
 

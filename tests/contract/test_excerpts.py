@@ -22,7 +22,7 @@ from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.excerpts.chunk_ranges import columns_of
 from windrow_core.files.excerpts.outlines import Outline
 from windrow_core.files.footers import footer_bytes_in
-from windrow_service.planner.columns import EXCERPT_FIELDS
+from windrow_core.files.rows import EXCERPT_FIELDS
 from windrow_service.settings import Settings
 from windrow_spark.executor.errors import StaleFileError
 from windrow_spark.executor.reading import read_group

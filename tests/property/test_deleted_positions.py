@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.deleted import file_vector, inline_vector, position_file
 from tests.support.laws import examples
 from windrow.calls.plans import read_group_stream
-from windrow_service.planner.columns import inventory_schema
+from windrow_core.files.rows import inventory_schema
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
+from windrow_core.files.rows import inventory_schema
 from windrow_core.files.schema import widen
 from windrow_service.inventory import (
     arrow_type,
@@ -23,7 +24,6 @@ from windrow_service.inventory import (
     spark_type,
 )
 from windrow_service.inventory.listing.partitions import partition_columns
-from windrow_service.planner.columns import inventory_schema
 
 NTZ = datetime(1970, 1, 1)  # noqa: DTZ001
 UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)

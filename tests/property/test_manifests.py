@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
+from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.deltas import (
     Applied,
@@ -24,7 +25,6 @@ from windrow_service.inventory.manifests.deltas import (
 )
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.pruning.expressions import Comparison

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests.support.laws import examples
+from windrow_core.files.rows import inventory_schema
 from windrow_core.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
-from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.bloom import bloom_filter
 from windrow_service.planner.pruning.prune import prune, residuals
 from windrow_service.planner.pruning.ranges import join_ranges, prune_manifests, range_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.files.rows import ROW_COLUMN, inventory_schema, rows_of
 from windrow_service.planner.caching.cached import Cached
-from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 MIB = 2**20
 
@@ -27,30 +27,19 @@ def inventory(
     count = len(sizes)
     schema = inventory_schema(pa.schema([]), pa.schema([]))
     nothing = pa.array([{}] * count, pa.struct([]))
-    return pa.Table.from_arrays(
-        [
-            pa.array(paths or [f"f{n:06d}" for n in range(count)], pa.string()),
-            pa.array(sizes, pa.int64()),
-            pa.array([0] * count, pa.int64()),
-            pa.array([1] * count, pa.int64()),
-            pa.array(buckets or [None] * count, pa.int32()),
-            pa.array(hosts or [[]] * count, pa.list_(pa.string())),
-            pa.array(row_group_offsets or [[4]] * count, pa.list_(pa.int64())),
-            pa.array([files for files, _ in deletes or [(0, 0)] * count], pa.int32()),
-            pa.array([size_bytes for _, size_bytes in deletes or [(0, 0)] * count], pa.int64()),
-            pa.array([False] * count, pa.bool_()),
-            pa.nulls(count, pa.list_(pa.string())),
-            pa.nulls(count, pa.list_(pa.string())),
-            pa.nulls(count, pa.int64()),
-            *(
-                pa.nulls(count, schema.field(name).type)
-                for name in ("deletes", "etag", *EXCERPT_FIELDS)
-            ),
-            nothing,
-            nothing,
-        ],
-        schema=schema,
-    )
+    columns = {
+        "path": paths or [f"f{n:06d}" for n in range(count)],
+        "size_bytes": sizes,
+        "mtime_ns": [0] * count,
+        "row_count": [1] * count,
+        "bucket": buckets or [None] * count,
+        "hosts": hosts or [[]] * count,
+        "row_group_offsets": row_group_offsets or [[4]] * count,
+        "delete_count": [files for files, _ in deletes or [(0, 0)] * count],
+        "delete_bytes": [size_bytes for _, size_bytes in deletes or [(0, 0)] * count],
+    }
+    arrays = {name: pa.array(values, ROW_COLUMN[name].type) for name, values in columns.items()}
+    return rows_of(arrays | {"partition": nothing, "stats": nothing}, schema, count)
 
 
 def told(cached: Cached) -> Callable[[pa.Table, Any], Cached]:

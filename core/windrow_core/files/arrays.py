@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -20,3 +21,10 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(combined, pa.Array):
         return combined
     return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
+
+
+def lists_of(values: pa.Array, count: int) -> pa.ListArray:
+    """Return `count` lists of the same values."""
+    offsets = np.arange(count + 1, dtype=np.int32) * len(values)
+    repeated = values.take(pa.array(np.tile(np.arange(len(values)), count), pa.int64()))
+    return pa.ListArray.from_arrays(pa.array(offsets), repeated)

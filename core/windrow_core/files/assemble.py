@@ -13,30 +13,24 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat as in_one
-from windrow_core.files.arrays import make_struct
+from windrow_core.files.arrays import lists_of, make_struct
 from windrow_core.files.bounds import fit_bounds
 from windrow_core.files.chunks import FooterGroup
-from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.rows import (
+    EXCERPT_FIELDS,
+    FOOTER_COLUMNS,
+    NAME_LISTS,
+    ROW_COLUMN,
+    STATS,
+    rows_of,
+    stats_field,
+)
 from windrow_core.files.schema import ColumnNames
 from windrow_core.files.types import has_order, spark_type
 
-# Columns from footers, apart from the statistics of columns.
-_FILE_COLUMNS = (
-    "row_count",
-    "row_group_offsets",
-    "stats_see_nan",
-    "grouped_columns",
-    "native_columns",
-    "first_row_id",
-    "outline",
-    "chunks",
-)
 # The list of names for columns whose type in a file differs from the table's: only the grouped
 # reader returns them in the table's type, or only Spark's own reader.
 Evolved: TypeAlias = Literal["grouped_columns", "native_columns"]
-# Only inventories that the coordinator has taken have these columns.
-UNPUBLISHED = ("outline", "chunks")
-_STATS = ("min", "max", "null_count")
 
 
 class _Checked:
@@ -80,8 +74,7 @@ def footer_columns(
         check: Called between columns; raises to stop.
 
     Returns:
-        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns`, `native_columns`,
-        `first_row_id`, `outline`, `chunks` and `stats`, ordered by `row`.
+        `FOOTER_COLUMNS` and `stats`, ordered by `row`.
     """
     fields = _Checked([field for field in data_schema if has_order(field.type)], check)
     parts = [
@@ -113,7 +106,7 @@ def published_files(
     """
     footers = footer_columns(
         groups, None, data_schema, data_schema, file_count=len(listed), kept_has_all=False
-    ).drop_columns(list(UNPUBLISHED))
+    ).drop_columns(list(EXCERPT_FIELDS))
     columns = dict(zip(listed.column_names, listed.columns, strict=True))
     columns |= dict(zip(footers.column_names, footers.columns, strict=True))
     named = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]
@@ -161,49 +154,28 @@ def with_named(files: pa.Table, column: Evolved, names: Sequence[str]) -> pa.Tab
 
 def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     stats = [
-        pa.field(f"{index}.{name}", pa.int64() if name == "null_count" else field.type)
+        pa.field(f"{index}.{part.name}", part.type)
         for index, field in enumerate(fields)
-        for name in _STATS
+        for part in stats_field(field).type
     ]
-    return pa.schema(
-        [
-            pa.field("row", pa.int64()),
-            pa.field("row_count", pa.int64()),
-            pa.field("row_group_offsets", pa.list_(pa.int64())),
-            pa.field("stats_see_nan", pa.bool_()),
-            pa.field("grouped_columns", pa.list_(pa.string())),
-            pa.field("native_columns", pa.list_(pa.string())),
-            pa.field("first_row_id", pa.int64()),
-            pa.field("outline", OUTLINE),
-            pa.field("chunks", CHUNKS),
-            *stats,
-        ]
-    )
+    columns = [(name, ROW_COLUMN[name].type) for name in FOOTER_COLUMNS]
+    return pa.schema([("row", pa.int64()), *columns, *stats])
 
 
 def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Table:
+    count = len(rows)
+    certain = {"row": pa.array(rows, pa.int64()), "row_count": pa.array(np.zeros(count, np.int64))}
+    certain |= dict.fromkeys(NAME_LISTS, lists_of(pa.array([], pa.string()), count))
     schema = _flat_schema(fields)
-    nothing = {
-        "row": pa.array(rows, pa.int64()),
-        "row_count": pa.array(np.zeros(len(rows), np.int64)),
-        "row_group_offsets": pa.array([[]] * len(rows), schema.field("row_group_offsets").type),
-        "stats_see_nan": pa.array(np.zeros(len(rows), np.bool_)),
-        "grouped_columns": pa.array([[]] * len(rows), schema.field("grouped_columns").type),
-        "native_columns": pa.array([[]] * len(rows), schema.field("native_columns").type),
-        "first_row_id": pa.nulls(len(rows), pa.int64()),
-        "outline": pa.nulls(len(rows), OUTLINE),
-        "chunks": pa.nulls(len(rows), CHUNKS),
+    stats = {
+        field.name: pa.nulls(count, field.type) for field in schema if field.name not in ROW_COLUMN
     }
-    columns = [
-        nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+    return rows_of(stats | certain, schema, count)
 
 
 def _from_group(group: FooterGroup, fields: Iterable[pa.Field]) -> pa.Table:
     table = group.table
-    columns = [table[name] for name in ("row", *_FILE_COLUMNS)]
+    columns = [table[name] for name in ("row", *FOOTER_COLUMNS)]
     held = ColumnNames(group.files.schema)
     bounded = ColumnNames(group.bounded)
     for field in fields:
@@ -221,7 +193,7 @@ def _from_group(group: FooterGroup, fields: Iterable[pa.Field]) -> pa.Table:
 def _from_previous(
     kept: pa.Table, schema: pa.Schema, fields: Iterable[pa.Field], *, has_all: bool
 ) -> pa.Table:
-    columns = [kept[name] for name in ("row", *_FILE_COLUMNS)]
+    columns = [kept[name] for name in ("row", *FOOTER_COLUMNS)]
     stats = kept["stats"].flatten()
     names = kept["stats"].type
     held = ColumnNames(schema)
@@ -249,19 +221,10 @@ def _without_bounds(
 
 
 def _nested(flat: pa.Table, fields: Iterable[pa.Field]) -> pa.Table:
-    columns = []
+    columns, stats_fields = [], []
     for index, field in enumerate(fields):
-        types = (field.type, field.type, pa.int64())
-        columns.append(
-            pa.StructArray.from_arrays(
-                [in_one(flat[f"{index}.{name}"]) for name in _STATS],
-                fields=[pa.field(*pair) for pair in zip(_STATS, types, strict=True)],
-            )
-        )
-    stats_fields = [
-        pa.field(field.name, column.type) for field, column in zip(fields, columns, strict=True)
-    ]
+        stats_fields.append(stats_field(field))
+        parts = [in_one(flat[f"{index}.{name}"]) for name in STATS]
+        columns.append(pa.StructArray.from_arrays(parts, fields=list(stats_fields[-1].type)))
     stats = make_struct(columns, stats_fields, flat.num_rows)
-    return pa.table(
-        [*(flat[name] for name in _FILE_COLUMNS), stats], names=[*_FILE_COLUMNS, "stats"]
-    )
+    return flat.select(FOOTER_COLUMNS).append_column("stats", stats)

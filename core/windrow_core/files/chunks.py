@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windrow_core.files.access import why_inaccessible
+from windrow_core.files.arrays import lists_of
 from windrow_core.files.bounds import (
     BoundedColumn,
     bounded_columns,
@@ -25,12 +26,7 @@ from windrow_core.files.bounds import (
 )
 from windrow_core.files.calendars import has_calendar, is_certain, widened
 from windrow_core.files.errors import RESTORE
-from windrow_core.files.excerpts.chunk_ranges import (
-    CHUNKS,
-    OUTLINE,
-    SMALL_FILE_BYTES,
-    chunk_ranges_in,
-)
+from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES, chunk_ranges_in
 from windrow_core.files.excerpts.outlines import Outlines
 from windrow_core.files.footers import (
     TAIL_BYTES,
@@ -44,6 +40,7 @@ from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.reader_differences import GroupedOnly
 from windrow_core.files.remote import is_object, is_remote, read_part, why_unreadable
+from windrow_core.files.rows import FOOTER_COLUMNS, ROW_COLUMN
 from windrow_core.files.schema import FileSchema, file_schema
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -68,10 +65,8 @@ class FooterGroup:
     Attributes:
         files: The schema, and the first file that has it.
         bounded: Names and types of the columns that have bounds.
-        table: `row` (number of the file), `row_count`, `row_group_offsets`, `stats_see_nan`,
-            `grouped_columns` (what `GroupedOnly` names), `native_columns` (null, except for ORC),
-            `first_row_id`, `outline` and `chunks` (null where there can be no excerpts), and for
-            the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+        table: `row` (number of the file), `FOOTER_COLUMNS`, and for the i-th bounded column
+            `<i>.min`, `<i>.max`, `<i>.nulls`.
     """
 
     files: FileSchema
@@ -84,28 +79,24 @@ class FooterGroup:
         return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
 
 
+def footer_table(rows: Sequence[int], columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Return a `FooterGroup.table`; those of `FOOTER_COLUMNS` that are not given are unknown.
+
+    Args:
+        rows: Numbers of n files.
+        columns: Columns of n values.
+    """
+    unknown = {name: ROW_COLUMN[name].unknown(len(rows)) for name in FOOTER_COLUMNS}
+    return pa.table({"row": pa.array(rows, pa.int64()), **unknown, **columns})
+
+
 def unread_rows(rows: Sequence[int]) -> pa.Table:
-    """Return a `FooterGroup.table` of files whose rows are unknown.
+    """Return a `FooterGroup.table` of files whose rows are unknown, and that all readers read alike.
 
     Args:
         rows: Numbers of the files.
     """
-    count = len(rows)
-    nothing = pa.ListArray.from_arrays(
-        pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
-    )
-    columns = {
-        "row": pa.array(rows, pa.int64()),
-        "row_count": pa.nulls(count, pa.int64()),
-        "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
-        "stats_see_nan": pa.repeat(False, count),
-        "grouped_columns": nothing,
-        "native_columns": pa.nulls(count, pa.list_(pa.string())),
-        "first_row_id": pa.nulls(count, pa.int64()),
-        "outline": pa.nulls(count, OUTLINE),
-        "chunks": pa.nulls(count, CHUNKS),
-    }
-    return pa.table(columns)
+    return footer_table(rows, {"grouped_columns": lists_of(pa.array([], pa.string()), len(rows))})
 
 
 def joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
@@ -244,14 +235,11 @@ class _GroupBuilder:
         files = np.array(self.group_files, np.int64)
         uncertain = np.array(self.uncertain, np.bool_)
         columns = {
-            "row": pa.array(self.rows, pa.int64()),
             "row_count": pa.array(self.row_counts, pa.int64()),
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
-            "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
-            "first_row_id": pa.nulls(len(self.rows), pa.int64()),
             "outline": pa.array(self.outlines, pa.string()).dictionary_encode(),
-            "chunks": pa.array(self.chunks, CHUNKS),
+            "chunks": pa.array(self.chunks, ROW_COLUMN["chunks"].type),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
@@ -277,7 +265,7 @@ class _GroupBuilder:
             )
         columns["grouped_columns"] = pa.array(self.grouped_columns, pa.list_(pa.string()))
         bounded = pa.schema([(column.name, column.type) for column in self.bounded])
-        return FooterGroup(self.files, bounded, pa.table(columns))
+        return FooterGroup(self.files, bounded, footer_table(self.rows, columns))
 
 
 def read_chunk(

@@ -21,17 +21,9 @@ from windrow_core.files.other_formats import (
     refuse_folder,
     refuse_hidden,
 )
+from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, is_outside
-
-LISTING_SCHEMA = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-        pa.field("mtime_ns", pa.int64(), nullable=False),
-        pa.field("etag", pa.string()),
-    ]
-)
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 

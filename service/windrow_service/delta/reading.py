@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.arrays import flat
-from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.arrays import flat, lists_of
+from windrow_core.files.rows import inventory_schema, rows_of
 from windrow_service.delta.actions import (
     Head,
     LogChanges,
@@ -41,7 +40,6 @@ from windrow_service.delta.schemas import Shape, refuse_unknown, shape_of
 from windrow_service.delta.statistics import of_struct, typed
 from windrow_service.delta.values import partition_values
 from windrow_service.delta.vectors import deletes_of
-from windrow_service.planner.columns import inventory_schema
 
 # A log may be cleaned up, or its checkpoints written anew, while it is read.
 _ATTEMPTS = 5
@@ -289,25 +287,15 @@ def _inventory(
     deletes = deletes_of(location, flat(added["deletionVector"]), table.allowed)
     vector_bytes = pc.fill_null(pc.struct_field(flat(added["deletionVector"]), "sizeInBytes"), 0)
     has_vector = deletes.is_valid()
-    found = {
+    columns = {
         "path": decoded(location, flat(added["path"]), table.allowed),
         "size_bytes": added["size"],
         "mtime_ns": pc.multiply(added["modificationTime"], _NS_PER_MS),
         "row_count": statistics.row_count,
-        "bucket": pa.nulls(count, pa.int32()),
-        "hosts": _lists(count, pa.array([], pa.string())),
-        "row_group_offsets": _lists(count, pa.array([], pa.int64())),
         "delete_count": pc.cast(has_vector, pa.int32()),
         "delete_bytes": vector_bytes,
-        "stats_see_nan": pa.repeat(False, count),
-        "grouped_columns": _lists(count, pa.array(shape.widened, pa.string())),
-        "native_columns": pa.nulls(count, pa.list_(pa.string())),
-        "first_row_id": pa.nulls(count, pa.int64()),
-        "outline": pa.nulls(count, OUTLINE),
-        "chunks": pa.nulls(count, CHUNKS),
+        "grouped_columns": lists_of(pa.array(shape.widened, pa.string()), count),
         "deletes": deletes,
-        # Logs do not record ETags.
-        "etag": pa.nulls(count, pa.string()),
         "partition": partition_values(
             location,
             flat(added["partitionValues"]),
@@ -317,11 +305,4 @@ def _inventory(
         ),
         "stats": statistics.stats,
     }
-    return pa.table([found[name] for name in schema.names], schema=schema)
-
-
-def _lists(count: int, each: pa.Array) -> pa.Array:
-    """Return `count` lists of the same values, one per file."""
-    offsets = np.arange(count + 1, dtype=np.int32) * len(each)
-    values = each.take(pa.array(np.tile(np.arange(len(each)), count), pa.int64()))
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+    return rows_of(columns, schema, count)

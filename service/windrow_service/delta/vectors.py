@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
+from windrow_core.files.rows import DELETE
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.paths import decoded_one
-from windrow_service.planner.columns import DELETE
 
 # The log's description of a file's deletion vector.
 VECTOR = pa.struct(

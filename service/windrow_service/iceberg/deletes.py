@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
+from windrow_core.files.rows import DELETE
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.planner.columns import DELETE
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.access import is_of_system, why_inaccessible
-from windrow_core.files.arrays import flat
-from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.arrays import flat, lists_of
+from windrow_core.files.rows import inventory_schema, rows_of
 from windrow_core.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
@@ -32,7 +32,6 @@ from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import TableFolders, read_bounded
 from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of
 from windrow_service.inventory.footers.isolation import LostProcessError
-from windrow_service.planner.columns import DELETE, inventory_schema
 
 _Result = TypeVar("_Result")
 Check = Callable[[], None]
@@ -299,23 +298,10 @@ class _Assembly:
         if entries is None:
             return full.empty_table()
         count = len(entries)
-        lists = pa.array(np.zeros(count + 1, np.int32))
-        found = {
-            **dict(zip(entries.column_names, entries.columns, strict=True)),
-            "mtime_ns": self._added_ns(entries),
-            "bucket": pa.nulls(count, pa.int32()),
-            "hosts": pa.ListArray.from_arrays(lists, pa.array([], pa.string())),
-            "delete_count": pa.array(np.zeros(count, np.int32)),
-            "delete_bytes": pa.array(np.zeros(count, np.int64)),
-            "grouped_columns": pa.ListArray.from_arrays(lists, pa.array([], pa.string())),
-            "native_columns": pa.nulls(count, pa.list_(pa.string())),
-            "first_row_id": pa.nulls(count, pa.int64()),
-            "deletes": pa.nulls(count, pa.list_(DELETE)),
-            "etag": pa.nulls(count, pa.string()),
-            "outline": pa.nulls(count, OUTLINE),
-            "chunks": pa.nulls(count, CHUNKS),
-        }
-        return pa.table([found[name] for name in full.names], schema=full)
+        columns = dict(zip(entries.column_names, entries.columns, strict=True))
+        columns["mtime_ns"] = self._added_ns(entries)
+        columns["grouped_columns"] = lists_of(pa.array([], pa.string()), count)
+        return rows_of(columns, full, count)
 
     def _added_ns(self, entries: pa.Table) -> pa.Array:
         """Return when files were added: by their snapshots, else as known before, else 0."""

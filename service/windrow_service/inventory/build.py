@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.remote import is_object, scan_of
+from windrow_core.files.rows import EXCERPT_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (
     ColumnNames,
     FileSchema,
@@ -60,12 +60,9 @@ from windrow_service.orc.positions import (
     positioned,
     require_readable,
 )
-from windrow_service.planner.columns import DELETE, EXCERPT_FIELDS, inventory_schema
 
 _NO_COLUMNS = pa.schema([])
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-# Null where an older or a published inventory does not know it.
-_LEARNT = "grouped_columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,18 +234,16 @@ def take_inventory(
     schema = inventory_schema(data_schema, partitions.schema, chosen)
     filters = carried_filters(chosen, kept_rows, previous.files if previous else None)
     filters = build_missing(filters, location, files, meter, executor, table_format)
-    found = {
+    columns_of_files = {
         "bloom": filter_struct(filters),
         **{name: files[name] for name in files.column_names},
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
-        "hosts": _hosts(same_rows, previous),
-        **_deletes(same_rows, previous, seen),
-        # Only a table's own log names them.
-        "deletes": pa.nulls(len(files), pa.list_(DELETE)),
+        **_published_columns(same_rows, previous),
+        **(seen.delete_totals if seen is not None else {}),
         "partition": partitions.values,
     }
-    inventory = pa.table([found[name] for name in schema.names], schema=schema)
+    inventory = rows_of(columns_of_files, schema, len(files))
     same_count = kept_count
     if previous is not None:
         again = pc.and_(known_rows.is_null(), same_rows.is_valid())
@@ -294,7 +289,8 @@ def _complete_rows(
     """
     if previous is None:
         return kept_rows
-    is_complete = flat(previous.files[_LEARNT]).is_valid()
+    # Null where an older or a published inventory does not know it.
+    is_complete = flat(previous.files["grouped_columns"]).is_valid()
     if excerpted:
         small = pc.less_equal(flat(previous.files["size_bytes"]), SMALL_FILE_BYTES)
         is_complete = pc.and_(is_complete, pc.or_(small, flat(previous.files["etag"]).is_valid()))
@@ -308,7 +304,7 @@ def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) ->
     if not len(files) or files.schema != previous.files.schema:
         return 0
     # Learning more about a file does not change it.
-    learnt = [_LEARNT, "etag", *EXCERPT_FIELDS]
+    learnt = ["grouped_columns", "etag", *EXCERPT_FIELDS]
     one, other = (some.drop_columns(learnt) for some in (files, previous.files.take(rows)))
     return int((~differing(one, other)).sum())
 
@@ -437,31 +433,15 @@ def partitions_of(
     return partitions
 
 
-def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
-    """Return the published hosts of unchanged files; a listing does not show hosts."""
+def _published_columns(
+    kept_rows: pa.Array, previous: PreviousInventory | None
+) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Return what no listing shows, as it was published for unchanged files; else unknown."""
     if previous is None or not len(previous.files):
-        lists = pa.array(np.zeros(len(kept_rows) + 1, np.int32))
-        return pa.ListArray.from_arrays(lists, pa.array([], pa.string()))
-    hosts = previous.files["hosts"].take(kept_rows)
-    return hosts.fill_null(pa.scalar([], hosts.type)).combine_chunks()
-
-
-def _deletes(
-    kept_rows: pa.Array, previous: PreviousInventory | None, seen: SeenFiles | None
-) -> dict[str, pa.Array]:
-    """Return the number and the bytes of each file's delete files.
-
-    A listing shows them only for transactional tables; in other tables, unchanged files keep the
-    published figures.
-    """
-    if seen is not None:
-        return {"delete_count": seen.delete_count, "delete_bytes": seen.delete_bytes}
-    known = previous.files if previous is not None else None
+        return {}
     return {
-        name: known[name].take(kept_rows).fill_null(0)
-        if known is not None
-        else pa.array(np.zeros(len(kept_rows)), type_)
-        for name, type_ in (("delete_count", pa.int32()), ("delete_bytes", pa.int64()))
+        column.name: previous.files[column.name].take(kept_rows).fill_null(column.unknown(1)[0])
+        for column in columns_from("publisher")
     }
 
 

@@ -15,9 +15,16 @@ import pyarrow as pa
 # `pyarrow.orc.ORCFile` costs more than the footer of a small file.
 from pyarrow._orc import ORCReader
 
+from windrow_core.files.arrays import lists_of
 from windrow_core.files.bounds import in_order, merge_row_groups
-from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
-from windrow_core.files.excerpts.chunk_ranges import CHUNKS, OUTLINE
+from windrow_core.files.chunks import (
+    ChunkFooters,
+    FooterGroup,
+    Tail,
+    footer_table,
+    read_ones,
+    read_tails,
+)
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.schema import FileSchema
 from windrow_core.files.status import FileStatus
@@ -203,18 +210,15 @@ class _GroupBuilder:
         count = len(self.rows)
         row_counts = np.array(self.row_counts, np.int64)
         columns = {
-            "row": pa.array(self.rows, pa.int64()),
             "row_count": pa.array(self.row_counts, pa.int64()),
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
             # None: Spark's own reader is the reference, and can read all columns of all files.
-            "grouped_columns": pa.array([[]] * count, pa.list_(pa.string())),
+            "grouped_columns": lists_of(pa.array([], pa.string()), count),
             "native_columns": pa.array(self.native_columns, pa.list_(pa.string())),
             "first_row_id": pa.array(
                 np.zeros(count, np.int64), mask=np.full(count, self.has_names or not self.is_acid)
             ),
-            "outline": pa.nulls(count, OUTLINE),
-            "chunks": pa.nulls(count, CHUNKS),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
@@ -235,7 +239,7 @@ class _GroupBuilder:
                 zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
             )
         bounded = pa.schema([(column.field.name, column.field.type) for column in self.bounded])
-        return FooterGroup(self.files, bounded, pa.table(columns))
+        return FooterGroup(self.files, bounded, footer_table(self.rows, columns))
 
 
 def _are_alike(column: OrcColumn, statistics: Any) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
+from windrow_core.files.rows import inventory_schema
 from windrow_core.models import RefreshProgress
 from windrow_service.inventory import (
     DuplicateColumnError,
@@ -19,7 +20,6 @@ from windrow_service.inventory import (
     arrow_type,
     spark_type,
 )
-from windrow_service.planner.columns import inventory_schema
 
 
 def columns(**types: str) -> pa.Schema:

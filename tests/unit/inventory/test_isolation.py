@@ -110,9 +110,7 @@ def test_reading_footers_imports_neither_pandas_nor_the_rest_of_the_service() ->
     assert not found & {"pandas", "pydantic", "sqlglot"}
     ours = {name for name in found if name.startswith("windrow_service.")}
     rooms = ("windrow_service.avro", "windrow_service.delta", "windrow_service.orc")
-    # The names of an inventory's columns.
-    columns = {"windrow_service.planner", "windrow_service.planner.columns"}
-    assert {name for name in ours if not name.startswith(rooms)} == columns
+    assert {name for name in ours if not name.startswith(rooms)} == set()
 
 
 def test_a_process_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import touch
-from windrow_core.files.entries import LISTING_SCHEMA, FolderEntries, is_hidden, scan_local_folder
+from windrow_core.files.entries import FolderEntries, is_hidden, scan_local_folder
+from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.models import RefreshProgress
 from windrow_service.inventory import InventoryCancelledError, LocationError
 from windrow_service.inventory.listing.walking import list_files

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import take_inline, write
+from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
 from windrow_service.inventory import (
     CorruptManifestError,
     Manifest,
@@ -20,7 +21,6 @@ from windrow_service.inventory import (
 )
 from windrow_service.inventory.footers.excerpts import bounded
 from windrow_service.inventory.manifests.row_changes import differing
-from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 
 def inventory(

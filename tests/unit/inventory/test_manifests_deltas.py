@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.inventories import inventory
+from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.deltas import (
     Delta,
@@ -21,7 +22,6 @@ from windrow_service.inventory.manifests.deltas import (
 )
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.planner.columns import inventory_schema
 
 
 class Table:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
+from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
 from windrow_service.inventory import InvalidInventoryError, Inventory
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
-from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 MIB = 2**20
 DATA = pa.schema([("x", pa.int32()), ("s", pa.string()), ("nested", pa.list_(pa.int32()))])
@@ -166,7 +166,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
     assert delta.added["size_bytes"].to_pylist() == [10, 20]
     assert delta.removed.to_pylist() == [{"path": "month=2/c", "row": 0}]
-    assert delta.carried == ("grouped_columns", "native_columns", "etag", "bloom", *EXCERPT_FIELDS)
+    assert delta.carried == ("grouped_columns", "native_columns", "etag", *EXCERPT_FIELDS, "bloom")
 
 
 def test_a_delta_that_only_removes_files_needs_only_paths() -> None:

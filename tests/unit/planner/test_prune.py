@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow_core.files.rows import inventory_schema
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
-from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.expressions import And, Comparison, Expression
 from windrow_service.planner.pruning.prune import Pruning, prune, residuals
 

@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
-
-# The columns of inventories.
-OUTLINE = pa.dictionary(pa.int32(), pa.string())
-CHUNKS = pa.list_(pa.int32())
 
 # A request for a few columns takes about as long as a request for a whole file of this size.
 SMALL_FILE_BYTES = 256 * 2**10

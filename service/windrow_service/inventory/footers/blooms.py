@@ -24,6 +24,7 @@ from windrow_core.files.errors import RESTORE
 from windrow_core.files.objects.requests import Part, Traffic, requests
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
 from windrow_core.files.remote import is_object, is_remote, open_remote_file
+from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -32,7 +33,6 @@ from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.orc.positions import are_nameless
 from windrow_service.orc.reading import alike_in
-from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
 
 # An object of up to this size is read with one request instead of one for each part, and a few

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
-from windrow_service.planner.columns import EXCERPT_FIELDS
+from windrow_core.files.rows import EXCERPT_FIELDS
 
 # A quarter of a gigabyte: 80,000 files of 200 columns.
 _MAX_NUMBERS = 2**26

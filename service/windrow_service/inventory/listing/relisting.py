@@ -14,11 +14,11 @@ import xxhash
 
 from windrow_core.files.arrays import flat
 from windrow_core.files.entries import (
-    LISTING_SCHEMA,
     ScanFolder,
     without_empty,
 )
 from windrow_core.files.remote import scan_of
+from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.sinks import keep_committed, read_sink_log
 from windrow_service.inventory.listing.folders import decode_folders, encode_folders
 from windrow_service.inventory.listing.walking import Listing, list_with

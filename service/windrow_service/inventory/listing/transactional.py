@@ -29,8 +29,9 @@ from windrow_core.files.acid.names import (
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
-from windrow_core.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
+from windrow_core.files.entries import FolderEntries, ScanFolder
 from windrow_core.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 
@@ -89,15 +90,13 @@ class SeenFiles:
         rows: Positions of the data files among the listed files.
         partition_paths: For each data file, a path with only the folders of its partition.
         delete_files: `DELETE_FILES`, by path.
-        delete_count: Number of delete files that apply to each data file.
-        delete_bytes: Bytes of those delete files.
+        delete_totals: Columns `delete_count` and `delete_bytes` of the data files.
     """
 
     rows: Ints
     partition_paths: pa.Array
     delete_files: pa.Table
-    delete_count: pa.Array
-    delete_bytes: pa.Array
+    delete_totals: Mapping[str, pa.Array]
 
 
 def seen_files(
@@ -160,7 +159,7 @@ def seen_files(
         rows=rows,
         partition_paths=pc.binary_join_element_wise(roots, names.take(at), ""),
         delete_files=delete_files,
-        **_delete_totals(delete_files, roots, buckets_of(paths).take(at)),
+        delete_totals=_delete_totals(delete_files, roots, buckets_of(paths).take(at)),
     )
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from windrow_core.files.entries import (
-    LISTING_SCHEMA,
     FolderEntries,
     ScanFolder,
     file_table,
@@ -21,6 +20,7 @@ from windrow_core.files.entries import (
 )
 from windrow_core.files.errors import LocationError
 from windrow_core.files.remote import is_remote
+from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.table_paths import absolute_path
 from windrow_service.inventory.listing.folders import (
     KnownFolders,

@@ -16,8 +16,8 @@ import pyarrow.types as pt
 
 from windrow_core.files import trust
 from windrow_core.files.arrays import flat
+from windrow_core.files.rows import EXCERPT_FIELDS, FIXED_FIELDS, NEWER_COLUMNS, ROW_COLUMNS
 from windrow_service.inventory.errors import CorruptManifestError
-from windrow_service.planner.columns import EXCERPT_FIELDS, FIXED_FIELDS
 from windrow_service.planner.pruning.ranges import range_of
 
 MANIFEST_FILES = 50_000
@@ -25,15 +25,6 @@ MANIFEST_FILES = 50_000
 _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
     metadata_version=pa.ipc.MetadataVersion.V5, compression=pa.Codec("zstd", compression_level=3)
 )
-
-_FIXED = {field.name: field for field in FIXED_FIELDS}
-# Columns that older manifests lack.
-_ADDED = {
-    at: field
-    for at, field in enumerate(FIXED_FIELDS)
-    if field.name
-    in ("grouped_columns", "native_columns", "first_row_id", "deletes", "etag", *EXCERPT_FIELDS)
-}
 
 # Null in this column means that a file's footer has to be read again.
 _BY_RULES = "grouped_columns"
@@ -219,11 +210,12 @@ def _with_added_columns(files: pa.Table, is_wanted: Callable[[str], bool]) -> pa
         unknown = pa.nulls(len(files), files.schema.field(at).type)
         files = files.set_column(at, files.schema.field(at), unknown)
     files = files.replace_schema_metadata(None)
-    for at, added in _ADDED.items():
-        if added.name not in files.column_names and is_wanted(added.name):
-            at = min(at, files.num_columns)
-            files = files.add_column(at, added, pa.nulls(len(files), added.type))
-    now = pa.schema([_FIXED.get(field.name, field) for field in files.schema])
+    for column in NEWER_COLUMNS:
+        if column.name not in files.column_names and is_wanted(column.name):
+            at = min(ROW_COLUMNS.index(column), files.num_columns)
+            files = files.add_column(at, column.field, column.unknown(len(files)))
+    fixed = {field.name: field for field in FIXED_FIELDS}
+    now = pa.schema([fixed.get(field.name, field) for field in files.schema])
     return files if now.equals(files.schema) else pa.table(files.columns, schema=now)
 
 

@@ -9,9 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.rows import (
+    NAME_LISTS,
+    ROW_COLUMNS,
+    bloom_columns,
+    inventory_schema,
+    rows_of,
+)
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
 from windrow_service.inventory.errors import (
     BucketNumberError,
@@ -30,16 +36,8 @@ from windrow_service.inventory.published.columns import (
     check_names,
 )
 from windrow_service.inventory.published.size import refuse_beyond, stats_bytes
-from windrow_service.planner.columns import (
-    EXCERPT_FIELDS,
-    FIXED_FIELDS,
-    bloom_columns,
-    inventory_schema,
-)
 from windrow_service.planner.pruning.bounds import Bools, mask
 
-# Names of columns that only one of the readers reads correctly; unknown once a type changes.
-_LEARNT = ("grouped_columns", "native_columns")
 _CHANGES = ("added", "removed")
 
 
@@ -62,7 +60,7 @@ def accept_inventory(
 
     Args:
         published: `path`, `size_bytes`, `mtime_ns`, `row_count` and, if known, the other columns
-            that `planner.columns` lists, except `partition`; in any order.
+            of `windrow_core.files.rows`, except `partition`; in any order.
         columns: The table's columns; partition columns among them are left out.
         partition_types: The table's declared partition columns; read from the paths if None.
         bucket_count: From the table's bucket spec; None if it has none.
@@ -95,7 +93,8 @@ def accept_inventory(
     if previous is not None and len(previous.files):
         carried = _not_published(published)
         if data_schema != previous.data_schema:
-            carried = tuple(name for name in carried if name not in _LEARNT)
+            # A column whose type changes may be read differently.
+            carried = tuple(name for name in carried if name not in NAME_LISTS)
         files = _carry_over(files, previous.files, kept, carried)
     kept_count = len(kept) - kept.null_count
     return Inventory(
@@ -180,15 +179,12 @@ def _is_added(published: pa.Table) -> Bools:
 
 def _not_published(published: pa.Table) -> tuple[str, ...]:
     """Return the columns that were not published; unchanged files keep their values."""
-    together = (
-        ("stats", "stats_see_nan"),
-        *((name,) for name in _LEARNT),
-        ("etag",),
-        ("bloom",),
-        EXCERPT_FIELDS,
-    )
+    kept_without = {column.name: column.kept_without for column in ROW_COLUMNS}
+    kept_without |= {"stats": "stats", "bloom": "bloom"}
     return tuple(
-        name for names in together if names[0] not in published.column_names for name in names
+        name
+        for name, other in kept_without.items()
+        if other and other not in published.column_names
     )
 
 
@@ -201,23 +197,23 @@ def _files(
 ) -> pa.Table:
     """Return the files in the form of an inventory, in the order in which they were sent."""
     sent = rows.table.column_names
-    found = {
-        field.name: rows.column(field.name)
-        if field.name in sent or field.name in REQUIRED
-        else _unknown(field, len(paths))
-        for field in FIXED_FIELDS
+    columns = {
+        column.name: rows.column(column.name)
+        if column.name in sent or column.name in REQUIRED
+        else column.unknown(len(paths))
+        for column in ROW_COLUMNS
     }
-    deletes = found["deletes"]
+    deletes = columns["deletes"]
     reason = "is not null: deletes come only from the log of a table"
     rows.refuse("deletes", deletes.is_valid(), deletes, reason)
-    for name in _LEARNT:
-        found[name] = _in_lower_case(flat(found[name]))
+    for name in NAME_LISTS:
+        columns[name] = _in_lower_case(flat(columns[name]))
     if "bucket" not in sent:
-        found["bucket"] = bucket_numbers(paths, bucket_count)
-    found["partition"] = partitions.values
-    found["stats"] = rows.stats(found["row_count"], schema.field("stats").type)
-    found["bloom"] = filter_struct(rows.bloom(bloom_columns(schema)))
-    return pa.table([found[name] for name in schema.names], schema=schema)
+        columns["bucket"] = bucket_numbers(paths, bucket_count)
+    columns["partition"] = partitions.values
+    columns["stats"] = rows.stats(columns["row_count"], schema.field("stats").type)
+    columns["bloom"] = filter_struct(rows.bloom(bloom_columns(schema)))
+    return rows_of(columns, schema, len(paths))
 
 
 def _in_lower_case(lists: pa.Array) -> pa.Array:
@@ -228,16 +224,6 @@ def _in_lower_case(lists: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(
         pa.array(offsets), lower.take(names.indices), mask=lists.is_null()
     )
-
-
-def _unknown(field: pa.Field, count: int) -> pa.Array:
-    """Return the values of a column that was not published."""
-    if field.nullable:
-        return pa.nulls(count, field.type)
-    if pt.is_list(field.type):
-        empty = pa.array([], field.type.value_type)
-        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), empty)
-    return pa.array(np.zeros(count, np.int64)).cast(field.type)
 
 
 def _carry_over(

@@ -11,26 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.rows import ROW_COLUMN, ROW_COLUMNS
 from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.planner.columns import FIXED_FIELDS
 from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES
 
-REQUIRED = ("path", "size_bytes", "mtime_ns", "row_count")
-_OPTIONAL = (
-    "bucket",
-    "hosts",
-    "row_group_offsets",
-    "delete_count",
-    "delete_bytes",
-    "stats_see_nan",
-    "grouped_columns",
-    "native_columns",
-    "first_row_id",
-    "deletes",
-    "etag",
-    "stats",
-    "bloom",
-)
+REQUIRED = tuple(column.name for column in ROW_COLUMNS if column.publishing == "required")
+_OPTIONAL = tuple(column.name for column in ROW_COLUMNS if column.publishing == "optional")
 # Paths that leave the table's folder, or are another spelling of a path.
 _NOT_CANONICAL = r"^/|/$|//|\x00|(^|/)\.{1,2}(/|$)"
 # Block size of the filters of `planner.pruning.bloom`.
@@ -56,7 +42,7 @@ class PublishedRows:
         Raises:
             InvalidInventoryError: The column is missing, has the wrong type, or an invalid value.
         """
-        field = _FIELDS[name]
+        field = ROW_COLUMN[name]
         if name not in self.table.column_names:
             raise InvalidInventoryError(f"column {name!r} is missing")
         column = cast_column(name, self.table[name], field.type)
@@ -168,16 +154,13 @@ class PublishedRows:
             )
 
 
-_FIELDS = {field.name: field for field in FIXED_FIELDS}
-
-
 def check_names(published: pa.Table, *more: str) -> None:
     """Check that every column is one that an inventory may have, without duplicates.
 
     Raises:
         InvalidInventoryError: A column is unknown, or appears twice.
     """
-    known = (*more, *REQUIRED, *_OPTIONAL)
+    known = (*more, *REQUIRED, *_OPTIONAL, "stats", "bloom")
     for name in published.column_names:
         if name not in known:
             raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(known)}")

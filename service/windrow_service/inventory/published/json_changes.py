@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow_core.files.rows import ROW_COLUMN, STATS
 from windrow_core.models import InventoryChange, InventoryFile, PublishMode
 from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.published.columns import REQUIRED
 from windrow_service.inventory.published.schema import COLUMNS_KEY
 from windrow_service.inventory.published.size import refuse_beyond
-from windrow_service.planner.columns import FIXED_FIELDS
 
 # Memory of the bounds of one column of one file, as Python objects during the conversion.
 _BOUNDS_BYTES = 32
-_TYPES = {field.name: field.type for field in FIXED_FIELDS}
 
 
 def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.Table:
@@ -36,14 +36,14 @@ def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.T
         raise InvalidInventoryError("a delta has the columns of its table: leave `columns` out")
     # A column that was not sent is unknown, which differs from empty.
     sent = {name for file in change.added for name in file.model_fields_set}
-    sent |= {"path", "size_bytes", "mtime_ns", "row_count"}
+    sent |= set(REQUIRED)
     rows: list[InventoryFile | None] = [*change.added, *(None for _ in change.removed)]
     paths = [file.path for file in change.added] + change.removed
     columns: dict[str, pa.Array] = {"path": pa.array(paths, pa.string())}
     for name in InventoryFile.model_fields:
         if name in sent and name not in ("path", "stats"):
             values = [None if file is None else getattr(file, name) for file in rows]
-            columns[name] = pa.array(values, _TYPES[name])
+            columns[name] = pa.array(values, ROW_COLUMN[name].type)
     if "stats" in sent:
         columns["stats"] = _stats(rows, max_bytes)
     if mode == "delta":
@@ -73,7 +73,7 @@ def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
             raise InvalidInventoryError(f"column 'stats.{name}': {error}") from error
         counts = pa.array([one.null_count if one else None for one in bounds], pa.int64())
         columns = [both[: len(rows)], both[len(rows) :], counts]
-        found.append(pa.StructArray.from_arrays(columns, names=["min", "max", "null_count"]))
+        found.append(pa.StructArray.from_arrays(columns, names=STATS))
     if not found:
         return pa.array([{}] * len(rows), pa.struct([]))
     return pa.StructArray.from_arrays(found, names=names)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_service.planner.columns import bloom_columns
+from windrow_core.files.rows import bloom_columns
 from windrow_service.planner.pruning.bloom import BloomColumn
 from windrow_service.planner.pruning.expressions import Scalar
 

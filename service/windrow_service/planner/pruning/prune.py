@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow_service.planner.columns import bloom_columns
+from windrow_core.files.rows import bloom_columns
 from windrow_service.planner.pruning.bounds import Bools, FileFacts, Ints
 from windrow_service.planner.pruning.expressions import (
     And,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow_service.planner.columns import most_rows
+from windrow_core.files.rows import most_rows
 from windrow_service.planner.folders import FolderBuckets, folders_of
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.origins import ideal_files

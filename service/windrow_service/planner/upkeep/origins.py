@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.columns import most_rows
+from windrow_core.files.rows import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.exact import files_per_key

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.files.rows import bloom_columns, inventory_schema
 from windrow_core.models import LogFigures
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
@@ -18,7 +19,6 @@ from windrow_service.inventory.manifests.totals import (
     rows_in,
     size_counts,
 )
-from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.planner.splits import Ints
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windrow_core.files.formats import LOGGED, READ_BY_SPARK
 from windrow_core.files.remote import is_object
+from windrow_core.files.rows import inventory_schema
 from windrow_core.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, refuse_unlisted
@@ -20,7 +21,6 @@ from windrow_service.inventory.published.accepting import accept_delta, accept_i
 from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.inventory.published.json_changes import table_of
 from windrow_service.inventory.published.schema import published_columns
-from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.folders import folders_of
 from windrow_service.usecases.ports import Clock, Once, Runner
 from windrow_service.usecases.snapshots.errors import (

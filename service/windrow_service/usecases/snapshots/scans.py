@@ -13,9 +13,9 @@ from cachetools import LRUCache
 
 from windrow_core.files.arrays import make_struct
 from windrow_core.files.file_fields import DEFAULT, FIELD_ID
+from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.formats import LOGGED
+from windrow_core.files.rows import most_rows
 from windrow_core.models import Advice, TableAdvice, WriteOrigin, WriteRecord
-from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
