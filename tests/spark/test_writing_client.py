@@ -5,10 +5,12 @@ from __future__ import annotations
 import resource
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
+import httpx
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,8 +20,10 @@ import windrow
 from tests.support import embedded
 from windrow.errors import ProblemError
 from windrow.spark import plain_errors
+from windrow_core.files import chunks
+from windrow_spark.commits import TableWrite
+from windrow_spark.commits.inventories import LocalInventory
 from windrow_spark.errors import TaskFailedError
-from windrow_spark.writing.checking import staged_files
 from windrow_spark.writing.counting import sum_rows
 from windrow_spark.writing.errors import (
     NoSaltError,
@@ -113,6 +117,48 @@ def test_a_later_write_takes_its_keys_from_existing_files_without_counting(
     assert ids_in(spark, location) == list(range(12_000))
     assert third.files == second.files == first.files
     assert len({first.row_hash, second.row_hash, third.row_hash}) == 3
+
+
+@pytest.mark.parametrize("partition_columns", [_DAYS, {}])
+def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    partition_columns: dict[str, str],
+) -> None:
+    client.register_table("events", str(location), partition_columns=partition_columns)
+    client.write(events, "events", target_rows=300)
+    before = files_of(location)
+    requests: Counter[str] = Counter()
+    footers: Counter[str] = Counter()
+    send, opened, read = httpx.Client.send, chunks.open_beneath, pq.read_metadata
+
+    def count_request(http: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
+        requests[f"{request.method} {request.url.path}"] += 1
+        return send(http, request, **options)
+
+    def count_opened(home: str, path: str) -> int:
+        footers[Path(path).name] += 1
+        return opened(home, path)
+
+    def count_read(path: Any, *args: Any, **options: Any) -> Any:
+        # Otherwise the end of a file, which has been read.
+        if isinstance(path, str | Path):
+            footers[Path(path).name] += 1
+        return read(path, *args, **options)
+
+    monkeypatch.setattr(httpx.Client, "send", count_request)
+    monkeypatch.setattr(chunks, "open_beneath", count_opened)
+    monkeypatch.setattr(pq, "read_metadata", count_read)
+    client.write(events.withColumn("id", F.col("id") + 4_000), "events", target_rows=300)
+    monkeypatch.undo()
+
+    # Once before the rows are counted, and once when no other write can change the table.
+    assert requests["GET /tables/events"] == 2
+    added = {path.name for path in files_of(location)} - {path.name for path in before}
+    assert added
+    assert {name: footers[name] for name in added} == dict.fromkeys(added, 1)
 
 
 def test_rows_are_compared_even_without_counting(
@@ -298,11 +344,12 @@ def test_staged_files_with_other_rows_than_the_tasks_wrote_are_refused(
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
 
-    def damaged(folder: str) -> pa.Table:
-        damage(Path(folder))
-        return staged_files(folder)
+    def inventory(write: TableWrite) -> LocalInventory:
+        damage(Path(write.folder))
+        return inspected(write)
 
-    monkeypatch.setattr("windrow_spark.writing.write.staged_files", damaged)
+    inspected = TableWrite.inventory
+    monkeypatch.setattr(TableWrite, "inventory", inventory)
     with pytest.raises(NotReproducibleError, match="differ from those of the data"):
         client.write(events, "events", target_rows=300)
     assert list(location.iterdir()) == []

@@ -46,7 +46,7 @@ class Recovered:
     reason: str
 
 
-def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Recovered]:
+def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False) -> list[Recovered]:
     """Finish the commits of dead writes, and undo everything else that they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
@@ -54,7 +54,7 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
 
     Args:
         client: The coordinator's client.
-        table: The table's name.
+        table: The table's name, or the table as it has just been read.
         force: Also finish commits that the coordinator does not know, remove the staging folders
             of unknown writes whatever their age, and give up commits whose folder is gone.
 
@@ -65,13 +65,13 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
-    info = client.table(table)
+    info = table if isinstance(table, TableInfo) else client.table(table)
     location = local_location(info)
-    waiting = {record.write_id for record in client.writes(table, open_only=True)}
+    waiting = {record.write_id for record in client.writes(info.name, open_only=True)}
     try:
         waiting |= {staging.write_id for staging in staging_folders_in(location)}
     except OSError as error:
-        raise UnfitLocationError(table, location, why_unwritable(error)) from error
+        raise UnfitLocationError(info.name, location, why_unwritable(error)) from error
     recovery = _Recovery(client, info, force)
     return [recovery.recover(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
 

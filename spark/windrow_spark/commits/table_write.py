@@ -60,7 +60,7 @@ _POLL_S = (0.1, 0.5)
 
 def begin(
     client: CommitCalls,
-    table: str,
+    table: str | TableInfo,
     mode: WriteMode = "append",
     kind: WriteKind = "write",
     *,
@@ -72,7 +72,7 @@ def begin(
 
     Args:
         client: Client of the coordinator that knows the table.
-        table: Name of the table.
+        table: Name of the table, or the table as it has just been read.
         mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
             replaces the rows of partitions that get new ones.
         kind: What the write is for.
@@ -90,24 +90,24 @@ def begin(
     """
     if conflict not in get_args(WriteConflict):
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
-    before = client.table(table)
-    location = local_location(before)
+    info = table if isinstance(table, TableInfo) else client.table(table)
+    location = local_location(info)
     if kind != "compaction" and (
-        before.definition.listed_partitions or before.partition_count is not None
+        info.definition.listed_partitions or info.partition_count is not None
     ):
         raise UnfitLocationError(
-            table,
+            info.name,
             location,
             "a catalog lists its partitions, and would not know of new ones: write with Spark's "
             "own writer, then run `windrow table sync` or refresh the table",
         )
-    require_plain(table, location)
-    _recover_others(client, table)
-    # Read only now, so that files that the recovery published are older than this write.
-    info = client.table(table)
+    require_plain(info.name, location)
+    if _recover_others(client, info):
+        # Files that the recovery published are older than this write.
+        info = client.table(info.name)
     staging = StagingFolder(location, uuid.uuid4().hex)
-    lock = staging.make(table)
-    lease = Lease(client, table, staging.write_id, kind, mode, lease_seconds)
+    lock = staging.make(info.name)
+    lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds)
     try:
         lease.tell("staging")
     except BaseException:
@@ -154,6 +154,7 @@ class TableWrite:
         self._conflict = conflict
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
+        self._inspection: tuple[pa.Table, LocalInventory] | None = None
 
     def __enter__(self) -> TableWrite:
         return self
@@ -175,6 +176,26 @@ class TableWrite:
             NotFoundError: The table has been deleted.
         """
         self._lease.check()
+
+    def inventory(self) -> LocalInventory:
+        """Return the staged files, after syncing them and reading their footers.
+
+        Later calls do so again only if the files have changed.
+
+        Raises:
+            StagedFilesError: The staged files do not fit the table.
+            OSError: The disk failed, or is full.
+        """
+        try:
+            listing = list_local(self._staging.data)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+        if self._inspection is None or not self._inspection[0].equals(listing):
+            paths = listing["path"].to_pylist()
+            with posix.syncing(os.path.join(self._staging.data, path) for path in paths):
+                footers = self._footers(self._staging.data, listing, paths)
+            self._inspection = listing, footers
+        return self._inspection[1]
 
     def undo(self) -> None:
         """Remove the staged files; a write that has ended, or is being moved in, stays as it is."""
@@ -260,10 +281,8 @@ class TableWrite:
             raise ValueError(
                 f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
             )
-        files = self._list()
-        staged = files["path"].to_pylist()
-        with posix.syncing(os.path.join(self._staging.data, path) for path in staged):
-            added = self._footers(self._staging.data, files, staged)
+        added = self.inventory()
+        staged = added.files["path"].to_pylist()
         self._admit()
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:
@@ -293,12 +312,6 @@ class TableWrite:
             report=report,
         )
         return table, intent, added
-
-    def _list(self) -> pa.Table:
-        try:
-            return list_local(self._staging.data)
-        except InventoryError as error:
-            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
     def _footers(self, folder: str, listed: pa.Table, staged: Sequence[str]) -> LocalInventory:
         partitions = partition_names(self.table, self._mode, staged)
@@ -381,16 +394,16 @@ class TableWrite:
                     raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
                 time.sleep(random.uniform(*_POLL_S))
                 # The other write may be dead.
-                _recover_others(self._client, self.table.name, waited_s)
+                _recover_others(self._client, self._client.table(self.table.name), waited_s)
 
 
-def _recover_others(client: CommitCalls, table: str, waited_s: float = 0.0) -> None:
-    """Recover dead writes before this one goes on."""
+def _recover_others(client: CommitCalls, table: TableInfo, waited_s: float = 0.0) -> bool:
+    """Recover dead writes before this one goes on; return whether files were published."""
     try:
-        recover(client, table)
+        return any(one.outcome == "published" for one in recover(client, table))
     except CommitInterruptedError as error:
         # Of another write: whoever gets this error must not take its own rows for written.
-        raise CommitBlockedError(table, waited_s, str(error)) from error
+        raise CommitBlockedError(table.name, waited_s, str(error)) from error
 
 
 def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from windrow_core.files.footers import rows_in
 from windrow_core.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
-from windrow_spark.commits.inventories import list_local
 from windrow_spark.writing.counting import RowSums, unhashed_columns
 from windrow_spark.writing.errors import NotReproducibleError
 from windrow_spark.writing.folder_names import folder_texts, wire_values
 
-_READING_THREADS = 8
 _SMALL = 0.5
 
 
@@ -32,22 +26,6 @@ class Seconds:
     count: float
     write: float
     check: float
-
-
-def staged_files(folder: str) -> pa.Table:
-    """Return the files below a folder with `path`, `size_bytes` and, from footers, `row_count`.
-
-    Raises:
-        LocationError: The folder or a file in it cannot be read.
-    """
-    listed = list_local(folder)
-
-    def row_count(path: str) -> int:
-        return rows_in(pq.read_metadata(os.path.join(folder, path)))
-
-    with ThreadPoolExecutor(_READING_THREADS) as threads:
-        counts = list(threads.map(row_count, listed["path"].to_pylist()))
-    return listed.append_column("row_count", pa.array(counts, pa.int64()))
 
 
 def check_files(
@@ -61,7 +39,7 @@ def check_files(
 
     Args:
         table: Name of the table, for errors.
-        files: The files that `staged_files` found.
+        files: The staged files, as rows of an inventory.
         sums: Sums of the rows as the tasks saw them.
         made: Rows of each key according to folders and footers.
         counted: Rows of each key according to the data, if they were counted.
@@ -108,7 +86,7 @@ def write_report(
         df: The written DataFrame.
         plan: The plan of the write.
         partition_columns: The table's partition columns.
-        files: The files that `staged_files` found.
+        files: The staged files, as rows of an inventory.
         sums: Sums of the rows in them.
         seconds: Durations of the steps.
     """

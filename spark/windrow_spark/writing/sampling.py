@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow_core.models import KeyCounts, TableInfo, WritePlan
-from windrow_spark.writing.checking import staged_files
+from windrow_spark.commits.inventories import list_local, take_local
 from windrow_spark.writing.expressions import keys_of
 from windrow_spark.writing.staging import stage
 
@@ -41,7 +41,7 @@ def sampled_row_bytes(
         rows = df.where(reduce(or_, (_is_key(df, names, counted, at) for at in _typical(counted))))
     try:
         stage(rows.limit(_ROWS), plan, table, folder)
-        files = staged_files(folder)
+        files = take_local(folder, list_local(folder), ()).files
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     count = sum(files["row_count"].to_pylist())

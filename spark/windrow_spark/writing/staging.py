@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 
 from windrow_core.files.entries import is_hidden
-from windrow_core.files.footers import rows_in
+from windrow_core.files.footers import footer_bytes_in
 from windrow_core.models import TableInfo, WritePlan
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket
 
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
+# A Parquet file begins with four bytes, and ends with the length of its footer and these four.
+_MAGIC_BYTES, _END_BYTES = 4, 8
 # Codec names in footers, and the values of Spark's `compression` option for them.
 _CODECS = {
     "SNAPPY": "snappy",
@@ -116,7 +118,12 @@ def _tidy(folder: str, bucket: str | None) -> None:
 
 
 def _is_empty(name: str, file: str) -> bool:
-    return name.startswith("part-00000-") and rows_in(pq.read_metadata(file)) == 0
+    """Tell whether a file of the first task has only a footer, and so no rows."""
+    if not name.startswith("part-00000-"):
+        return False
+    with open(file, "rb") as content:
+        content.seek(-_END_BYTES, os.SEEK_END)
+        return content.tell() + _END_BYTES == _MAGIC_BYTES + footer_bytes_in(content.read())
 
 
 def _bucket_name(name: str, bucket: int) -> str:

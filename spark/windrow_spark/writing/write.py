@@ -28,10 +28,10 @@ from windrow_core.models import (
     WritePlanRequest,
     WriteReport,
 )
-from windrow_spark.commits import begin
+from windrow_spark.commits import TableWrite, begin
 from windrow_spark.failures import stated_cause
 from windrow_spark.placement import default_parallelism, require_classic
-from windrow_spark.writing.checking import Seconds, check_files, staged_files, write_report
+from windrow_spark.writing.checking import Seconds, check_files, write_report
 from windrow_spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
 from windrow_spark.writing.errors import (
     NoSaltError,
@@ -67,10 +67,11 @@ def write(
 ) -> WriteReport:
     """Write rows to a table; see `Client.write`."""
     require_classic(df.sparkSession)
-    prepared = _Prepared.of(client.table(table), df, mode, options)
+    info = client.table(table)
+    prepared = _Prepared.of(info, df, mode, options)
     with (
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
-        begin(client, table, mode, conflict=conflict) as staged,
+        begin(client, info, mode, conflict=conflict) as staged,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
@@ -78,7 +79,7 @@ def write(
                 planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
             # A write that was cancelled meanwhile stops here, rather than after staging.
             staged.check()
-            report = _staged(prepared, planned, staged.folder, phases)
+            report = _staged(prepared, planned, staged, phases)
         began_s = time.monotonic()
         with phases.show("moving") as moved:
             staged.commit(report, on_moved=moved)
@@ -281,7 +282,9 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
     )
 
 
-def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases) -> WriteReport:
+def _staged(
+    prepared: _Prepared, planned: _Planned, write: TableWrite, phases: Phases
+) -> WriteReport:
     """Stage the rows, and make sure that the files hold exactly the rows of the data."""
     df, names, table = prepared.df, prepared.names, prepared.table.name
     began_s = time.monotonic()
@@ -295,14 +298,14 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases)
     if expected is None or expected.rows:
         arrived = Observation()
         with phases.of_spark("writing"):
-            stage(df, planned.plan, prepared.table, folder, arrived)
+            stage(df, planned.plan, prepared.table, write.folder, arrived)
         found = row_sums(arrived.get)
     written_s = time.monotonic()
     if left is not None:
         # If there are no rows at all, Spark removes the observation from its plan.
         expected = row_sums(left.get) if found.rows else sum_rows(prepared.df, names)
     with phases.of_spark("checking"):
-        files = staged_files(folder)
+        files = write.inventory().files
         if found != expected and planned.sums is None:
             # Rows of a map task that ran twice are observed twice; a separate pass is exact.
             expected = sum_rows(prepared.df, names)
