@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_INSTALLED := .venv/.demo-installed
+DEMO_NEEDS := examples/windrow_demo/requirements.txt
 QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 
 # Otherwise hundreds of processes would compile all modules again.
@@ -24,15 +25,15 @@ $(BIN)/pip:
 	@echo "Making a virtual environment in .venv"
 	@$(PYTHON) -m venv .venv
 
-$(INSTALLED): pyproject.toml | $(BIN)/pip
+$(INSTALLED): pyproject.toml $(DEMO_NEEDS) | $(BIN)/pip
 	@echo "Installing everything for work on Windrow into .venv: 2.2 GB"
-	@$(PIP) --editable '.[service,traces,spark,connect,worker,demo,docs,test]'
+	@$(PIP) --editable '.[service,traces,spark,connect,worker,docs,test]' --requirement $(DEMO_NEEDS)
 	@touch $@ $(DEMO_INSTALLED)
 
 # Modules are compiled when they are imported, and most never are.
-$(DEMO_INSTALLED): pyproject.toml | $(BIN)/pip
+$(DEMO_INSTALLED): pyproject.toml $(DEMO_NEEDS) | $(BIN)/pip
 	@echo "Installing what the demo needs into .venv: 870 MB, most of it Spark"
-	@$(PIP) --no-compile --editable '.[service,spark,demo]'
+	@$(PIP) --no-compile --editable '.[service,spark]' --requirement $(DEMO_NEEDS)
 	@touch $@
 
 $(QUICK_SPARK): $(INSTALLED) | java # Halves the start-up time of the tests' JVMs.
@@ -60,7 +61,7 @@ chromium: # The only requirement that no wheel contains; only tests/browser need
 	  else echo "Chromium was not found: tests/browser is skipped. Install it with: apt-get install chromium" >&2; fi; }
 
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
-	@$(BIN)/windrow demo
+	@$(BIN)/python -m windrow_demo
 
 test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
 	$(BIN)/pytest

@@ -20,8 +20,8 @@ from pathlib import Path
 from peers import ENGINES, Rows, normal, queries, timed_answer
 
 from windrow.connecting import connect
-from windrow.demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW
-from windrow.terminal.local_session import local_session
+from windrow_demo.local_session import local_session
+from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW
 
 
 def drop_from_memory(folder: Path) -> None:

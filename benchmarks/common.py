@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from windrow import __version__
-from windrow.demo.processes import core_count
+from windrow_demo.processes import core_count
 
 ROOT = Path(__file__).resolve().parents[1]
 console = Console(stderr=True, highlight=False)

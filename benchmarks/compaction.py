@@ -24,14 +24,15 @@ from rich.table import Table
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
-from windrow.demo.hive import write_hive_table
-from windrow.demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
-from windrow.demo.sides import SPARK_DEFAULT, WINDROW, flight_queries, sides
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text, size_text
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
+from windrow_demo.hive import write_hive_table
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
+from windrow_demo.sides import SPARK_DEFAULT, WINDROW, flight_queries, sides
 from windrow_jobs.compact import Compaction, compact
 
 NAME = "compaction"

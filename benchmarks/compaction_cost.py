@@ -27,10 +27,11 @@ from tables import KIB, MIB, TableSpec, generate, table_of
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text, size_text
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.local_session import local_session
 from windrow_jobs.compact import compact
 from windrow_service.planner.upkeep.compaction import NEW_FILE_SECONDS, REWRITE_BYTES_PER_SECOND
 

@@ -20,7 +20,7 @@ from common import Result, arguments, console, write_json
 from rich.table import Table
 
 import windrow
-from windrow.demo.coordinator import running_coordinator
+from windrow_demo.coordinator import running_coordinator
 
 _TABLE = "bench.files"
 _POLL_S = 0.005

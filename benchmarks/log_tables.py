@@ -34,12 +34,13 @@ from tables import KIB, rows_of
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.measuring import timed
-from windrow.demo.once import write_once
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import timed
+from windrow_demo.once import write_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -40,10 +40,11 @@ from tables import KIB, generate, rows_of, table_of
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.once import write_once
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
+from windrow_demo.local_session import local_session
+from windrow_demo.once import write_once
 
 sys.path.insert(0, str(ROOT))
 from tests.support.object_proxy import ObjectProxy, object_proxy

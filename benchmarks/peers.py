@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.demo.measuring import Query
+from windrow_demo.measuring import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

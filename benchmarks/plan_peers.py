@@ -30,10 +30,11 @@ from common import arguments, console, write_json
 from rich import box
 from rich.table import Table as RichTable
 
-from windrow.demo.measuring import timed
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import timed
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table

@@ -29,8 +29,9 @@ from tables import KIB, MIB
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.local_session import local_session
 from windrow_spark.relation.cost import GROUPED, NATIVE, Way, asked_of
 
 if TYPE_CHECKING:

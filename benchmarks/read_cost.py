@@ -25,12 +25,13 @@ from tables import KIB, TableSpec, generate, table_of
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.measuring import Query, Side
-from windrow.demo.sides import SPARK_TUNED, WINDROW, sides
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Query, Side
+from windrow_demo.sides import SPARK_TUNED, WINDROW, sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,9 +26,10 @@ from peers import normal, timed_answer
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.measuring import Query, Side, time_in_turns
-from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.java import require_java
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Query, Side, time_in_turns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import console
 
-from windrow.demo.hive import folder_name
-from windrow.demo.once import write_once
-from windrow.demo.processes import run_in_processes
-from windrow.terminal.progress import counting
+from windrow_demo.hive import folder_name
+from windrow_demo.once import write_once
+from windrow_demo.processes import run_in_processes
+from windrow_demo.progress import counting
 
 KIB, MIB = 2**10, 2**20
 _LAYOUT = 1

@@ -25,8 +25,8 @@ from rich.table import Table as RichTable
 from writes import place_of_work
 
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import require_java
-from windrow.terminal.progress import counting
+from windrow.terminal.java import require_java
+from windrow_demo.progress import counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,13 +32,14 @@ from rich.table import Table as RichTable
 
 from windrow.client import Client
 from windrow.connecting import embedded
-from windrow.demo.days import Ints, growing, write_events, zipf
-from windrow.demo.measuring import Fingerprint, Side, fingerprint
 from windrow.terminal.consoles import show
-from windrow.terminal.local_session import local_session, require_java
-from windrow.terminal.progress import counting
+from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_core.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
+from windrow_demo.days import Ints, growing, write_events, zipf
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Fingerprint, Side, fingerprint
+from windrow_demo.progress import counting
 from windrow_spark.writing import place
 
 if TYPE_CHECKING:

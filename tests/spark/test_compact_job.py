@@ -22,8 +22,8 @@ from tests.support.compactions import differences_after_compaction
 from tests.support.servers import running
 from windrow.calls.transport import Transport
 from windrow.client import Client
-from windrow.demo.flights import flights_table
 from windrow_core.models import WriteRecord, WriteUpdate
+from windrow_demo.flights import flights_table
 from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
 from windrow_spark.writing.counting import RowSums, sum_rows

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.spark
 
 READS, WRITES, STOPPED = "reads", "writes", "stopped"
 COMMANDS = {
-    READS: ["demo", "--days", "2", "--runs", "1", "--json"],
+    READS: ["--days", "2", "--runs", "1", "--json"],
     WRITES: [
-        *("demo", "writes", "--json", "--tasks", "9", "--days", "10", "--rows", "30000"),
+        *("writes", "--json", "--tasks", "9", "--days", "10", "--rows", "30000"),
         *("--target-size", "32KB", "--picture", "picture.svg"),
     ],
-    STOPPED: ["demo", "--days", "2", "--runs", "1000"],
+    STOPPED: ["--days", "2", "--runs", "1000"],
 }
 _TIMEOUT_S = 900.0
 
@@ -29,7 +29,7 @@ _TIMEOUT_S = 900.0
 PROGRAM = """
 import json, os, sys
 from tests.support.quick_spark import remember_classes
-from windrow.cli import main
+from windrow_demo.commands import main
 
 remember_classes()
 folder, commands = sys.argv[1:]
@@ -37,7 +37,7 @@ for name, words in json.loads(commands).items():
     os.chdir(f"{folder}/{name}")
     for number, file in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
-    sys.argv = ["windrow", *words]
+    sys.argv = ["windrow_demo", *words]
     try:
         main()
     except SystemExit as end:

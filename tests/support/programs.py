@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from tests.support import embedded, quick_spark
 from tests.support.servers import coordinator_process
 from windrow import connecting
-from windrow.demo import coordinator as coordinators
-from windrow.terminal import local_session as sessions
+from windrow_demo import coordinator as coordinators
+from windrow_demo import local_session as sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
 
 
 class Sessions:
-    """Stands in for `windrow.terminal.local_session`: gives scripts sessions of one Spark context.
+    """Stands in for `windrow_demo.local_session`: gives scripts sessions of one Spark context.
 
     Starting a context, and its Python workers, takes longer than most scripts' queries. A script
     that wants another master or other settings than the one before gets a new context. A context on
@@ -116,7 +116,7 @@ class Sessions:
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> Iterator[SparkSession]:
-        """See `windrow.terminal.local_session`; the context is kept for the next script."""
+        """See `windrow_demo.local_session`; the context is kept for the next script."""
         kind = (master, dict(conf or {}))
         if self._first is None or self._kind != kind:
             self.close()
@@ -136,7 +136,7 @@ class Sessions:
 
 @contextmanager
 def _coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
-    """Do what `windrow.demo.coordinator` does, in a process that need not import anything."""
+    """Do what `windrow_demo.coordinator` does, in a process that need not import anything."""
     if Path(sys.argv[0]).stem in _KNOWS_COORDINATORS:
         with _start(state_dir, allowed, log) as url:
             yield url

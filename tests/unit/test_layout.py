@@ -19,6 +19,7 @@ SOURCE_ROOTS = {
     "spark": "windrow_spark",
     "spark_jobs": "windrow_jobs",
     "service": "windrow_service",
+    "examples": "windrow_demo",
 }
 MAX_LINES = 500
 ARCHITECTURE = ROOT / "docs" / "architecture.md"

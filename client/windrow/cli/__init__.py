@@ -1,21 +1,21 @@
-"""The command line: `windrow serve | demo | table … | plan | cache … | worker … | db … | token …`."""
+"""The command line: `windrow serve | table … | plan | cache … | worker … | db … | token …`."""
 
 import os
 import signal
+from importlib import import_module
 from types import FrameType
 
 _INTERRUPTED = 130
 
 
-def main() -> None:
-    """Run the command given in `sys.argv`, and exit."""
+def main(module: str = "windrow.cli.app") -> None:
+    """Run the command given in `sys.argv` by `main` of a module, and exit."""
     # Importing the commands takes a while. Ctrl-C during it ends the process at once: there is
     # nothing to clean up, and an exception could surface anywhere in third-party code.
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
-    from windrow.cli.app import main as run
-
+    run = import_module(module).main
     signal.signal(signal.SIGINT, handler)
     run()
 

@@ -56,10 +56,10 @@ def _root(
         typer.echo(context.get_help())
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], commands: typer.Typer = app, program: str = "windrow") -> int:
     """Run one command; return its exit code: 0, 1 (failed), 2 (usage) or 130 (interrupted)."""
     try:
-        code = app(list(arguments), prog_name="windrow", standalone_mode=False)
+        code = commands(list(arguments), prog_name=program, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", _INTERRUPTED)
     except _USAGE_ERROR as error:
@@ -80,14 +80,14 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def main() -> None:
+def main(commands: typer.Typer = app, program: str = "windrow") -> None:
     """Run the command given in `sys.argv`, and exit."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 # Terminals without Unicode show '?' where a bar would be.
                 stream.reconfigure(errors="replace")
-        code = run(sys.argv[1:])
+        code = run(sys.argv[1:], commands, program)
     except KeyboardInterrupt:
         code = _fail("stopped", _INTERRUPTED)
     sys.exit(code)

@@ -12,7 +12,7 @@ from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_t
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json
-from windrow.terminal.local_session import require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,

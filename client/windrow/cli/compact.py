@@ -10,7 +10,7 @@ from windrow.cli.compaction_render import compaction_plan
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json
-from windrow.terminal.local_session import require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,

@@ -19,7 +19,6 @@ _HOMES = {
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
     "advise": ("advise", "advise"),
-    "demo": ("demo", "app"),
     "table": ("tables", "app"),
     "cache": ("cache", "app"),
     "worker": ("worker", "app"),

@@ -15,7 +15,7 @@ from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json
-from windrow.terminal.local_session import require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,

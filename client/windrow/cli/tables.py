@@ -12,7 +12,7 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import error_console, show, show_json
-from windrow.terminal.local_session import require_java
+from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,

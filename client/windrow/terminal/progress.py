@@ -1,4 +1,4 @@
-"""Progress of long-running work, on stderr."""
+"""Progress of refreshes, on stderr."""
 
 from __future__ import annotations
 
@@ -6,36 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from windrow_core.models import RefreshProgress
-
-
-class Counter:
-    """A progress bar whose total may become known later."""
-
-    def __init__(self, progress: Progress, what: str, total: int | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task(what, total=total)
-
-    def expect(self, total: int) -> None:
-        """Set the total."""
-        self._progress.update(self._task, total=total)
-
-    def advance(self, count: int = 1) -> None:
-        """Add to the count."""
-        self._progress.advance(self._task, count)
-
-
-@contextmanager
-def counting(console: Console, what: str, total: int | None = None) -> Iterator[Counter]:
-    """Show a progress bar while the block runs; yields its counter."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        yield Counter(progress, what, total)
 
 
 @contextmanager
@@ -43,7 +16,11 @@ def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgre
     """Show the progress of a refresh; yields the callback for `Client.refresh`."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
     with Progress(
-        *columns, Elapsed(), console=console, transient=True, disable=not console.is_terminal
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
     ) as progress:
         task = progress.add_task(f"{table}: listing", total=None)
 

@@ -202,7 +202,7 @@ def test_the_demo_without_a_suitable_java_says_how_to_get_one(tmp_path: Path, ja
         program.write_text(f"#!/bin/sh\n{java}\n")
         program.chmod(0o755)
 
-    done = _finished("demo", cwd=tmp_path, environment={"JAVA_HOME": str(tmp_path / "home")})
+    done = run_forked(tmp_path, "windrow_demo", JAVA_HOME=str(tmp_path / "home"))
 
     assert "Spark needs Java 17 or newer" in _one_line(done)
     assert not (tmp_path / "data").exists()

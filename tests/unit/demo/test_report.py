@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from windrow.calls.plans import SplitPlan
-from windrow.demo.measuring import Fingerprint, Query, Side, Timing
-from windrow.demo.outcome import DemoOutcome, SqlOutcome
-from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
 from windrow_core.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
+from windrow_demo.measuring import Fingerprint, Query, Side, Timing
+from windrow_demo.outcome import DemoOutcome, SqlOutcome
+from windrow_demo.report import comparison_as_json, comparison_report, ratio_text
 
 NOW = datetime(2026, 11, 20, tzinfo=timezone.utc)
 SECONDS = {

@@ -10,10 +10,10 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from windrow.demo.errors import ForeignFolderError
-from windrow.demo.flights import PARTITION, flights_table, write_flights
-from windrow.demo.hive import folder_name, partition_count, write_hive_table
-from windrow.demo.once import count_files, write_once
+from windrow_demo.errors import ForeignFolderError
+from windrow_demo.flights import PARTITION, flights_table, write_flights
+from windrow_demo.hive import folder_name, partition_count, write_hive_table
+from windrow_demo.once import count_files, write_once
 
 
 @pytest.mark.slow

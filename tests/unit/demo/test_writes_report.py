@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from windrow.demo.measuring import Fingerprint
-from windrow.demo.writes import WritesOutcome, WrittenTable
-from windrow.demo.writes_report import writes_as_json, writes_report
-from windrow.terminal.consoles import PictureError, save_picture
 from windrow_core.models import WriteReport
+from windrow_demo.errors import PictureError
+from windrow_demo.measuring import Fingerprint
+from windrow_demo.pictures import save_picture
+from windrow_demo.writes import WritesOutcome, WrittenTable
+from windrow_demo.writes_report import writes_as_json, writes_report
 
 ROWS = Fingerprint(columns=(("id", "bigint"),), row_count=1_000, hash_sum=Decimal(17))
 OUTCOME = WritesOutcome(
@@ -97,7 +98,7 @@ def test_small_files_in_json_are_those_under_half_of_the_target() -> None:
 def test_the_picture_is_an_svg_that_loads_nothing_from_a_server(tmp_path: Path) -> None:
     file = tmp_path / "picture.svg"
 
-    save_picture(file, "windrow demo writes", *writes_report(OUTCOME))
+    save_picture(file, "writes", *writes_report(OUTCOME))
 
     drawing = file.read_text()
     assert drawing.startswith("<svg")

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.errors import WindrowError
 from windrow.installed import MissingPackageError
+from windrow.terminal.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OLDEST_JAVA = 17
 _CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -31,19 +26,6 @@ _CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-
-
-@dataclass(eq=False)
-class MissingJavaError(WindrowError):
-    """There is no Java, or one that is too old for Spark."""
-
-    found: str
-    message = "Spark needs Java 17 or newer, but {found}: {remedy}"
-    remedy = (
-        "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
-        "install openjdk@17; without root: unpack one from https://adoptium.net), and set "
-        "JAVA_HOME to its folder if `java` is not on the PATH"
-    )
 
 
 @contextmanager
@@ -90,24 +72,6 @@ def local_session(
         session.stop()
         logging.getLogger().removeHandler(traces)
         traces.close()
-
-
-def require_java() -> None:
-    """Make sure that there is a Java that Spark can run on.
-
-    Raises:
-        MissingJavaError: There is no Java, or it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
-    if java is None:
-        raise MissingJavaError(f"there is none in JAVA_HOME ({home})" if home else "none was found")
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    if answer.returncode or version is None:
-        raise MissingJavaError(f"{java} does not run")
-    if int(version[1]) < _OLDEST_JAVA:
-        raise MissingJavaError(f"{java} is Java {version[1]}")
 
 
 @contextmanager

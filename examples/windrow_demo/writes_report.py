@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.demo.report import ratio_text
-from windrow.demo.writes import WritesOutcome, WrittenTable
 from windrow.terminal.render import picture, seconds_text, size_text
+from windrow_demo.report import ratio_text
+from windrow_demo.writes import WritesOutcome, WrittenTable
 
 # The numbers of the textbook example; the demo uses smaller ones.
 TEXTBOOK_TASKS, TEXTBOOK_DAYS = 2_000, 365

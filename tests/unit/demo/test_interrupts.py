@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from windrow.terminal.interrupts import kept_interrupts
+from windrow_demo.interrupts import kept_interrupts
 
 
 @pytest.fixture(autouse=True)

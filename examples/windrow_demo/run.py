@@ -12,18 +12,20 @@ from rich.console import Console
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.flights import DAYS_IN_THE_YEAR, write_flights
-from windrow.demo.measuring import Query, Side, fingerprint, time_in_turns, timed
-from windrow.demo.outcome import DemoOutcome, SqlOutcome
-from windrow.demo.report import first_table
-from windrow.demo.sides import flight_queries, sides
-from windrow.terminal.interrupts import kept_interrupts
-from windrow.terminal.local_session import local_session, require_java
-from windrow.terminal.progress import counting, refreshing
+from windrow.terminal.java import require_java
+from windrow.terminal.progress import refreshing
 from windrow.terminal.render import seconds_text
 from windrow_core.models import RefreshStatus
 from windrow_core.version import __version__
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.flights import DAYS_IN_THE_YEAR, write_flights
+from windrow_demo.interrupts import kept_interrupts
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Query, Side, fingerprint, time_in_turns, timed
+from windrow_demo.outcome import DemoOutcome, SqlOutcome
+from windrow_demo.progress import counting
+from windrow_demo.report import first_table
+from windrow_demo.sides import flight_queries, sides
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +66,7 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
         with refreshing(console, TABLE) as on_progress:
             refresh, refresh_s = timed(partial(client.refresh, TABLE, on_progress=on_progress))
         console.print("Starting Spark …", style="dim")
-        with local_session("windrow demo", work / "spark.log") as spark:
+        with local_session("windrow_demo", work / "spark.log") as spark:
             from windrow.spark import plain_errors
 
             with plain_errors():

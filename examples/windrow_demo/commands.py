@@ -1,4 +1,4 @@
-"""`windrow demo`: Spark alone and Spark with Windrow, on a real table of small files."""
+"""The demo's commands: reads and writes, on Spark alone and with Windrow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from windrow.terminal.consoles import error_console, save_picture, show, show_json
+from windrow.cli.app import main as run_commands
+from windrow.terminal.consoles import error_console, show, show_json
 from windrow.terminal.options import AsJson
 from windrow_core.models.base import ByteSize
 
-app = typer.Typer()
+PROGRAM = "python -m windrow_demo"
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command given in `sys.argv`, and exit."""
+    run_commands(app, PROGRAM)
 
 
 @app.callback(invoke_without_command=True)
@@ -32,12 +40,12 @@ def demo(
     """Compare Spark with and without Windrow.
 
     Reads 19,486 small files in three ways on Spark, and compares answers and times.
-    `windrow demo writes` shows how small files arise, and how to avoid them.
+    `python -m windrow_demo writes` shows how small files arise, and how to avoid them.
     """
     if context.invoked_subcommand is not None:
         return
-    from windrow.demo.report import comparison_as_json, comparison_report
-    from windrow.demo.run import run_demo
+    from windrow_demo.report import comparison_as_json, comparison_report
+    from windrow_demo.run import run_demo
 
     outcome = run_demo(data, runs=runs, days=days, console=error_console())
     if as_json:
@@ -70,8 +78,9 @@ def writes(
 
     Without a plan, the number of files explodes. Shows the files of both tables.
     """
-    from windrow.demo.writes import run_writes_demo
-    from windrow.demo.writes_report import writes_as_json, writes_report
+    from windrow_demo.pictures import save_picture
+    from windrow_demo.writes import run_writes_demo
+    from windrow_demo.writes_report import writes_as_json, writes_report
 
     outcome = run_writes_demo(
         data,
@@ -86,6 +95,6 @@ def writes(
     else:
         show(*writes_report(outcome))
     if picture is not None:
-        save_picture(picture, "windrow demo writes", *writes_report(outcome))
+        save_picture(picture, f"{PROGRAM} writes", *writes_report(outcome))
     if not outcome.agreed:
         raise typer.Exit(1)

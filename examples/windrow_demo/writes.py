@@ -13,12 +13,13 @@ import pyarrow as pa
 from rich.console import Console
 
 from windrow.connecting import connect
-from windrow.demo.coordinator import running_coordinator
-from windrow.demo.days import growing, write_events
-from windrow.demo.measuring import Fingerprint, Side, fingerprint, timed
-from windrow.terminal.local_session import local_session, require_java
-from windrow.terminal.progress import counting
+from windrow.terminal.java import require_java
 from windrow_core.models import WriteReport
+from windrow_demo.coordinator import running_coordinator
+from windrow_demo.days import growing, write_events
+from windrow_demo.local_session import local_session
+from windrow_demo.measuring import Fingerprint, Side, fingerprint, timed
+from windrow_demo.progress import counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +106,7 @@ def run_writes_demo(
         connect(url) as client,
     ):
         console.print("Starting Spark …", style="dim")
-        with local_session("windrow demo writes", work / "spark.log") as spark:
+        with local_session("windrow_demo writes", work / "spark.log") as spark:
             from windrow.spark import plain_errors
 
             with plain_errors():

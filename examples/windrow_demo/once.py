@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from windrow.demo.errors import ForeignFolderError
+from windrow_demo.errors import ForeignFolderError
 
 # Starts with '_', so that neither Spark nor the coordinator reads it as data.
 _MARKER = "_windrow.json"

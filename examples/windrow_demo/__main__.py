@@ -1,0 +1,12 @@
+"""Run the demo as `python -m windrow_demo`."""
+
+from windrow import cli
+
+
+def main() -> None:
+    """Run the command given in `sys.argv`, and exit."""
+    cli.main("windrow_demo.commands")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Output of a command as an SVG picture."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from windrow_demo.errors import PictureError
+
+_WIDTH = 100
+# Rich's SVGs load a font from a public server; any monospace font will do.
+_FONT_FACES = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
+
+def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
+    """Save renderables as an SVG that loads no external font.
+
+    Raises:
+        PictureError: The file cannot be written.
+    """
+    console = Console(record=True, file=io.StringIO(), width=_WIDTH, highlight=False)
+    for renderable in renderables:
+        console.print(renderable)
+    drawing = console.export_svg(title=title)
+    try:
+        path.write_text(_FONT_FACES.sub("", drawing), encoding="utf-8")
+    except OSError as error:
+        raise PictureError(path, error.strerror or str(error)) from error
