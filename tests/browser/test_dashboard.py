@@ -345,7 +345,7 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
         expect(page.locator("main")).to_contain_text("no filter: every file is read")
         expect(page.locator("main")).to_contain_text("parallelism=16 by the request")
         phases = page.get_by_role("region", name="Time of planning").get_by_role("row")
-        expect(phases.filter(has_text="Packing groups")).to_have_count(1)
+        expect(phases.filter(has_text="Packing splits into groups")).to_have_count(1)
         reading = page.get_by_role("region", name="Time of reading")
         expect(reading).to_contain_text("The last of 16 slots ends after")
         left_out = page.get_by_role("region", name="Files left out").get_by_role("row")

@@ -16,12 +16,11 @@ from opentelemetry.sdk.trace import TracerProvider
 import windrow
 from tests.support import hive
 from tests.support.servers import PLAIN, coordinator_process
+from windrow_core.phases import PlanPhase
 from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.meters import UNMEASURED
 from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.telemetry.spans import UNTRACED
-
-PHASES = ("manifests", "prune", "cut", "place", "pack", "order", "encode")
 
 
 class Collector:
@@ -105,7 +104,7 @@ def test_a_plan_is_one_trace_from_the_driver_to_the_database(
     assert text_of(plan, "http.route") == "/plans"
     assert {"database snapshots.get", "database plans.put"} <= {span.name for span in calls}
     phases = [span for span in ours if span.kind == Span.SPAN_KIND_INTERNAL]
-    assert [span.name for span in phases] == [f"plan {name}" for name in PHASES]
+    assert [span.name for span in phases] == [f"plan {phase.label}" for phase in PlanPhase]
     assert {span.parent_span_id for span in calls + phases} == {plan.span_id}
     # Phases follow one another, within the request.
     times = [plan.start_time_unix_nano]

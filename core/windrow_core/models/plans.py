@@ -11,6 +11,7 @@ from windrow_core.models.base import Answer, ColumnName, Request, Scalar, TableN
 from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
 from windrow_core.models.tables import Column, SortColumn, TableFormat, TableVersion
+from windrow_core.phases import PlanPhase
 
 
 class PlanRequest(Request):
@@ -245,8 +246,9 @@ class PlanSummary(Answer):
     planning_seconds: float
     phase_seconds: dict[str, float] = Field(
         default={},
-        description="Seconds of each phase of planning: `manifests` (waiting for them, reading and "
-        "decoding them), `prune`, `cut`, `place` (at workers), `pack`, `order`, `encode`.",
+        description="Seconds of each phase of planning: "
+        + ", ".join(f"`{phase.label}`" for phase in PlanPhase)
+        + ".",
     )
     longest_task_seconds: float | None = Field(
         default=None, description="Predicted time of the group with the most work."

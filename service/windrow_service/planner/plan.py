@@ -1,4 +1,4 @@
-"""From an inventory to a plan: prune, cut, pack, place, order."""
+"""From an inventory to a plan: prune, cut, place at caches, pack, choose hosts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.phases import PlanPhase
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.packing.blocks import covered_blocks
@@ -97,7 +98,7 @@ def plan_groups(
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
     delete_files: pa.Table | None = None,
-    begin: Callable[[str], None] = lambda step: None,
+    begin: Callable[[PlanPhase], None] = lambda phase: None,
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
@@ -117,7 +118,7 @@ def plan_groups(
         table_format: Format of files whose name does not show it.
         mapped: Whether names alone are not enough to find the columns in the files.
         any_line: Whether a reader of text can start at any line.
-        begin: Called with the name of each step when it begins; raises to stop the work.
+        begin: Called with each phase when it begins; raises to stop the work.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -125,13 +126,13 @@ def plan_groups(
     """
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
-    begin("prune")
+    begin(PlanPhase.PRUNE)
     files = _in_path_order(files)
     pruning = prune(files, expression, limit=limit, by_manifest=by_manifest)
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
         raise PlanTooLargeError(len(rows), policy.max_files)
-    begin("cut")
+    begin(PlanPhase.CUT)
     strategy = STRATEGIES[policy.strategy]
     sizes = files["size_bytes"].to_numpy()[rows]
     splits = cut(
@@ -146,12 +147,12 @@ def plan_groups(
         max_splits=MAX_SPLITS,
     )
     policy = replace(policy, open_file_cost=splits.open_cost(policy.open_file_cost))
-    begin("place")
+    begin(PlanPhase.CACHES)
     cached = caching(files, rows).spread(rows, len(files))
     splits = at_workers(splits, cached)
-    begin("pack")
+    begin(PlanPhase.PACK)
     groups = _largest_first(splits, _pack(splits, cached, strategy, policy), policy)
-    begin("order")
+    begin(PlanPhase.HOSTS)
     splits = splits.take(groups.order)
     host_offsets, host_codes = _hosts(splits, groups.offsets, cached, strategy.min_local_share)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)

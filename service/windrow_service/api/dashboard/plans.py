@@ -9,6 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
+from windrow_core.phases import PlanPhase
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
 from windrow_service.api.deps import NO_NULLS, in_utc
@@ -27,16 +28,7 @@ _STEPS = {
     "bloom": "Bloom filters",
     "limit": "Limit",
 }
-# As in the metrics.
-_PHASES = {
-    "manifests": "Waiting, reading and decoding manifests",
-    "prune": "Pruning",
-    "cut": "Cutting files into splits",
-    "place": "Placing cacheable files at workers",
-    "pack": "Packing groups",
-    "order": "Ordering groups",
-    "encode": "Encoding the answer",
-}
+_PHASES = {phase.label: phase.value for phase in PlanPhase}
 _FILLS = [f"{10 * tenth} to {10 * tenth + 10} %" for tenth in range(10)]
 
 

@@ -20,6 +20,7 @@ from windrow_core.models import (
     SortColumn,
     TableDefinition,
 )
+from windrow_core.phases import PlanPhase
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.names import TableColumns
 from windrow_service.filters.reading import read_filter
@@ -88,23 +89,23 @@ class _Phases:
     def __init__(self, check: Checkpoint) -> None:
         self.ended: list[Phase] = []
         self._check = check
-        self._name, self._since = "manifests", time.perf_counter()
+        self._phase, self._since = PlanPhase.MANIFESTS, time.perf_counter()
 
     @property
     def seconds(self) -> dict[str, float]:
         """Seconds that each phase took, by name."""
         return {phase.name: phase.ended_s - phase.began_s for phase in self.ended}
 
-    def begin(self, phase: str) -> None:
+    def begin(self, phase: PlanPhase) -> None:
         """End the current phase, and begin another."""
         self._check()
         self.end()
-        self._name = phase
+        self._phase = phase
 
     def end(self) -> None:
         """End the current phase."""
         now = time.perf_counter()
-        self.ended.append(Phase(self._name, self._since, now))
+        self.ended.append(Phase(self._phase.label, self._since, now))
         self._since = now
 
 
@@ -184,7 +185,7 @@ def draft_plan(
     max_files: int,
     codec: GroupCodec,
     check: Checkpoint,
-    begin: Callable[[str], None],
+    begin: Callable[[PlanPhase], None],
 ) -> Draft:
     """Plan how to read the files of a scan. CPU-heavy: call it off the event loop.
 
@@ -197,7 +198,7 @@ def draft_plan(
         max_files: Most files that may survive.
         codec: Encodes the groups.
         check: Called while groups are encoded.
-        begin: Called with the name of each phase when it begins.
+        begin: Called with each phase when it begins.
     """
     types, expression = types_of(scan.snapshot), scan.expression
     columns = list(types) if request.columns is None else _columns(request.columns, types)
@@ -223,7 +224,7 @@ def draft_plan(
         any_line=begins_at_any_line(definition.format_options),
         begin=begin,
     )
-    begin("encode")
+    begin(PlanPhase.ENCODE)
     needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
     needed.update(sort_names)
     hidden = [name for name in types if name in needed and name not in columns]
