@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from itsdangerous import URLSafeSerializer
 
-from windrow_service.api.tokens import PageTokens
+from windrow_service.api.page_tokens import PageTokens
 from windrow_service.usecases.errors import PageTokenError
 
 

@@ -31,6 +31,7 @@ from windrow_service.api.problems import BodyTooLargeError
 from windrow_service.usecases.ports import Runner
 
 JSON = b"application/json"
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 T = TypeVar("T")
 # Forms of pages are parsed on the event loop.
@@ -148,6 +149,16 @@ async def read_json(
         return await runner.run(lambda: _alone(body, lambda: _validated(model, body, limits)))
 
 
+async def read_columns_or_json(
+    request: Request, runner: Runner, model: type[AnyModel], limits: ShapeLimits
+) -> bytes | AnyModel:
+    """Return the body of a call that takes a stream of columns, or the same as JSON."""
+    body = await request.body()
+    if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
+        return await read_json(runner, model, body, limits)
+    return body
+
+
 def _turn_of(body: bytes) -> AbstractAsyncContextManager[Any]:
     if len(body) <= _LONG_BYTES:
         return nullcontext()
@@ -184,6 +195,20 @@ def _validated(model: type[AnyModel], body: bytes, limits: ShapeLimits) -> AnyMo
         raise RequestValidationError(
             [issue | {"loc": ("body", *issue["loc"])} for issue in issues]
         ) from error
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the OpenAPI entry of a call whose body `read_json` parses."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {JSON.decode(): {"schema": schema}}}}
+
+
+def columns_or_json(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the OpenAPI entry of a call whose body `read_columns_or_json` reads."""
+    entry = json_body(model)
+    stream = {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}
+    entry["requestBody"]["content"] = stream | entry["requestBody"]["content"]
+    return entry
 
 
 def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:

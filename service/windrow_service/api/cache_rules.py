@@ -13,12 +13,11 @@ from windrow_core.models import (
     CacheRules,
     TableCache,
 )
-from windrow_service.api.deps import TableNamePath, json_answer, version_of
-from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.deps import TableNamePath, etag, json_answer, version_of
+from windrow_service.api.once import OnceDep, deletion_answer, stored_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import CachesDep
-from windrow_service.usecases.caches.ports import StoredCacheRule
 
 router = GuardedRouter(tags=["caching"])
 
@@ -56,19 +55,10 @@ async def define_cache_rule(
 
     Plans then send the tasks that read these files to workers that hold them, or will hold them.
     """
-    made = await services.define_rule(
-        name, rule, definition, version_of(if_match), once(_rule_answer)
+    result = await services.define_rule(
+        name, rule, definition, version_of(if_match), once(stored_answer)
     )
-    return _rule_answer(made).response()
-
-
-def _rule_answer(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
-    rule, is_new = made
-    return KeptAnswer(
-        status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
-        headers={"ETag": f'"{rule.version}"'},
-        body=rule.info.model_dump_json(),
-    )
+    return stored_answer(result).response()
 
 
 @router.get(
@@ -94,9 +84,9 @@ async def get_cache_rule(
     name: TableNamePath, rule: RuleNamePath, services: CachesDep, response: Response
 ) -> CacheRule:
     """Return a cache rule; an expired rule can still be read for a day."""
-    found = await services.rules.get(name, rule)
-    response.headers["ETag"] = f'"{found.version}"'
-    return found.info
+    entry = await services.rules.get(name, rule)
+    response.headers.update(etag(entry.version))
+    return entry.info
 
 
 @router.delete(
@@ -114,8 +104,8 @@ async def delete_cache_rule(
     if_match: IfMatchHeader = None,
 ) -> Response:
     """Delete a cache rule. Workers keep the files that it marked until they need the room."""
-    await services.rules.delete(name, rule, version_of(if_match), once(_deletion_answer))
-    return _deletion_answer(None).response()
+    await services.rules.delete(name, rule, version_of(if_match), once(deletion_answer))
+    return deletion_answer(None).response()
 
 
 @router.get(
@@ -131,7 +121,3 @@ async def show_cache(name: TableNamePath, services: CachesDep) -> Response:
     Expired rules are left out.
     """
     return await json_answer(await services.show(name))
-
-
-def _deletion_answer(_: None) -> KeptAnswer:
-    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)

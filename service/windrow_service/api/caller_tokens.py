@@ -8,13 +8,7 @@ from typing import Annotated
 from fastapi import Path, Response, status
 
 from windrow_core.models import NewToken, TokenInfo, TokenPage, TokenRequest
-from windrow_service.api.deps import (
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
-    entries_of,
-    json_answer,
-)
+from windrow_service.api.deps import ListPageDep, json_answer
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
@@ -22,7 +16,6 @@ from windrow_service.api.services import AccessDep
 from windrow_service.usecases.access.ports import Token
 
 router = GuardedRouter(tags=["tokens"])
-_DEFAULT_PAGE = 100
 _SECRETS = {"Cache-Control": "no-store"}
 
 TokenIdPath = Annotated[
@@ -62,24 +55,18 @@ async def create_token(asked: TokenRequest, services: AccessDep, once: OnceDep) 
     response_model=TokenPage,
     responses=problem_responses(404, 422, 503),
 )
-async def list_tokens(
-    services: AccessDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
-) -> Response:
+async def list_tokens(services: AccessDep, page: ListPageDep) -> Response:
     """List the tokens by name, a page at a time.
 
     A token that has expired or was revoked stays in the list for 30 days.
     """
-    limit = entries_of(page_size, _DEFAULT_PAGE)
-    after = page_tokens.read_text("tokens", page_token)
-    found = await services.tokens.page(after, limit)
-    last = f"{found[-1].name} {found[-1].token_id}" if found.more else ""
+    tokens = await services.tokens.page(page.after("tokens"), page.limit())
     return await json_answer(
         TokenPage(
-            tokens=[_info(token) for token in found],
-            next_page_token=page_tokens.make("tokens", last) if found.more else None,
+            tokens=[_info(token) for token in tokens],
+            next_page_token=page.next_token(
+                "tokens", tokens, lambda last: f"{last.name} {last.token_id}"
+            ),
         )
     )
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator
 
 from windrow_core.models import TABLE_NAME_PATTERN
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.services import AccessDep
-from windrow_service.api.tokens import PageTokens
-
-ARROW_STREAM = "application/vnd.apache.arrow.stream"
+from windrow_service.usecases.ports import Page
 
 
 async def _page_tokens(access: AccessDep, principal: PrincipalDep) -> PageTokens:
@@ -24,6 +25,7 @@ async def _page_tokens(access: AccessDep, principal: PrincipalDep) -> PageTokens
 
 # Page tokens that are valid only for the caller.
 PageTokensDep = Annotated[PageTokens, Depends(_page_tokens)]
+T = TypeVar("T")
 TableNamePath = Annotated[
     str,
     Path(pattern=TABLE_NAME_PATTERN, max_length=256, description="For example `sales.events`."),
@@ -65,6 +67,7 @@ PageSizeQuery = Annotated[
 ]
 # An entry of some lists takes kilobytes, such as a table with its columns.
 _MOST_ENTRIES = 1_000
+_DEFAULT_ENTRIES = 100
 IfMatchHeader = Annotated[
     str | None,
     Header(description="Make the change only if the table's ETag is still this.", max_length=256),
@@ -79,9 +82,51 @@ PreferHeader = Annotated[
 _MAX_WAIT_S = 60
 
 
-def entries_of(page_size: int | None, default: int) -> int:
-    """Return how many entries a page of a list has."""
-    return min(page_size or default, _MOST_ENTRIES)
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """The page of a list that a caller asks for.
+
+    Attributes:
+        tokens: Page tokens that are valid only for the caller.
+        token: Where the page begins; None for the first.
+        size: Most entries that the caller wants; None if it does not say.
+    """
+
+    tokens: PageTokens
+    token: str | None
+    size: int | None
+
+    def limit(self, default: int = _DEFAULT_ENTRIES) -> int:
+        """Return how many entries the page has at most."""
+        return min(self.size or default, _MOST_ENTRIES)
+
+    def after(self, listing: str) -> str:
+        """Return the name that the page of a list ordered by name begins after."""
+        return self.tokens.read_text(listing, self.token)
+
+    def begin(self, listing: str, start: int) -> int:
+        """Return the number that the page of a list ordered by number begins at."""
+        return self.tokens.read_number(listing, self.token, start)
+
+    def next_token(
+        self, listing: str, entries: Page[T], position: Callable[[T], str | int]
+    ) -> str | None:
+        """Return the token of the page after these entries; None if no others follow."""
+        return self.tokens.make(listing, position(entries[-1])) if entries.more else None
+
+
+async def _list_page(
+    tokens: PageTokensDep, page_token: PageTokenQuery = None, page_size: PageSizeQuery = None
+) -> ListPage:
+    return ListPage(tokens, page_token, page_size)
+
+
+ListPageDep = Annotated[ListPage, Depends(_list_page)]
+
+
+def etag(version: str) -> dict[str, str]:
+    """Return the header with the version of what an answer shows."""
+    return {"ETag": f'"{version}"'}
 
 
 async def json_answer(model: BaseModel) -> Response:

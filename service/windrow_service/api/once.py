@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
-from fastapi import Depends, FastAPI, Header, Request, Response
+from fastapi import Depends, FastAPI, Header, Request, Response, status
 from pydantic import BaseModel
 
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.deps import etag
 from windrow_service.api.services import AccessDep
 from windrow_service.usecases.errors import NotFoundError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
@@ -32,10 +33,40 @@ class KeptAnswer(BaseModel):
     headers: dict[str, str] = {}
     body: str = ""
 
+    @classmethod
+    def of(cls, body: BaseModel, *, version: str | None = None, is_new: bool = False) -> KeptAnswer:
+        """Return the answer that shows something, with its version if it has one."""
+        return cls(
+            status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
+            headers={} if version is None else etag(version),
+            body=body.model_dump_json(),
+        )
+
     def response(self) -> Response:
         """Return the answer as an HTTP response."""
         media_type = "application/json" if self.body else None
         return Response(self.body, self.status, self.headers, media_type)
+
+
+class _Stored(Protocol):
+    """Something as the store holds it: as callers see it, and its version."""
+
+    @property
+    def info(self) -> BaseModel: ...
+
+    @property
+    def version(self) -> str: ...
+
+
+def stored_answer(result: tuple[_Stored, bool]) -> KeptAnswer:
+    """Return the answer to the creation or the change of something; the flag tells which."""
+    entry, is_new = result
+    return KeptAnswer.of(entry.info, version=entry.version, is_new=is_new)
+
+
+def deletion_answer(_: None) -> KeptAnswer:
+    """Return the answer to a deletion."""
+    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
 
 
 # Given a function that turns the result of a change into an answer, makes a `Once` for the stores.

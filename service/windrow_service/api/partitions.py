@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import Request, Response, status
+from fastapi import Request, Response
 
 from windrow_core.models import PartitionList, PartitionListChange, PartitionPage
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.bodies import JSON, read_json
+from windrow_service.api.bodies import columns_or_json, read_columns_or_json
 from windrow_service.api.deps import (
-    ARROW_STREAM,
     IfMatchHeader,
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
+    ListPageDep,
     TableNamePath,
-    entries_of,
     json_answer,
     version_of,
 )
@@ -28,20 +24,13 @@ from windrow_service.usecases.tables.ports import StoredTable
 
 router = GuardedRouter(tags=["tables"])
 _DEFAULT_PAGE = 1_000
-_BODY = {
-    "required": True,
-    "content": {
-        ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}},
-        JSON.decode(): {"schema": {"$ref": "#/components/schemas/PartitionList"}},
-    },
-}
 
 
 @router.put(
     "/tables/{name}/partitions",
     operation_id="set_partitions",
     responses=problem_responses(403, 404, 409, 412, 413, 422, 503, 504),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=columns_or_json(PartitionList),
     dependencies=[WRITE_TABLE],
     response_model=PartitionListChange,
 )
@@ -64,14 +53,12 @@ async def set_partitions(
     An Arrow IPC stream has the columns `values` (a list of texts for each partition) and
     `location`. Up to 10,000 partitions can also be sent as JSON.
     """
-    body = await request.body()
-    sent: bytes | PartitionList = body
-    if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        sent = await read_json(services.set_partitions.runner, PartitionList, body, PARTITIONS)
-    made = await services.set_partitions(
-        name, sent, version_of(if_match), principal.tables, once(_list_change_answer)
+    runner = services.set_partitions.runner
+    body = await read_columns_or_json(request, runner, PartitionList, PARTITIONS)
+    result = await services.set_partitions(
+        name, body, version_of(if_match), principal.tables, once(_list_change_answer)
     )
-    return _list_change_answer(made).response()
+    return _list_change_answer(result).response()
 
 
 @router.get(
@@ -84,26 +71,23 @@ async def set_partitions(
 async def list_partitions(
     name: TableNamePath,
     services: TablesDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
+    page: ListPageDep,
 ) -> Response:
     """List the partitions that a catalog gave, by folder; none if there is no such list.
 
     If the list changes between two pages, the next page is not found.
     """
-    limit = entries_of(page_size, _DEFAULT_PAGE)
-    table, listed = await services.show_partitions(name)
+    table, partitions = await services.show_partitions(name)
     listing = f"partitions:{name}:{table.version}"
-    start = page_tokens.read_number(listing, page_token, 0)
-    if listed is None:
+    start = page.begin(listing, 0)
+    if partitions is None:
         return await json_answer(PartitionPage(partitions=[]))
-    partitions = page_of(table, listed, start, limit)
-    end = start + len(partitions)
+    entries = page_of(table, partitions, start, page.limit(_DEFAULT_PAGE))
+    end = start + len(entries)
     return await json_answer(
         PartitionPage(
-            partitions=partitions,
-            next_page_token=page_tokens.make(listing, end) if end < len(listed) else None,
+            partitions=entries,
+            next_page_token=page.next_token(listing, entries, lambda _: end),
         )
     )
 
@@ -123,16 +107,12 @@ async def remove_partitions(
     if_match: IfMatchHeader = None,
 ) -> Response:
     """Forget the list: from the next refresh on, the table's folders are its partitions again."""
-    made = await services.set_partitions(
+    result = await services.set_partitions(
         name, None, version_of(if_match), principal.tables, once(_list_change_answer)
     )
-    return _list_change_answer(made).response()
+    return _list_change_answer(result).response()
 
 
-def _list_change_answer(made: tuple[StoredTable, PartitionListChange]) -> KeptAnswer:
-    table, change = made
-    return KeptAnswer(
-        status=status.HTTP_200_OK,
-        headers={"ETag": f'"{table.version}"'},
-        body=change.model_dump_json(),
-    )
+def _list_change_answer(result: tuple[StoredTable, PartitionListChange]) -> KeptAnswer:
+    table, change = result
+    return KeptAnswer.of(change, version=table.version)

@@ -8,21 +8,13 @@ from fastapi import Query, Response
 
 from windrow_core.models import TABLE_NAME_PATTERN, PlanHistoryPage
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import (
-    Moment,
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
-    entries_of,
-    json_answer,
-)
+from windrow_service.api.deps import ListPageDep, Moment, json_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.plans.history import NEWEST, Wanted
 
 router = GuardedRouter(tags=["plans"])
-_DEFAULT_PAGE = 100
 
 TableQuery = Annotated[
     str | None,
@@ -51,13 +43,11 @@ UntilQuery = Annotated[
 async def list_plans(
     services: PlansDep,
     principal: PrincipalDep,
-    page_tokens: PageTokensDep,
+    page: ListPageDep,
     table: TableQuery = None,
     plan_id: PlanQuery = None,
     since: SinceQuery = None,
     until: UntilQuery = None,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
 ) -> Response:
     """List plans, newest first, including expired and deleted ones.
 
@@ -66,13 +56,11 @@ async def list_plans(
     its groups are gone once it has expired. Plans that failed in the background are listed too;
     refused requests are not.
     """
-    limit = entries_of(page_size, _DEFAULT_PAGE)
-    before = page_tokens.read_number("plans", page_token, NEWEST)
+    before = page.begin("plans", NEWEST)
     wanted = Wanted(before=before, plan_id=plan_id, table=table, since=since, until=until)
-    found = await services.look_back.page(principal, wanted, limit)
+    plans = await services.look_back.page(principal, wanted, page.limit())
     return await json_answer(
         PlanHistoryPage(
-            plans=list(found),
-            next_page_token=page_tokens.make("plans", found[-1].number) if found.more else None,
+            plans=plans, next_page_token=page.next_token("plans", plans, lambda plan: plan.number)
         )
     )

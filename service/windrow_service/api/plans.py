@@ -11,19 +11,19 @@ from pydantic_core import to_json
 
 from windrow_core.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.bodies import ARROW_STREAM
 from windrow_service.api.deps import (
-    ARROW_STREAM,
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
     PreferHeader,
     wait_of,
 )
-from windrow_service.api.once import ONCE, REPLAYED, KeptAnswer, OnceDep
+from windrow_service.api.once import ONCE, REPLAYED, KeptAnswer, OnceDep, deletion_answer
+from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import OWN_PLAN, READ, GuardedRoute, GuardedRouter, OwnPlanDep
 from windrow_service.api.services import PlansDep, PlanServices, services_of
-from windrow_service.api.tokens import PageTokens
 from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.plans.pages import PageOfGroups
 from windrow_service.usecases.plans.ports import PlanRecord
@@ -188,15 +188,11 @@ async def explain_plan(plan: OwnPlanDep, services: PlansDep) -> PlanExplanation:
 )
 async def delete_plan(plan: OwnPlanDep, services: PlansDep, once: OnceDep) -> None:
     """Delete a plan before it expires; if it is still being made, the work stops."""
-    await services.runs.delete(plan.plan_id, once(_deletion_answer))
+    await services.runs.delete(plan.plan_id, once(deletion_answer))
 
 
 def _kept_plan_id(plan: PlanRecord) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_200_OK, body=plan.plan_id)
-
-
-def _deletion_answer(_: None) -> KeptAnswer:
-    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
 
 
 async def _answer_with_plan(

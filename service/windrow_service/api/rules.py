@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response, Security, params
@@ -14,6 +14,7 @@ from windrow_service.api.access import PrincipalDep, is_open
 from windrow_service.api.bodies import BoundedRoute
 from windrow_service.api.deps import PlanIdPath
 from windrow_service.api.services import PlansDep
+from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.history import KnownPlan
 from windrow_service.usecases.plans.ports import PlanRecord
 
@@ -30,39 +31,29 @@ _bearer = HTTPBearer(
 _BearerDep = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-async def _has_scope(
-    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
-) -> None:
-    for scope in needed.scopes:
-        principal.require(scope)
+def _rule(check: Callable[[Principal, str, Request], None]) -> Callable[..., Awaitable[None]]:
+    """Return a rule that checks each scope of a call."""
+
+    async def rule(
+        scopes: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
+    ) -> None:
+        for scope in scopes.scopes:
+            check(principal, scope, request)
+
+    return rule
 
 
-async def _has_scope_everywhere(
-    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
-) -> None:
-    for scope in needed.scopes:
-        principal.require_everywhere(scope)
-
-
-async def _has_scope_on_table(
-    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
-) -> None:
-    for scope in needed.scopes:
-        principal.require_table(scope, request.path_params["name"])
-
-
-async def _has_scope_on_name(
-    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
-) -> None:
-    for scope in needed.scopes:
-        principal.require_on(scope, request.path_params["name"])
-
-
-async def _has_scope_on_worker(
-    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
-) -> None:
-    for scope in needed.scopes:
-        principal.require_on(scope, request.path_params["worker_id"])
+_has_scope = _rule(lambda caller, scope, _: caller.require(scope))
+_has_scope_everywhere = _rule(lambda caller, scope, _: caller.require_everywhere(scope))
+_has_scope_on_table = _rule(
+    lambda caller, scope, request: caller.require_table(scope, request.path_params["name"])
+)
+_has_scope_on_name = _rule(
+    lambda caller, scope, request: caller.require_on(scope, request.path_params["name"])
+)
+_has_scope_on_worker = _rule(
+    lambda caller, scope, request: caller.require_on(scope, request.path_params["worker_id"])
+)
 
 
 async def _own_plan(plan_id: PlanIdPath, principal: PrincipalDep, services: PlansDep) -> PlanRecord:

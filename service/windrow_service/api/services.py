@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from windrow_core.models import ServiceConfig
 from windrow_service.api.browsers import Browsers
-from windrow_service.api.tokens import PageTokens
+from windrow_service.api.page_tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters

@@ -19,17 +19,8 @@ from windrow_core.models import (
     SnapshotExpiry,
     SnapshotPage,
 )
-from windrow_service.api.bodies import JSON, read_json
-from windrow_service.api.deps import (
-    ARROW_STREAM,
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
-    TableNamePath,
-    entries_of,
-    json_answer,
-    version_of,
-)
+from windrow_service.api.bodies import columns_or_json, read_columns_or_json
+from windrow_service.api.deps import ListPageDep, TableNamePath, json_answer, version_of
 from windrow_service.api.json_shapes import FILES
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
@@ -79,14 +70,6 @@ SinceQuery = Annotated[
 ]
 
 router = GuardedRouter(tags=["snapshots"])
-_DEFAULT_PAGE = 100
-_PUBLISH_BODY = {
-    "required": True,
-    "content": {
-        ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}},
-        JSON.decode(): {"schema": {"$ref": "#/components/schemas/InventoryChange"}},
-    },
-}
 
 
 @router.post(
@@ -94,7 +77,7 @@ _PUBLISH_BODY = {
     operation_id="publish_inventory",
     status_code=status.HTTP_201_CREATED,
     responses=problem_responses(404, 409, 412, 413, 422, 503, 504),
-    openapi_extra={"requestBody": _PUBLISH_BODY},
+    openapi_extra=columns_or_json(InventoryChange),
     dependencies=[WRITE_TABLE],
     response_model=PublishedSnapshot,
 )
@@ -130,10 +113,8 @@ async def publish_inventory(
     Without `If-Match`, a delta is applied to whatever snapshot is current when it arrives. While a
     write is moving files in, only that write may publish.
     """
-    body = await request.body()
-    content: bytes | InventoryChange = body
-    if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        content = await read_json(services.runner, InventoryChange, body, FILES)
+    content = await read_columns_or_json(request, services.runner, InventoryChange, FILES)
+    if isinstance(content, InventoryChange):
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, but mode={mode}")
         mode = content.mode or mode
@@ -141,16 +122,12 @@ async def publish_inventory(
         content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
     )
     change = once(_snapshot_answer)
-    made = await services.publish(name, sent, version_of(if_match), change)
-    return _snapshot_answer(made).response()
+    result = await services.publish(name, sent, version_of(if_match), change)
+    return _snapshot_answer(result).response()
 
 
-def _snapshot_answer(made: Published) -> KeptAnswer:
-    return KeptAnswer(
-        status=status.HTTP_201_CREATED,
-        headers={"ETag": f'"{made.version}"'},
-        body=made.snapshot.model_dump_json(),
-    )
+def _snapshot_answer(result: Published) -> KeptAnswer:
+    return KeptAnswer.of(result.snapshot, version=result.version, is_new=True)
 
 
 @router.get(
@@ -161,23 +138,16 @@ def _snapshot_answer(made: Published) -> KeptAnswer:
     responses=problem_responses(404, 422, 503),
 )
 async def list_snapshots(
-    name: TableNamePath,
-    services: SnapshotsDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
+    name: TableNamePath, services: SnapshotsDep, page: ListPageDep
 ) -> Response:
     """List a table's snapshots, newest first, a page at a time."""
-    limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"snapshots:{name}"
-    before = page_tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
-    found = await services.snapshots.page(name, before, limit)
+    before = page.begin(listing, _NO_SNAPSHOT_YET)
+    snapshots = await services.snapshots.page(name, before, page.limit())
     return await json_answer(
         SnapshotPage(
-            snapshots=list(found),
-            next_page_token=page_tokens.make(listing, found[-1].snapshot_id)
-            if found.more
-            else None,
+            snapshots=snapshots,
+            next_page_token=page.next_token(listing, snapshots, lambda last: last.snapshot_id),
         )
     )
 
@@ -218,10 +188,9 @@ async def expire_snapshots(
     are pinned to.
     """
     max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
-    gone = await services.expire(name, expiry.keep_last, max_age, once(_expiry_answer))
-    return _expiry_answer(gone).response()
+    snapshot_ids = await services.expire(name, expiry.keep_last, max_age, once(_expiry_answer))
+    return _expiry_answer(snapshot_ids).response()
 
 
 def _expiry_answer(snapshot_ids: Sequence[int]) -> KeptAnswer:
-    body = ExpiredSnapshots(snapshot_ids=list(snapshot_ids)).model_dump_json()
-    return KeptAnswer(status=status.HTTP_200_OK, body=body)
+    return KeptAnswer.of(ExpiredSnapshots(snapshot_ids=list(snapshot_ids)))

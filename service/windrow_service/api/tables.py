@@ -6,30 +6,22 @@ from typing import Annotated
 
 from fastapi import Query, Response, status
 
-from windrow_core.models import (
-    TableDefinition,
-    TableInfo,
-    TablePage,
-)
+from windrow_core.models import TableDefinition, TableInfo, TablePage
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import (
     IfMatchHeader,
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
+    ListPageDep,
     TableNamePath,
-    entries_of,
+    etag,
     json_answer,
     version_of,
 )
-from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.once import OnceDep, deletion_answer, stored_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN_TABLE, READ, READ_TABLE, REGISTER_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
-from windrow_service.usecases.tables.ports import StoredTable
 
 router = GuardedRouter(tags=["tables"])
-_DEFAULT_PAGE = 100
 ReplaceQuery = Annotated[
     bool,
     Query(
@@ -65,24 +57,15 @@ async def register_table(
 
     A caller cannot choose a location that overlaps with that of a table that it may not read.
     """
-    made = await services.register(
+    result = await services.register(
         name,
         definition,
         version_of(if_match),
         principal.tables,
-        once(_table_answer),
+        once(stored_answer),
         replace=replace,
     )
-    return _table_answer(made).response()
-
-
-def _table_answer(made: tuple[StoredTable, bool]) -> KeptAnswer:
-    table, is_new = made
-    return KeptAnswer(
-        status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
-        headers={"ETag": f'"{table.version}"'},
-        body=table.info.model_dump_json(),
-    )
+    return stored_answer(result).response()
 
 
 @router.get(
@@ -92,22 +75,13 @@ def _table_answer(made: tuple[StoredTable, bool]) -> KeptAnswer:
     response_model=TablePage,
     responses=problem_responses(404, 422, 503),
 )
-async def list_tables(
-    services: TablesDep,
-    principal: PrincipalDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
-) -> Response:
+async def list_tables(services: TablesDep, principal: PrincipalDep, page: ListPageDep) -> Response:
     """List the registered tables that the caller may read, by name, a page at a time."""
-    limit = entries_of(page_size, _DEFAULT_PAGE)
-    after = page_tokens.read_text("tables", page_token)
-    found = await services.tables.page(after, limit, principal.tables)
-    tables = [table.info for table in found]
+    tables = await services.tables.page(page.after("tables"), page.limit(), principal.tables)
     return await json_answer(
         TablePage(
-            tables=tables,
-            next_page_token=page_tokens.make("tables", tables[-1].name) if found.more else None,
+            tables=[table.info for table in tables],
+            next_page_token=page.next_token("tables", tables, lambda last: last.info.name),
         )
     )
 
@@ -123,7 +97,7 @@ async def get_table(name: TableNamePath, services: TablesDep) -> Response:
     """Return a table with its current snapshot."""
     table = await services.tables.get(name)
     answer = await json_answer(table.info)
-    answer.headers["ETag"] = f'"{table.version}"'
+    answer.headers.update(etag(table.version))
     return answer
 
 
@@ -138,9 +112,5 @@ async def delete_table(
     name: TableNamePath, services: TablesDep, once: OnceDep, if_match: IfMatchHeader = None
 ) -> Response:
     """Delete a table and its snapshots. Its files are not touched."""
-    await services.tables.delete(name, version_of(if_match), once(_deletion_answer))
-    return _deletion_answer(None).response()
-
-
-def _deletion_answer(_: None) -> KeptAnswer:
-    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
+    await services.tables.delete(name, version_of(if_match), once(deletion_answer))
+    return deletion_answer(None).response()

@@ -15,13 +15,13 @@ from windrow_core.models import (
     WorkerPage,
 )
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, entries_of
+from windrow_service.api.deps import ListPageDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, THIS_WORKER, GuardedRouter
 from windrow_service.api.services import CachesDep
+from windrow_service.usecases.ports import Page
 
 router = GuardedRouter(tags=["workers"])
-_DEFAULT_PAGE = 100
 
 WorkerIdPath = Annotated[
     str, Path(pattern=WORKER_ID_PATTERN, description="A permanent name, for example `worker-7`.")
@@ -49,21 +49,14 @@ async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: CachesDe
     dependencies=[READ],
     responses=problem_responses(404, 422, 503),
 )
-async def list_workers(
-    services: CachesDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
-) -> WorkerPage:
+async def list_workers(services: CachesDep, page: ListPageDep) -> WorkerPage:
     """List the live workers by id, a page at a time."""
-    limit = entries_of(page_size, _DEFAULT_PAGE)
-    after = page_tokens.read_text("workers", page_token)
+    after = page.after("workers")
     live = await services.heartbeats.live(services.clock())
-    found = [worker for worker in live if worker.worker_id > after]
-    more = len(found) > limit
+    workers = Page.of([worker for worker in live if worker.worker_id > after], page.limit())
     return WorkerPage(
-        workers=found[:limit],
-        next_page_token=page_tokens.make("workers", found[limit - 1].worker_id) if more else None,
+        workers=workers,
+        next_page_token=page.next_token("workers", workers, lambda last: last.worker_id),
     )
 
 

@@ -6,16 +6,12 @@ from fastapi import Request, Response
 
 from windrow_core.models import WritePlan, WritePlanRequest
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.bodies import JSON, read_json
+from windrow_service.api.bodies import JSON, json_body, read_json
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import WritesDep
 
 router = GuardedRouter(tags=["write plans"])
-_BODY = {
-    "required": True,
-    "content": {JSON.decode(): {"schema": {"$ref": "#/components/schemas/WritePlanRequest"}}},
-}
 
 
 @router.post(
@@ -23,7 +19,7 @@ _BODY = {
     operation_id="plan_write",
     dependencies=[READ],
     response_model=WritePlan,
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=json_body(WritePlanRequest),
     responses=problem_responses(404, 409, 413, 422, 503),
 )
 async def plan_write(request: Request, services: WritesDep, principal: PrincipalDep) -> Response:

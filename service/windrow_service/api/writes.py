@@ -7,14 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query, Response, status
 
 from windrow_core.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
-from windrow_service.api.deps import (
-    PageSizeQuery,
-    PageTokenQuery,
-    PageTokensDep,
-    TableNamePath,
-    entries_of,
-    json_answer,
-)
+from windrow_service.api.deps import ListPageDep, TableNamePath, json_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import WritesDep
@@ -25,7 +18,6 @@ WriteIdPath = Annotated[
 OpenQuery = Annotated[bool, Query(alias="open", description="Leave out writes that have ended.")]
 
 router = GuardedRouter(tags=["writes"])
-_DEFAULT_PAGE = 100
 _NEWEST = 2**31 - 1
 
 
@@ -81,20 +73,17 @@ async def cancel_write(
 async def list_writes(
     name: TableNamePath,
     services: WritesDep,
-    page_tokens: PageTokensDep,
+    page: ListPageDep,
     open_only: OpenQuery = False,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
 ) -> Response:
     """List a table's writes, newest first, a page at a time; the newest 1,000 are kept."""
-    limit = entries_of(page_size, _DEFAULT_PAGE)
     listing = f"writes:{name}"
-    before = page_tokens.read_number(listing, page_token, _NEWEST)
-    found = await services.writes.page(name, before, limit, open_only=open_only)
+    before = page.begin(listing, _NEWEST)
+    writes = await services.writes.page(name, before, page.limit(), open_only=open_only)
     return await json_answer(
         WritePage(
-            writes=[write.info for write in found],
-            next_page_token=page_tokens.make(listing, found[-1].number) if found.more else None,
+            writes=[write.info for write in writes],
+            next_page_token=page.next_token(listing, writes, lambda last: last.number),
         )
     )
 

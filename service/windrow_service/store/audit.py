@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_service.store import schema
 from windrow_service.store.database import Database, after_commit, utc
 from windrow_service.usecases.audit import actor
+from windrow_service.usecases.ports import Page
 
 if TYPE_CHECKING:
     from windrow_core.models import AuditedKind, AuditedOutcome, AuditRecord
@@ -71,7 +71,7 @@ class SqlAuditLog:
         table: str | None = None,
         principal: str | None = None,
         since: datetime | None = None,
-    ) -> Sequence[AuditRecord]:
+    ) -> Page[AuditRecord]:
         # Commands that only add records do not need the wire models, whose import takes long.
         from windrow_core.models import AuditRecord
 
@@ -82,28 +82,26 @@ class SqlAuditLog:
             query = query.where(_audit.principal == principal)
         if since is not None:
             query = query.where(_audit.at >= since)
-        query = query.order_by(_audit.number.desc()).limit(limit)
-        async with self._database.reading() as connection:
-            return [
-                AuditRecord(
-                    number=row.number,
-                    at=utc(row.at),
-                    principal=row.principal,
-                    operation=row.operation,
-                    request_id=row.request_id,
-                    kind=row.kind,
-                    outcome=row.outcome,
-                    table=row.table_name,
-                    item=row.item,
-                    before=row.before,
-                    after=row.after,
-                )
-                for row in await connection.execute(query)
-            ]
+        rows = await self._database.rows(query.order_by(_audit.number.desc()).limit(limit + 1))
+        records = [
+            AuditRecord(
+                number=row.number,
+                at=utc(row.at),
+                principal=row.principal,
+                operation=row.operation,
+                request_id=row.request_id,
+                kind=row.kind,
+                outcome=row.outcome,
+                table=row.table_name,
+                item=row.item,
+                before=row.before,
+                after=row.after,
+            )
+            for row in rows
+        ]
+        return Page.of(records, limit)
 
     async def purge(self, created_before: datetime, max_records: int) -> int:
         newest = sa.select(sa.func.max(_audit.number)).scalar_subquery()
         old = (_audit.at < created_before) | (_audit.number <= newest - max_records)
-        async with self._database.writing() as connection:
-            gone = await connection.execute(sa.delete(schema.audit).where(old))
-        return gone.rowcount
+        return await self._database.delete(schema.audit, old)

@@ -97,8 +97,7 @@ class SqlCacheRuleStore:
             .order_by(schema.tables.c.name, _RULES.name)
             .limit(limit)
         )
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.rows(query)
         return [_stored(row, utc(row.expires_at) if row.expires_at else None) for row in rows]
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
@@ -129,11 +128,7 @@ class SqlCacheRuleStore:
             return await _by_name(connection, (_RULES.table_id == table_id) & unexpired)
 
     async def purge(self, now: datetime) -> int:
-        async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(schema.cache_rules).where(_RULES.expires_at <= now - _KEPT)
-            )
-        return gone.rowcount
+        return await self._database.delete(schema.cache_rules, _RULES.expires_at <= now - _KEPT)
 
     async def _note(
         self,

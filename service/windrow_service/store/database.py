@@ -7,7 +7,7 @@ import secrets as tokens
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -94,6 +94,21 @@ class Database:
                 raise OutcomeUnknownError from error
             raise_named(error)
             raise
+
+    async def rows(self, query: sa.Executable) -> Sequence[Any]:
+        """Return all rows of a query."""
+        async with self.reading() as connection:
+            return (await connection.execute(query)).all()
+
+    async def row(self, query: sa.Executable) -> Any | None:
+        """Return the row of a query that has one at most."""
+        async with self.reading() as connection:
+            return (await connection.execute(query)).one_or_none()
+
+    async def delete(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
+        """Delete rows of a table; return how many."""
+        async with self.writing() as connection:
+            return (await connection.execute(sa.delete(table).where(condition))).rowcount
 
     async def ping(self) -> None:
         """Check that the database answers."""

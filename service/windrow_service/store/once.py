@@ -70,10 +70,5 @@ class SqlOnceStore:
             raise_known(await _row(connection, once), once)
 
     async def purge(self, now: datetime) -> int:
-        async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(schema.idempotency_keys).where(
-                    schema.idempotency_keys.c.expires_at <= now
-                )
-            )
-        return gone.rowcount
+        keys = schema.idempotency_keys
+        return await self._database.delete(keys, keys.c.expires_at <= now)

@@ -10,9 +10,8 @@ from windrow_service.store.audit import note
 from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database
 from windrow_service.store.once import claim, settle
-from windrow_service.store.tables import find_row, new_version, require_row, stored
+from windrow_service.store.tables import advance, find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once
-from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _lists = schema.partition_lists
@@ -44,18 +43,13 @@ class SqlPartitionListStore:
         name = table.info.name
         async with self._database.writing() as connection:
             await claim(connection, once, now)
-            changes = {"version": new_version(), "updated_at": now}
-            moved = await connection.execute(
-                sa.update(schema.tables)
-                .where(
-                    schema.tables.c.table_id == table.table_id,
-                    schema.tables.c.version == table.version,
-                )
-                .values(**changes, partition_count=change.partition_count)
+            await advance(
+                connection,
+                table,
+                version=new_version(),
+                updated_at=now,
+                partition_count=change.partition_count,
             )
-            if moved.rowcount != 1:
-                row = await require_row(connection, name)
-                raise TableChangedError(name, table.version, row.version)
             await refuse_others(connection, table.table_id, name)
             await connection.execute(sa.delete(_lists).where(_lists.c.table_id == table.table_id))
             if body is not None:

@@ -68,6 +68,4 @@ class SqlPlanHistory:
     async def purge(self, created_before: datetime, max_plans: int) -> int:
         newest = sa.select(sa.func.max(_history.number)).scalar_subquery()
         old = (_history.created_at < created_before) | (_history.number <= newest - max_plans)
-        async with self._database.writing() as connection:
-            gone = await connection.execute(sa.delete(schema.plan_history).where(old))
-        return gone.rowcount
+        return await self._database.delete(schema.plan_history, old)

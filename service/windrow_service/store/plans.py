@@ -199,8 +199,7 @@ class SqlPlanStore:
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
         query = sa.select(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
-        async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await self._database.row(query)
         if row is None:
             raise PlanNotFoundError(plan_id)
         return _record_of(row)
@@ -216,8 +215,7 @@ class SqlPlanStore:
             .order_by(_plans.c.expires_at.desc(), _plans.c.plan_id)
             .limit(limit)
         )
-        async with self._database.reading() as connection:
-            return [_record_of(row) for row in await connection.execute(query)]
+        return [_record_of(row) for row in await self._database.rows(query)]
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
         query = (
@@ -230,8 +228,7 @@ class SqlPlanStore:
             .order_by(_plans.c.expires_at.desc())
             .limit(1)
         )
-        async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await self._database.row(query)
         return None if row is None else _record_of(row)
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
@@ -245,8 +242,7 @@ class SqlPlanStore:
             .order_by(_chunks.c.first_group.desc())
             .limit(1)
         )
-        async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await self._database.row(query)
         if row is None:
             raise PlanNotFoundError(plan.plan_id)
         return row.head, PlanChunk(first_group=row.first_group, data=row.body)
@@ -307,10 +303,8 @@ class SqlPlanStore:
             & (_plans.c.expires_at > now)
         )
         query = sa.select(_plans).where(abandoned).limit(_ADOPTED)
-        async with self._database.reading() as connection:
-            found = (await connection.execute(query)).all()
         adopted = []
-        for row in found:
+        for row in await self._database.rows(query):
             async with self._database.writing() as connection:
                 taken = await connection.execute(
                     sa.update(_plans)

@@ -103,8 +103,7 @@ class SqlRefreshStore:
             .where(is_among(among))
             .order_by(_refreshes.c.lease_until.is_(None), status["started_at"].as_string().desc())
         )
-        async with self._database.reading() as connection:
-            return [_record_of(row) for row in await connection.execute(query.limit(limit))]
+        return [_record_of(row) for row in await self._database.rows(query.limit(limit))]
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
         async with self._database.writing() as connection:

@@ -48,9 +48,7 @@ class SqlSessionStore:
             )
 
     async def find(self, digest: str) -> Session | None:
-        query = sa.select(_SESSIONS).where(_SESSIONS.c.digest == digest)
-        async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await self._database.row(sa.select(_SESSIONS).where(_SESSIONS.c.digest == digest))
         return None if row is None else _session(row)
 
     async def current(self, now: datetime, limit: int) -> Sequence[Session]:
@@ -60,26 +58,16 @@ class SqlSessionStore:
             .order_by(_SESSIONS.c.created_at.desc(), _SESSIONS.c.digest)
             .limit(limit)
         )
-        async with self._database.reading() as connection:
-            return [_session(row) for row in await connection.execute(query)]
+        return [_session(row) for row in await self._database.rows(query)]
 
     async def remove(self, digest: str) -> None:
-        async with self._database.writing() as connection:
-            await connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.digest == digest))
+        await self._database.delete(_SESSIONS, _SESSIONS.c.digest == digest)
 
     async def remove_all_of(self, principal: str) -> int:
-        async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(_SESSIONS).where(_SESSIONS.c.principal == principal)
-            )
-        return gone.rowcount
+        return await self._database.delete(_SESSIONS, _SESSIONS.c.principal == principal)
 
     async def purge(self, now: datetime) -> int:
-        async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(_SESSIONS).where(_SESSIONS.c.expires_at <= now)
-            )
-        return gone.rowcount
+        return await self._database.delete(_SESSIONS, _SESSIONS.c.expires_at <= now)
 
 
 def _session(row: Any) -> Session:

@@ -23,7 +23,7 @@ from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.figures import snapshot_without_columns, without_columns
 from windrow_service.store.once import claim, settle
 from windrow_service.store.pages import fetch_page
-from windrow_service.store.tables import find_row, new_version, require_row, stored
+from windrow_service.store.tables import advance, find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.snapshots.errors import (
     SnapshotNotFoundError,
@@ -32,7 +32,6 @@ from windrow_service.usecases.snapshots.errors import (
 )
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 from windrow_service.usecases.tables.columns import wire_columns
-from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _BODIES_PER_QUERY = 500
@@ -135,24 +134,16 @@ class SqlSnapshotStore:
             await claim(connection, once, now)
             row = await require_row(connection, table.info.name)
             snapshot_id = row.last_snapshot_id + 1
-            # The version changes with definition and snapshot: this is the compare-and-set.
-            moved = await connection.execute(
-                sa.update(schema.tables)
-                .where(
-                    schema.tables.c.table_id == row.table_id,
-                    schema.tables.c.version == table.version,
-                    sa.true() if checked_at is None else _not_checked_since(table),
-                )
-                .values(
-                    version=new_version(),
-                    updated_at=now,
-                    last_snapshot_id=snapshot_id,
-                    current_snapshot_id=snapshot_id,
-                    checked_at=checked_at,
-                )
+            await advance(
+                connection,
+                table,
+                sa.true() if checked_at is None else _not_checked_since(table),
+                version=new_version(),
+                updated_at=now,
+                last_snapshot_id=snapshot_id,
+                current_snapshot_id=snapshot_id,
+                checked_at=checked_at,
             )
-            if moved.rowcount != 1:
-                raise TableChangedError(table.info.name, table.version, row.version)
             await refuse_others(connection, row.table_id, table.info.name, write_id)
             await _insert(
                 connection, row.table_id, _info_of(inventory, snapshot_id, now), inventory
@@ -179,17 +170,9 @@ class SqlSnapshotStore:
         async with self._database.writing() as connection:
             row = await require_row(connection, table.info.name)
             info = _info_of(inventory, row.last_snapshot_id + 1, now)
+            changes = {"updated_at": now, "last_snapshot_id": info.snapshot_id}
             version_after = new_version()
-            moved = await connection.execute(
-                sa.update(schema.tables)
-                .where(
-                    schema.tables.c.table_id == row.table_id,
-                    schema.tables.c.version == table.version,
-                )
-                .values(version=version_after, updated_at=now, last_snapshot_id=info.snapshot_id)
-            )
-            if moved.rowcount != 1:
-                raise TableChangedError(table.info.name, table.version, row.version)
+            await advance(connection, table, version=version_after, **changes)
             await _insert(connection, row.table_id, info, inventory, version)
             await _note(connection, now, table, info.snapshot_id, version_after)
             return info
@@ -200,18 +183,7 @@ class SqlSnapshotStore:
         current = table.info.current_snapshot
         assert current is not None
         async with self._database.writing() as connection:
-            noted = await connection.execute(
-                sa.update(schema.tables)
-                .where(
-                    schema.tables.c.table_id == table.table_id,
-                    schema.tables.c.version == table.version,
-                    _not_checked_since(table),
-                )
-                .values(checked_at=checked_at)
-            )
-            if noted.rowcount != 1:
-                row = await require_row(connection, table.info.name)
-                raise TableChangedError(table.info.name, table.version, row.version)
+            await advance(connection, table, _not_checked_since(table), checked_at=checked_at)
             await refuse_others(connection, table.table_id, table.info.name)
             await _keep_listing(connection, table.table_id, current.snapshot_id, listing)
 

@@ -258,6 +258,26 @@ async def require_row(connection: AsyncConnection, name: str) -> Any:
     return row
 
 
+async def advance(
+    connection: AsyncConnection,
+    table: StoredTable,
+    *conditions: sa.ColumnElement[bool],
+    **values: object,
+) -> None:
+    """Change the row of a table, unless it has changed since the caller read it.
+
+    The version changes with definition and snapshot: this is the compare-and-set.
+    """
+    tables = schema.tables.c
+    is_same = (tables.table_id == table.table_id) & (tables.version == table.version)
+    result = await connection.execute(
+        sa.update(schema.tables).where(is_same, *conditions).values(values)
+    )
+    if result.rowcount != 1:
+        row = await require_row(connection, table.info.name)
+        raise TableChangedError(table.info.name, table.version, row.version)
+
+
 def new_version() -> str:
     """Return a version that was never used, so that a re-created table has a new one."""
     return secrets.token_hex(8)

@@ -45,16 +45,14 @@ class SqlTokenStore:
 
     async def find(self, digest: str) -> Token | None:
         query = sa.select(schema.tokens).where(schema.tokens.c.digest == digest)
-        async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await self._database.row(query)
         return None if row is None else _token(row)
 
     async def list(self) -> Sequence[Token]:
         query = sa.select(schema.tokens).order_by(
             schema.tokens.c.name, schema.tokens.c.created_at, schema.tokens.c.token_id
         )
-        async with self._database.reading() as connection:
-            return [_token(row) for row in await connection.execute(query)]
+        return [_token(row) for row in await self._database.rows(query)]
 
     async def page(self, after: str, limit: int) -> Page[Token]:
         order = (schema.tokens.c.name, schema.tokens.c.token_id)
@@ -85,9 +83,7 @@ class SqlTokenStore:
 
     async def purge(self, now: datetime) -> int:
         ended_at = sa.func.coalesce(schema.tokens.c.revoked_at, schema.tokens.c.expires_at)
-        async with self._database.writing() as connection:
-            gone = await connection.execute(sa.delete(schema.tokens).where(ended_at <= now - _KEPT))
-        return gone.rowcount
+        return await self._database.delete(schema.tokens, ended_at <= now - _KEPT)
 
 
 def _named(token: Token) -> str:

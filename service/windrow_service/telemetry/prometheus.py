@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -56,112 +57,84 @@ class PrometheusMeters(Meters):
         Info("windrow_build", "Version of the coordinator.", registry=registry).info(
             {"version": __version__}
         )
-        self._requests = Histogram(
+        histogram = partial(Histogram, registry=registry)
+        counter = partial(Counter, registry=registry)
+        gauge = partial(PrometheusGauge, registry=registry)
+        self._requests = histogram(
             "windrow_request_seconds",
             "Time until a request was answered, by route and class of status.",
             ("method", "route", "status"),
             buckets=_REQUEST_S,
-            registry=registry,
         )
-        self._phases = Histogram(
+        self._phases = histogram(
             "windrow_planning_seconds",
             "Time of each phase of making a plan.",
             ("phase",),
             buckets=_PHASE_S,
-            registry=registry,
         )
-        self._plans = Counter("windrow_plans", "Plans made.", registry=registry)
+        self._plans = counter("windrow_plans", "Plans made.")
         self._planned = {
-            "files": Counter("windrow_planned_files", "Files that plans read.", registry=registry),
-            "bytes": Counter("windrow_planned_bytes", "Bytes that plans read.", registry=registry),
+            "files": counter("windrow_planned_files", "Files that plans read."),
+            "bytes": counter("windrow_planned_bytes", "Bytes that plans read."),
         }
         self._pruned = {
-            "files": Counter(
-                "windrow_pruned_files", "Files ruled out, by step.", ("step",), registry=registry
-            ),
-            "bytes": Counter(
-                "windrow_pruned_bytes", "Bytes ruled out, by step.", ("step",), registry=registry
-            ),
+            "files": counter("windrow_pruned_files", "Files ruled out, by step.", ("step",)),
+            "bytes": counter("windrow_pruned_bytes", "Bytes ruled out, by step.", ("step",)),
         }
-        self._groups = Counter("windrow_groups", "Split groups of plans.", registry=registry)
-        self._placements = Counter(
-            "windrow_placements",
-            "Cacheable files of plans, by where they are read.",
-            ("choice",),
-            registry=registry,
+        self._groups = counter("windrow_groups", "Split groups of plans.")
+        self._placements = counter(
+            "windrow_placements", "Cacheable files of plans, by where they are read.", ("choice",)
         )
-        self._waits = Histogram(
+        self._waits = histogram(
             "windrow_queue_wait_seconds",
             "Time that work waited for a thread.",
             ("queue",),
             buckets=_WAIT_S,
-            registry=registry,
         )
-        self._refused = Counter(
-            "windrow_queue_refused",
-            "Work refused because too much was waiting.",
-            ("queue",),
-            registry=registry,
+        self._refused = counter(
+            "windrow_queue_refused", "Work refused because too much was waiting.", ("queue",)
         )
-        self._manifests = Counter(
+        self._manifests = counter(
             "windrow_manifest_reads",
             "Manifests that plans and other work needed, by whether they were in memory.",
             ("outcome",),
-            registry=registry,
         )
-        self._refreshes = Histogram(
+        self._refreshes = histogram(
             "windrow_refresh_seconds",
             "Time of refreshes that ended here, by outcome.",
             ("outcome",),
             buckets=_REFRESH_S,
-            registry=registry,
         )
-        self._files_listed = Counter(
-            "windrow_refresh_listed_files", "Files that refreshes found.", registry=registry
-        )
-        self._footers_read = Counter(
-            "windrow_refresh_read_footers", "Footers that refreshes read.", registry=registry
-        )
-        self._writes = Counter(
+        self._files_listed = counter("windrow_refresh_listed_files", "Files that refreshes found.")
+        self._footers_read = counter("windrow_refresh_read_footers", "Footers that refreshes read.")
+        self._writes = counter(
             "windrow_writes",
             "Writes that reached a state; one that is published is a commit.",
             ("kind", "state"),
-            registry=registry,
         )
-        self._compactions_planned = Counter(
-            "windrow_compaction_plans", "Pages of compaction plans.", registry=registry
+        self._compactions_planned = counter(
+            "windrow_compaction_plans", "Pages of compaction plans."
         )
-        self._calls = Histogram(
+        self._calls = histogram(
             "windrow_store_seconds",
             "Time of calls to the database and the cache map.",
             ("store", "operation"),
             buckets=_CALL_S,
-            registry=registry,
         )
-        self._failed_calls = Counter(
+        self._failed_calls = counter(
             "windrow_store_failures",
             "Calls that the database or the cache map did not answer.",
             ("store", "operation"),
-            registry=registry,
         )
         self._gauges: Mapping[Gauge, PrometheusGauge] = {
-            "queue_running": PrometheusGauge(
-                "windrow_queue_running",
-                "Work that runs in threads now.",
-                ("queue",),
-                registry=registry,
+            "queue_running": gauge(
+                "windrow_queue_running", "Work that runs in threads now.", ("queue",)
             ),
-            "queue_waiting": PrometheusGauge(
-                "windrow_queue_waiting", "Work that waits now.", ("queue",), registry=registry
+            "queue_waiting": gauge("windrow_queue_waiting", "Work that waits now.", ("queue",)),
+            "manifest_cache_bytes": gauge(
+                "windrow_manifest_cache_bytes", "Bytes of decoded manifests in memory."
             ),
-            "manifest_cache_bytes": PrometheusGauge(
-                "windrow_manifest_cache_bytes",
-                "Bytes of decoded manifests in memory.",
-                registry=registry,
-            ),
-            "refreshes_running": PrometheusGauge(
-                "windrow_refreshes_running", "Refreshes that run here now.", registry=registry
-            ),
+            "refreshes_running": gauge("windrow_refreshes_running", "Refreshes that run here now."),
         }
         # These series exist from the start: a rate needs the zero before the first event.
         for step in _PRUNING_STEPS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from windrow_core.models import AuditRecord
+    from windrow_service.usecases.ports import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class AuditLog(Protocol):
         table: str | None = None,
         principal: str | None = None,
         since: datetime | None = None,
-    ) -> Sequence[AuditRecord]:
-        """Return records with a lower number than `before`, the newest first.
+    ) -> Page[AuditRecord]:
+        """Return at most `limit` records with numbers under `before`, the newest first.
 
         Args:
             before: Number of a record.

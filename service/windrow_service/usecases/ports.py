@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,11 @@ class Page(list[T]):
     def __init__(self, entries: Iterable[T] = (), *, more: bool = False) -> None:
         super().__init__(entries)
         self.more = more
+
+    @classmethod
+    def of(cls, entries: Sequence[T], limit: int) -> Page[T]:
+        """Return the first `limit` of some entries."""
+        return cls(entries[:limit], more=len(entries) > limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

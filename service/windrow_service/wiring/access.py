@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from windrow_service.api.browsers import Browsers
 from windrow_service.api.html.rendering import SIGN_IN
+from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.services import AccessServices
-from windrow_service.api.tokens import PageTokens
 from windrow_service.logs import get_logger
 from windrow_service.settings import Settings
 from windrow_service.store.once import SqlOnceStore

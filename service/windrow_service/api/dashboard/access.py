@@ -134,7 +134,7 @@ async def _access_page(
     refused: str = "",
     asked: Mapping[str, str] | None = None,
 ) -> Response:
-    changes = await audit.page(before, _CHANGES + 1, table=table or None, principal=who or None)
+    changes = await audit.page(before, _CHANGES, table=table or None, principal=who or None)
     tokens = await access.tokens.page(after, _TOKENS)
     last = tokens[-1] if tokens.more else None
     return await page(
@@ -142,8 +142,8 @@ async def _access_page(
         "access.html",
         table=table,
         who=who,
-        changes=changes[:_CHANGES],
-        older=changes[_CHANGES - 1].number if len(changes) > _CHANGES else None,
+        changes=changes,
+        older=changes[-1].number if changes.more else None,
         tokens=tokens,
         after=after,
         next_after=None if last is None else f"{last.name} {last.token_id}",

@@ -15,7 +15,7 @@ from windrow_service.inventory.listing.partition_lists import (
 )
 from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Once, Runner
+from windrow_service.usecases.ports import Once, Page, Runner
 from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import InvalidTableError, TableChangedError
 from windrow_service.usecases.tables.ports import (
@@ -135,7 +135,7 @@ def _folders_outside(body: bytes) -> list[str]:
 
 def page_of(
     table: StoredTable, listed: ListedPartitions, start: int, count: int
-) -> list[TablePartition]:
+) -> Page[TablePartition]:
     """Return a page of a table's list, of at most `count` partitions; fewer if they are long."""
     partitions: list[TablePartition] = []
     characters = 0
@@ -145,11 +145,11 @@ def page_of(
         for values, location in rows:
             characters += len(location) + sum(map(len, values))
             if partitions and characters > _MAX_CHARACTERS:
-                return partitions
+                return Page(partitions, more=True)
             partitions.append(TablePartition(values=values, location=location))
         if len(rows) < some:
             break
-    return partitions
+    return Page(partitions, more=start + len(partitions) < len(listed))
 
 
 def _table_of(sent: PartitionList) -> pa.Table:
