@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
@@ -101,6 +102,7 @@ class _BoundedHttp(HttpToolsProtocol):
         self._header_count = 0
         self._body_bytes = 0
         self._patience_s = 0.0
+        self._look_s = _LOOK_EVERY_S
         self._waits_since = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._timed = _Expects.NOTHING
@@ -294,13 +296,15 @@ class _BoundedHttp(HttpToolsProtocol):
 
     def _look_again(self) -> None:
         self._body_bytes = 0
-        self._timer = self.loop.call_later(_LOOK_EVERY_S, self._look_at_body)
+        # Spread, since refusing hundreds of connections at once would keep all others waiting.
+        self._look_s = _LOOK_EVERY_S * random.uniform(0.5, 1.5)
+        self._timer = self.loop.call_later(self._look_s, self._look_at_body)
 
     def _look_at_body(self) -> None:
         # The client cannot send while the coordinator does not read.
         if not self.flow.read_paused:
             gained_s = self._body_bytes / MIN_BODY_BYTES_PER_S
-            patience_s = self._patience_s + min(gained_s, _LOOK_EVERY_S) - _LOOK_EVERY_S
+            patience_s = self._patience_s + min(gained_s, self._look_s) - self._look_s
             self._patience_s = patience_s
         if self._patience_s <= 0:
             self._refuse(
