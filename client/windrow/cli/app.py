@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from windrow.cli.completion import InstallCompletion, ShowCompletion
 from windrow.cli.lazy_commands import Commands
 from windrow.cli.remedies import in_commands
 from windrow.errors import ProblemError, WindrowError
@@ -25,8 +24,6 @@ app = typer.Typer(
     name="windrow",
     cls=Commands,
     help="Plan how Spark reads and writes tables of many small files.",
-    # Typer's own completion options work only when a shell is the parent process.
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -49,8 +46,6 @@ def _root(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
-    install_completion: InstallCompletion = False,
-    show_completion: ShowCompletion = False,
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -62,7 +62,7 @@ def test_completion_is_shown_and_installed_for_the_calling_shell(
     script = tmp_path / _INSTALLED[name]
     assert (shown.stderr, installed.stderr) == ("", "")
     assert f"complete_{name}" in shown.stdout
-    assert f"it works in new {name} sessions" in installed.stdout
+    assert f"{name} completion installed in {script}" in installed.stdout
     assert script.read_text().strip() == shown.stdout.strip()
 
 
@@ -71,8 +71,7 @@ def test_a_shell_without_completion_is_refused_in_one_line(command: Path, tmp_pa
 
     done = _run(command, shell, "-c", "windrow --show-completion; true")
 
-    assert "dash is not one of them" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr == "Shell dash not supported.\n"
 
 
 @pytest.mark.slow
