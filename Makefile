@@ -37,16 +37,16 @@ $(DEMO_INSTALLED): pyproject.toml $(DEMO_NEEDS) | $(BIN)/pip
 	@touch $@
 
 $(QUICK_SPARK): $(INSTALLED) | java # Halves the start-up time of the tests' JVMs.
-	@$(@D)/bin/python -m tests.support.quick_spark >/dev/null 2>&1 || \
+	@$(@D)/bin/python -m tests.support.spark.quick_spark >/dev/null 2>&1 || \
 	  echo "No archive of Spark's classes could be written: each JVM of the tests takes longer to start" >&2
 
 .venv-spark35/spark.jsa: | older-spark
 
 older-spark: $(INSTALLED) # In a separate environment, which is kept.
-	@$(BIN)/python -m tests.support.older_spark
+	@$(BIN)/python -m tests.support.spark.older_spark
 
 other-sparks: older-spark # 1.3 GB, kept as well.
-	@$(BIN)/python -m tests.support.older_spark --all
+	@$(BIN)/python -m tests.support.spark.older_spark --all
 
 image: $(INSTALLED) # Installs what the Dockerfile installs, without Docker; kept until a copied file changes.
 	@$(BIN)/python -m tests.deploy.image_build
@@ -80,7 +80,7 @@ check: $(INSTALLED) ## Lint, types, import rules, Java
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.support.java_sources
+	$(BIN)/python -m tests.support.spark.java_sources
 
 format: $(INSTALLED) ## Format the code
 	$(BIN)/ruff format .
@@ -88,7 +88,7 @@ format: $(INSTALLED) ## Format the code
 
 openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/reference/access-matrix.md from it
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
-	$(BIN)/python -m tests.support.access_matrix > docs/reference/access-matrix.md
+	$(BIN)/python -m tests.support.api.access_matrix > docs/reference/access-matrix.md
 
 docs: $(INSTALLED) ## Build the documents as a site, which coordinators then serve at /guide
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

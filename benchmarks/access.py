@@ -23,8 +23,8 @@ from inventories import generated
 from rich import box
 from rich.table import Table as RichTable
 from servers import deployment
-from tests.support.issuers import issuer_server
-from tests.support.servers import CoordinatorProcess
+from tests.support.servers.coordinators import CoordinatorProcess
+from tests.support.servers.issuers import issuer_server
 
 import windrow
 from windrow.terminal.consoles import show

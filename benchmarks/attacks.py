@@ -27,9 +27,9 @@ import httpx
 from common import Result, arguments, console, write_json
 from rich.table import Table
 from servers import CoordinatorProcess, coordinator_process
-from tests.support.arrow_bombs import BOMBS
-from tests.support.json_bombs import KINDS, calls_with_json
-from tests.support.servers import peak_bytes
+from tests.support.api.arrow_bombs import BOMBS
+from tests.support.api.json_bombs import KINDS, calls_with_json
+from tests.support.servers.coordinators import peak_bytes
 
 _POLL_S = 0.01
 _IDLE_S = 1.0

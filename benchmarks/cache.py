@@ -34,10 +34,10 @@ from windrow.terminal.render import seconds_text
 from windrow_demo.local_session import local_session
 
 sys.path.insert(0, str(ROOT))
-from tests.support.clusters import HOSTS, Caching, counters, spark_cluster
-from tests.support.redis import redis_process
-from tests.support.servers import coordinator_process
-from tests.support.stores import SlowStore, slow_store
+from tests.support.servers.coordinators import coordinator_process
+from tests.support.servers.redis import redis_process
+from tests.support.servers.slow_store import SlowStore, slow_store
+from tests.support.spark.clusters import HOSTS, Caching, counters, spark_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

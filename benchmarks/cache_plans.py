@@ -24,7 +24,7 @@ from inventories import generated
 from rich import box
 from rich.table import Table as RichTable
 from servers import Deployment, deployment
-from tests.support.servers import peak_bytes
+from tests.support.servers.coordinators import peak_bytes
 
 import windrow
 from windrow.calls.plans import SplitPlan

@@ -2,7 +2,7 @@
 
     python benchmarks/killed_spark.py JSON
 
-The argument is what `tests.support.killed_drivers.drive` is asked.
+The argument is what `tests.support.faults.killed_drivers.drive` is asked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.support.killed_drivers import PARTITIONS, Notes
+from tests.support.faults.killed_drivers import PARTITIONS, Notes
 
 import windrow
 from windrow import commits

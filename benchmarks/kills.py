@@ -29,8 +29,8 @@ from rich.table import Table as RichTable
 
 # The tests kill the same drivers.
 sys.path.insert(0, str(ROOT))
-from tests.support.databases import server_url
-from tests.support.kills import Battle, Figures, Replicas, replicas
+from tests.support.faults.kills import Battle, Figures, Replicas, replicas
+from tests.support.servers.databases import server_url
 
 from windrow.client import Client
 from windrow.terminal.consoles import show

@@ -47,9 +47,9 @@ from windrow_demo.local_session import local_session
 from windrow_demo.once import write_once
 
 sys.path.insert(0, str(ROOT))
-from tests.support.object_proxy import ObjectProxy, object_proxy
-from tests.support.s3 import s3_server
-from tests.support.servers import coordinator_process
+from tests.support.faults.object_proxy import ObjectProxy, object_proxy
+from tests.support.servers.coordinators import coordinator_process
+from tests.support.servers.s3 import s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

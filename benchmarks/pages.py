@@ -19,10 +19,10 @@ from rich.table import Table
 from windrow_service.store.database import embedded_url
 
 sys.path.insert(0, str(ROOT))
-from tests.support.dashboards import Operated, multiply, written
-from tests.support.databases import on_database
-from tests.support.many_files import publish_days
-from tests.support.servers import coordinator_process, wait_until
+from tests.support.api.dashboards import Operated, multiply, written
+from tests.support.servers.coordinators import coordinator_process, wait_until
+from tests.support.servers.databases import on_database
+from tests.support.tables.many_files import publish_days
 
 _BOUND_MS = 300.0
 _TABLE = "big.one"

@@ -18,7 +18,7 @@ from pathlib import Path
 from common import ROOT
 
 sys.path.insert(0, str(ROOT))
-from tests.support.servers import free_port
+from tests.support.servers.coordinators import free_port
 
 _START_TIMEOUT_S = 30.0
 

@@ -15,9 +15,9 @@ from windrow_service.settings import Settings
 
 # The tests start the same servers.
 sys.path.insert(0, str(ROOT))
-from tests.support.databases import new_database, server_url
-from tests.support.redis import RedisProcess
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers.coordinators import CoordinatorProcess, coordinator_process
+from tests.support.servers.databases import new_database, server_url
+from tests.support.servers.redis import RedisProcess
 
 
 class Deployment:

@@ -34,7 +34,7 @@ from plan_peers import pyiceberg_plan, write_files
 from rich import box
 from rich.table import Table as RichTable
 from servers import Deployment, deployment
-from tests.support.servers import peak_bytes
+from tests.support.servers.coordinators import peak_bytes
 
 import windrow
 from windrow.terminal.consoles import show

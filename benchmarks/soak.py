@@ -36,10 +36,10 @@ from psycopg.rows import scalar_row
 from rich import box
 from rich.table import Table as RichTable
 from servers import CoordinatorProcess, coordinator_process
-from tests.support.databases import PostgreSQL, postgresql
-from tests.support.forks import run_forked
-from tests.support.proxies import Front, front
-from tests.support.redis import redis_process
+from tests.support.faults.proxies import Front, front
+from tests.support.processes.forks import run_forked
+from tests.support.servers.databases import PostgreSQL, postgresql
+from tests.support.servers.redis import redis_process
 
 from windrow.terminal.consoles import show
 

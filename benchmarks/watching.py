@@ -26,7 +26,7 @@ from inventories import generated
 from rich import box
 from rich.table import Table as RichTable
 from servers import CoordinatorProcess, Deployment, deployment
-from tests.support.servers import free_port
+from tests.support.servers.coordinators import free_port
 
 import windrow
 from windrow.terminal.consoles import show

@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 
-from tests.support import quick_spark, scratch
+from tests.support import scratch
 from tests.support.distribution import WholeFiles, place_in_line
+from tests.support.spark import quick_spark
 
 # Drawing examples is slow on a busy machine, which says nothing about the code.
 _ANY_SPEED = [HealthCheck.too_slow]
@@ -139,7 +140,7 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """URL of a PostgreSQL server on which tests create their own databases."""
-    from tests.support.databases import server_url
+    from tests.support.servers.databases import server_url
 
     with server_url() as url:
         yield url
@@ -148,7 +149,7 @@ def postgresql_server() -> Iterator[str]:
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """URL of an empty PostgreSQL database."""
-    from tests.support.databases import new_database
+    from tests.support.servers.databases import new_database
 
     with new_database(postgresql_server) as url:
         yield url
@@ -157,7 +158,7 @@ def postgresql_url(postgresql_server: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def _newest_database(postgresql_server: str) -> Iterator[str]:
     """Name of a PostgreSQL database at the newest revision, to be copied."""
-    from tests.support.databases import new_database
+    from tests.support.servers.databases import new_database
     from windrow_service.store.database import server_url, upgrade_database
 
     with new_database(postgresql_server) as url:
@@ -168,7 +169,7 @@ def _newest_database(postgresql_server: str) -> Iterator[str]:
 @pytest.fixture
 def upgraded_postgresql_url(postgresql_server: str, _newest_database: str) -> Iterator[str]:
     """URL of an empty PostgreSQL database at the newest revision."""
-    from tests.support.databases import new_database
+    from tests.support.servers.databases import new_database
 
     with new_database(postgresql_server, copied_from=_newest_database) as url:
         yield url

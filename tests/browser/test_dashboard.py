@@ -17,8 +17,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from pydantic import SecretStr
 
-from tests.support.accessibility import lost_to_the_keyboard, violations
-from tests.support.dashboards import (
+from tests.support.api.accessibility import lost_to_the_keyboard, violations
+from tests.support.api.dashboards import (
     LAKE,
     Operated,
     begin_refresh,
@@ -30,10 +30,10 @@ from tests.support.dashboards import (
     token,
     written,
 )
-from tests.support.databases import address_of, on_database, through
-from tests.support.many_files import publish_days
-from tests.support.proxies import proxy
-from tests.support.servers import PLAIN, running
+from tests.support.faults.proxies import proxy
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.databases import address_of, on_database, through
+from tests.support.tables.many_files import publish_days
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.contract import document
-from tests.support.servers import running
+from tests.support.api.contract import document
+from tests.support.servers.coordinators import running
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.browser

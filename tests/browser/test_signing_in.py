@@ -9,10 +9,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.accessibility import lost_to_the_keyboard, violations
-from tests.support.dashboards import picture
-from tests.support.issuers import IssuerServer, issuer_server
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.api.accessibility import lost_to_the_keyboard, violations
+from tests.support.api.dashboards import picture
+from tests.support.servers.coordinators import PLAIN, free_port, running
+from tests.support.servers.issuers import IssuerServer, issuer_server
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.browser

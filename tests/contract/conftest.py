@@ -10,8 +10,9 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from tests.support import embedded, hive
-from tests.support.servers import PLAIN, running
+from tests.support.servers import embedded
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_service.settings import Settings
 from windrow_service.store.database import server_url
 

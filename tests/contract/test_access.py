@@ -13,11 +13,11 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 
-from tests.support import hive
-from tests.support.access_matrix import IDENTITIES, Call, calls, expected, page, path_of
-from tests.support.contract import operations
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.access_matrix import IDENTITIES, Call, calls, expected, page, path_of
+from tests.support.api.contract import operations
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_service import administration
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.rules import (

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 
 BEGAN = datetime(2026, 11, 20, 6, tzinfo=timezone.utc)
 

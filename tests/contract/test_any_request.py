@@ -15,13 +15,13 @@ import requests
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck
 
-from tests.support import hive
-from tests.support.contract import operations
-from tests.support.databases import new_database
+from tests.support.api.contract import operations
+from tests.support.api.problems import PREFIX
 from tests.support.laws import examples, is_nightly
-from tests.support.problems import PREFIX
-from tests.support.redis import redis_url
-from tests.support.servers import PLAIN, coordinator_process
+from tests.support.servers.coordinators import PLAIN, coordinator_process
+from tests.support.servers.databases import new_database
+from tests.support.servers.redis import redis_url
+from tests.support.tables import hive
 from windrow_service import administration, bootstrap
 from windrow_service.settings import Settings
 
@@ -66,7 +66,7 @@ class Service:
 
 @pytest.fixture(scope="module", params=["embedded", "on PostgreSQL and Redis, with tokens"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Service]:
-    from tests.support import fuzzing
+    from tests.support.api import fuzzing
 
     folder = tmp_path_factory.mktemp("fuzzed")
     headers: dict[str, str] = {}
@@ -134,7 +134,7 @@ def _token(settings: Settings) -> str:
 def test_every_answer_is_listed_in_the_contract(
     operation: str, service: Service, real: dict[str, str]
 ) -> None:
-    from tests.support import fuzzing
+    from tests.support.api import fuzzing
 
     @examples(_EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
     def check_answer(case: Case[Any]) -> None:

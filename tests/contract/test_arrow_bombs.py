@@ -10,9 +10,14 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.support.arrow_bombs import BOMBS
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process, peak_bytes
+from tests.support.api.arrow_bombs import BOMBS
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import (
+    PLAIN,
+    CoordinatorProcess,
+    coordinator_process,
+    peak_bytes,
+)
 from windrow.calls.snapshots import inventory_stream
 
 pytestmark = pytest.mark.slow

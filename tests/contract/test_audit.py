@@ -14,11 +14,11 @@ import pytest
 import sqlalchemy as sa
 from anyio.from_thread import start_blocking_portal
 
-from tests.support import hive
-from tests.support.contract import operations
-from tests.support.databases import on_database
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.contract import operations
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.databases import on_database
+from tests.support.tables import hive
 from windrow_core.models import TableDefinition
 from windrow_service import administration
 from windrow_service.logs import logging_to

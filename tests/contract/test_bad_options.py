@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
 
 SIZES = ["max_split_size", "min_split_size", "max_initial_split_size", "open_file_cost"]
 NO_SIZES = {

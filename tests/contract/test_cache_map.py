@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pytest
 
-from tests.support.redis import flush, redis_url
+from tests.support.servers.redis import flush, redis_url
 from windrow_core.models import Heartbeat
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.planner.splits import Hashes

@@ -10,8 +10,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.support import hive
-from tests.support.servers import PLAIN, running
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_service.settings import Settings
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}

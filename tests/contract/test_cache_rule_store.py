@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from tests.support.databases import on_database
+from tests.support.servers.databases import on_database
 from windrow_core.models import CacheRuleDefinition, TableDefinition
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database

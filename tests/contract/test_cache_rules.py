@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN
+from tests.support.tables import hive
 
 RECENT = {"filter": "ds >= '2026-11-02'"}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 FILE = {"path": ["f"], "size_bytes": [10], "mtime_ns": [1], "row_count": [1]}

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.looking import planned_ids
-from tests.support.writers import report_of, stage
+from tests.support.faults.readers import planned_ids
+from tests.support.faults.writers import report_of, stage
+from tests.support.tables import hive
 from windrow.client import Client
 from windrow.errors import ProblemError, WriteCancelledError
 from windrow_core.models import PublishedSnapshot, WriteMode

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 
 KIB = 2**10
 MANY = 8

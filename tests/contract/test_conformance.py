@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support.conformance import HADOOP, ICEBERG, OPENLOOKENG, SPARK, TEZ, Case
+from tests.support.plans.conformance import HADOOP, ICEBERG, OPENLOOKENG, SPARK, TEZ, Case
 
 MakePlan = Callable[..., dict[str, Any]]
 

@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 from fastapi.routing import APIRoute
 
-from tests.support.access_matrix import IDENTITIES
-from tests.support.dashboards import LAKE, Operated, token, written
-from tests.support.databases import on_database
-from tests.support.servers import PLAIN, coordinator_process, running, wait_until
+from tests.support.api.access_matrix import IDENTITIES
+from tests.support.api.dashboards import LAKE, Operated, token, written
+from tests.support.servers.coordinators import PLAIN, coordinator_process, running, wait_until
+from tests.support.servers.databases import on_database
 from windrow_core.models import (
     CacheRuleDefinition,
     RefreshProgress,

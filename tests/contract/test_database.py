@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 import sqlalchemy as sa
 
-from tests.support.databases import on_database
+from tests.support.servers.databases import on_database
 from windrow_service.store.database import Database
 
 

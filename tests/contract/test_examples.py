@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.support import story
-from tests.support.contract import operations, schemas
+from tests.support.api import story
+from tests.support.api.contract import operations, schemas
 
 _JSON = "application/json"
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.excerpts import excerpt, read
-from tests.support.s3 import S3, s3_server
-from tests.support.servers import PLAIN, running
+from tests.support.files.excerpts import excerpt, read
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.s3 import S3, s3_server
 from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.excerpts.chunk_ranges import columns_of
 from windrow_core.files.excerpts.outlines import Outline

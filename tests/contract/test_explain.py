@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 
 MIB = 2**20
 STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]

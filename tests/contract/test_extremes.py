@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, note
 from hypothesis import strategies as st
 
+from tests.support.api.problems import problem_of
 from tests.support.laws import examples
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.settings import Settings
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.disks import nearly_full, small_disk
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, serving
+from tests.support.api.problems import problem_of
+from tests.support.faults.disks import nearly_full, small_disk
+from tests.support.servers.coordinators import PLAIN, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support.conformance import Case
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.plans.conformance import Case
 from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedError
 
 MakePlan = Callable[..., dict[str, Any]]

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.disks import nearly_full, small_disk
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.faults.disks import nearly_full, small_disk
+from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.settings import Settings
 
 

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 
 import windrow
-from tests.support.iceberg import catalog_in, new_table
+from tests.support.tables.iceberg import catalog_in, new_table
 from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedError
 from windrow_core.models import WritePlanRequest
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from tests.support.contract import document
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.contract import document
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
 from windrow_service import administration
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database, server_url

@@ -9,9 +9,14 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from tests.support.json_bombs import KINDS, calls_with_json, unknown_keys
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process, peak_bytes
+from tests.support.api.json_bombs import KINDS, calls_with_json, unknown_keys
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import (
+    PLAIN,
+    CoordinatorProcess,
+    coordinator_process,
+    peak_bytes,
+)
 from windrow_core.models import CachedFilesReport, InventoryChange, PlanRequest, WritePlanRequest
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,9 @@ import pytest
 from fastapi import Request
 
 import windrow
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running, serving
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running, serving
+from tests.support.tables import hive
 from windrow_service.bootstrap import build_app
 from windrow_service.settings import LimitSettings, Settings
 

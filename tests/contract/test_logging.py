@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 import windrow
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, coordinator_process, serving
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, coordinator_process, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings

@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.forks import run_forked
-from tests.support.redis import redis_process
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.processes.forks import run_forked
+from tests.support.servers.coordinators import PLAIN, free_port, running
+from tests.support.servers.redis import redis_process
 from windrow_core.phases import PlanPhase
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import MetricsSettings, Settings

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.dashboards import token
-from tests.support.servers import PLAIN, running
+from tests.support.api.dashboards import token
+from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.settings import Settings
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from tests.support import embedded
-from tests.support.delta_tables import DeltaLog, column, metadata, protocol
-from tests.support.iceberg import new_table
+from tests.support.servers import embedded
+from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
+from tests.support.tables.iceberg import new_table
 from windrow_core.files import trust
 from windrow_service.inventory.manifests import deltas
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.contract.test_stores import EVENTS, EVERY, START, Stores, next_snapshot
-from tests.support.databases import on_database
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.servers.databases import on_database
 from windrow_core.models import (
     CacheRuleDefinition,
     Column,

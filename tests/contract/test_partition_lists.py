@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.writers import report_of, stage
+from tests.support.api.problems import problem_of
+from tests.support.faults.writers import report_of, stage
+from tests.support.tables import hive
 from windrow.errors import RefreshFailedError, UnconfirmedReplacementError
 from windrow_core.models import TablePartition
 from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError

@@ -15,11 +15,11 @@ import pytest
 import sqlalchemy as sa
 
 import windrow
-from tests.support.dashboards import LAKE, Operated, token, written
-from tests.support.databases import on_database
-from tests.support.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.dashboards import LAKE, Operated, token, written
+from tests.support.api.problems import problem_of
+from tests.support.plans.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.databases import on_database
 from windrow_core.models import PlanRequest
 from windrow_core.phases import PlanPhase
 from windrow_service.settings import LimitSettings, Settings

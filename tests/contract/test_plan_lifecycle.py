@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.inventories import inventory
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, coordinator_process
+from tests.support.tables import hive
+from tests.support.tables.inventories import inventory
 from windrow.calls.plans import read_group_stream
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import windrow
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
 from windrow.errors import TableChangedError
 from windrow_core.models import READING_OPTIONS, PlanDefaults
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from tests.support.databases import on_database
-from tests.support.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
+from tests.support.plans.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
+from tests.support.servers.databases import on_database
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.plans import SqlPlanStore

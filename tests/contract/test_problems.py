@@ -10,7 +10,7 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 from typer.main import get_command
 
-from tests.support.error_samples import sample_of
+from tests.support.api.error_samples import sample_of
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of

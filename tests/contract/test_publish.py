@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 from windrow.errors import InvalidRequestError, TableChangedError, TableNotRefreshedError
 
 MakePlan = Callable[..., dict[str, Any]]

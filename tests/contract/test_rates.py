@@ -10,9 +10,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 import windrow
-from tests.support.problems import problem_of
-from tests.support.redis import RedisProcess, redis_process
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.redis import RedisProcess, redis_process
 from windrow.errors import BusyError
 from windrow_service import administration
 from windrow_service.settings import LimitSettings, Settings

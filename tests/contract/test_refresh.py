@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 
 MakePlan = Callable[..., dict[str, Any]]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from tests.support.databases import on_database
+from tests.support.servers.databases import on_database
 from windrow_core.models import RefreshProgress, RefreshStatus, TableDefinition
 from windrow_service.store.database import Database
 from windrow_service.store.refreshes import SqlRefreshStore

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
 
 BY_TEXT = [{"name": "ds", "type": "string"}]
 AGREED = {"replace": True}

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol, remove
-from tests.support.problems import problem_of
-from tests.support.s3 import S3, s3_server
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, free_port, running
+from tests.support.servers.s3 import S3, s3_server
+from tests.support.tables import hive
+from tests.support.tables.delta_tables import DeltaLog, add, column, metadata, protocol, remove
 from windrow_core.files.other_formats import signs_beside
 from windrow_service.settings import Settings
 

@@ -13,10 +13,10 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from tests.support.dashboards import token
-from tests.support.databases import on_database
-from tests.support.issuers import IssuerServer, issuer_server
-from tests.support.servers import PLAIN, running
+from tests.support.api.dashboards import token
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.databases import on_database
+from tests.support.servers.issuers import IssuerServer, issuer_server
 from windrow_service.issuers.tokens import SignedTokens
 from windrow_service.issuers.trust import Issuer
 from windrow_service.settings import Settings

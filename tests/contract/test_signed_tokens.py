@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 
-from tests.support import hive
-from tests.support.issuers import IssuerServer, issuer_server, rsa_key
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.issuers import IssuerServer, issuer_server, rsa_key
+from tests.support.tables import hive
 from windrow_service import bootstrap
 from windrow_service.issuers.tokens import SignedTokens
 from windrow_service.issuers.trust import Issuer

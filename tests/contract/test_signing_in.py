@@ -16,9 +16,9 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from tests.support.issuers import CLIENT, IssuerServer, issuer_server, rsa_key
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, free_port, running
+from tests.support.servers.issuers import CLIENT, IssuerServer, issuer_server, rsa_key
 from windrow_service.issuers import requests
 from windrow_service.issuers.signing_in import SigningIn
 from windrow_service.issuers.tokens import SignedTokens

@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN
 from windrow.cli.app import run
 
 FILES = pa.table(

@@ -13,9 +13,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_service.settings import Settings
 
 # Longer than any test takes.

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.support.databases import on_database
-from tests.support.inventories import inventory
+from tests.support.servers.databases import on_database
+from tests.support.tables.inventories import inventory
 from windrow_core.models import PlanDefaults, TableDefinition
 from windrow_service.inventory.build import Inventory
 from windrow_service.store import schema

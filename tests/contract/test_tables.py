@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
 
 
 def test_a_new_table_is_created_and_repeating_it_changes_nothing(

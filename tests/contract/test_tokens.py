@@ -15,10 +15,10 @@ import pytest
 import sqlalchemy as sa
 from anyio.from_thread import start_blocking_portal
 
-from tests.support.contract import document, operations
-from tests.support.databases import on_database, postgresql
-from tests.support.problems import PREFIX, problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.contract import document, operations
+from tests.support.api.problems import PREFIX, problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.databases import on_database, postgresql
 from windrow.cli.app import run
 from windrow.connecting import connect
 from windrow.errors import NotAllowedError, NotFoundError

@@ -14,8 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 
 import windrow
-from tests.support import hive
-from tests.support.servers import PLAIN, coordinator_process
+from tests.support.servers.coordinators import PLAIN, coordinator_process
+from tests.support.tables import hive
 from windrow_core.phases import PlanPhase
 from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.meters import UNMEASURED

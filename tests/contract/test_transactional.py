@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.acid_tables import AcidTable
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
+from tests.support.tables.acid_tables import AcidTable
 from windrow.errors import RefreshFailedError
 from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.staging_folders import local_location

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_core.models import CacheCounters
 from windrow_service.settings import Settings
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.writes import ZIPF, counts_of_days, days
+from tests.support.api.problems import problem_of
+from tests.support.plans.writes import ZIPF, counts_of_days, days
+from tests.support.tables import hive
 from windrow_core.models import (
     Column,
     KeyReport,

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.contract.test_stores import EVENTS, next_snapshot
-from tests.support.databases import on_database
-from tests.support.writers import report_of
+from tests.support.faults.writers import report_of
+from tests.support.servers.databases import on_database
 from windrow_core.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
 from windrow_service.store import schema, writes
 from windrow_service.store.database import Database

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
 
 ONE, TWO = "1" * 32, "2" * 32
 DELTA = {"mode": "delta"}

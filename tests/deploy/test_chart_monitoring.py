@@ -16,8 +16,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.deploy.charts import ROOT, manifests, of_kind, workloads
-from tests.support import hive
-from tests.support.servers import PLAIN, coordinator_process, free_port
+from tests.support.servers.coordinators import PLAIN, coordinator_process, free_port
+from tests.support.tables import hive
 
 WATCHED, MINIMAL = (
     Path(__file__).parent / "values" / f"{name}.yaml" for name in ("watched", "minimal")

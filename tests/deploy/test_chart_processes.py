@@ -21,8 +21,8 @@ from tests.deploy.charts import (
     workloads,
 )
 from tests.deploy.images import entrypoint
-from tests.support.forks import TIMEOUT_S, Forked, fork_module
-from tests.support.servers import PLAIN, free_port
+from tests.support.processes.forks import TIMEOUT_S, Forked, fork_module
+from tests.support.servers.coordinators import PLAIN, free_port
 
 _PROBES = ("startup", "liveness", "readiness")
 (MINIMAL,) = (path for path in VALUES if path.stem == "minimal")

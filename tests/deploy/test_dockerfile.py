@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
 from tests.deploy.image_build import LOCKS, bare, built_environments, context
 from tests.deploy.images import entrypoint, environment, every, health_command, only, stages
-from tests.support.servers import free_port
+from tests.support.servers.coordinators import free_port
 from windrow import __version__
 
 # The extras in the image, as `make requirements` locks them.

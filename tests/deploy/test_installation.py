@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.deploy.charts import ROOT
-from tests.support.servers import coordinator_process
+from tests.support.servers.coordinators import coordinator_process
 from windrow import __version__
 
 _INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")

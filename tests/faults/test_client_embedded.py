@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import windrow
-from tests.support import hive
+from tests.support.tables import hive
 from windrow.embedding import EmbeddedCoordinator, EmbeddedStartError
 from windrow.errors import WindrowError
 

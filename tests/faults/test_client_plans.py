@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import MIB, inventory
 from tests.support.laws import examples
+from tests.support.tables.inventories import MIB, inventory
 from windrow.calls.plans import read_group_stream
 from windrow.errors import IncompletePlanError
 from windrow_service.planner.plan import plan_groups

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.servers.coordinators import PLAIN, free_port, running
+from tests.support.tables import hive
 from windrow import errors
 from windrow_core.models import Limits
 from windrow_service.settings import Settings

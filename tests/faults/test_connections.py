@@ -18,7 +18,7 @@ import httpx
 import pytest
 from fastapi.responses import StreamingResponse
 
-from tests.support.servers import PLAIN, running, serving
+from tests.support.servers.coordinators import PLAIN, running, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.settings import LimitSettings, Settings
 

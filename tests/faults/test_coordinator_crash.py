@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, coordinator_process
+from tests.support.tables import hive
 
 ALONE = {"max_split_size": 1}
 

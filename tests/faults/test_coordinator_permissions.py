@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, running
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
 from windrow_service.settings import Settings
 
 NOBODY = 65534

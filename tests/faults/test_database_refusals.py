@@ -17,10 +17,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.contract.test_failures_logged import lines_of
-from tests.support import hive
-from tests.support.disks import failing_disk, nearly_full, small_disk
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, serving, wait_until
+from tests.support.api.problems import problem_of
+from tests.support.faults.disks import failing_disk, nearly_full, small_disk
+from tests.support.servers.coordinators import PLAIN, serving, wait_until
+from tests.support.tables import hive
 from windrow_service.bootstrap import build_app
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings

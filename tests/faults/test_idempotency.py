@@ -14,8 +14,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, coordinator_process
 
 AT_ONCE = 20
 ARROW = "application/vnd.apache.arrow.stream"

@@ -15,11 +15,11 @@ import pytest
 
 import windrow
 import windrow_spark.commits
-from tests.support.databases import new_database
-from tests.support.looking import ids_in, planned_ids
-from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import coordinator_process, running, wait_until
-from tests.support.writers import Writers, forking_writers, report_of, stage
+from tests.support.faults.proxies import Proxy, Verdict, proxy
+from tests.support.faults.readers import ids_in, planned_ids
+from tests.support.faults.writers import Writers, forking_writers, report_of, stage
+from tests.support.servers.coordinators import coordinator_process, running, wait_until
+from tests.support.servers.databases import new_database
 from windrow.client import Client
 from windrow.errors import WindrowError
 from windrow_service import bootstrap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.support.kills import Battle, Figures, fought, replicas
+from tests.support.faults.kills import Battle, Figures, fought, replicas
 from tests.support.laws import is_nightly
 
 

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.excerpts import planned, recorded
-from tests.support.object_proxy import ObjectProxy, object_proxy
-from tests.support.s3 import S3, s3_server
+from tests.support.faults.object_proxy import ObjectProxy, object_proxy
+from tests.support.files.excerpts import planned, recorded
+from tests.support.servers.s3 import S3, s3_server
 from windrow_core.files.objects import requests, stores
 from windrow_service.inventory import take_inventory
 from windrow_spark.executor.errors import (

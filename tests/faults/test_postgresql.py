@@ -17,16 +17,16 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support.databases import PostgreSQL, address_of, postgresql, through
-from tests.support.forks import run_forked
-from tests.support.problems import problem_of
-from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import (
+from tests.support.api.problems import problem_of
+from tests.support.faults.proxies import Proxy, Verdict, proxy
+from tests.support.processes.forks import run_forked
+from tests.support.servers.coordinators import (
     PLAIN,
     CoordinatorProcess,
     coordinator_process,
     free_port,
 )
+from tests.support.servers.databases import PostgreSQL, address_of, postgresql, through
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 

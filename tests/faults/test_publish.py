@@ -17,8 +17,8 @@ import pytest
 
 import windrow
 import windrow.calls.snapshots
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.errors import WindrowError
 from windrow_core.models import SnapshotInfo
 

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.problems import problem_of
-from tests.support.redis import RedisProcess, redis_process
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.servers.redis import RedisProcess, redis_process
+from tests.support.tables import hive
 
 PASSWORD = "open-sesame"
 HOST = "cache-1"

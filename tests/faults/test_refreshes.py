@@ -15,12 +15,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support import hive
-from tests.support.databases import PostgreSQL, postgresql
-from tests.support.forks import fork_module, run_forked
-from tests.support.problems import problem_of
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
-from tests.support.stores import slow_store
+from tests.support.api.problems import problem_of
+from tests.support.processes.forks import fork_module, run_forked
+from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.servers.databases import PostgreSQL, postgresql
+from tests.support.servers.slow_store import slow_store
+from tests.support.tables import hive
 from windrow import connect
 from windrow.errors import RefreshFailedError
 from windrow_core.models import RefreshStatus

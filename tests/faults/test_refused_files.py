@@ -17,11 +17,12 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.support import acid_tables, hive, orc_files
-from tests.support.avro_files import avro_file
-from tests.support.delta_tables import DeltaLog, column, metadata, protocol
-from tests.support.refusing_disk import RefusingDisk, refusing_disk
-from tests.support.servers import PLAIN, running
+from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
+from tests.support.files import orc_files
+from tests.support.files.avro_files import avro_file
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import acid_tables, hive
+from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
 from tests.unit.inventory.files import write
 from tests.unit.inventory.test_sinks import log as sink_log
 from windrow_service.settings import Settings
@@ -125,7 +126,7 @@ def _sink(folder: Path) -> None:
 
 
 def _iceberg(folder: Path) -> None:
-    from tests.support.iceberg import catalog_in
+    from tests.support.tables.iceberg import catalog_in
 
     rows = pa.table({"id": [1, 2, 3]})
     catalog = catalog_in(folder.with_name("warehouse"))

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.refusing_disk import RefusingDisk, refusing_disk
-from tests.support.servers import running
-from tests.support.writers import report_of, stage
+from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
+from tests.support.faults.writers import report_of, stage
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
 from windrow_core.models import WriteMode
 from windrow_service.settings import Settings
 from windrow_spark.commits import begin, recover

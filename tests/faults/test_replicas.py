@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support.databases import new_database
-from tests.support.inventories import inventory
-from tests.support.problems import problem_of
-from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.api.problems import problem_of
+from tests.support.faults.proxies import Proxy, Verdict, proxy
+from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
+from tests.support.servers.databases import new_database
+from tests.support.tables.inventories import inventory
 from windrow.calls.plans import read_group_stream
 from windrow.errors import CoordinatorUnreachableError, IncompletePlanError
 from windrow_service import bootstrap

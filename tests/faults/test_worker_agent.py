@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.forks import Forked, fork_module
-from tests.support.proxies import proxy
-from tests.support.redis import RedisProcess, redis_process
-from tests.support.servers import coordinator_process
+from tests.support.faults.proxies import proxy
+from tests.support.processes.forks import Forked, fork_module
+from tests.support.servers.coordinators import coordinator_process
+from tests.support.servers.redis import RedisProcess, redis_process
+from tests.support.tables import hive
 from windrow_core.models import Plan
 from windrow_spark.host_cache.cache import FileKey
 from windrow_spark.host_cache.opening import open_cache

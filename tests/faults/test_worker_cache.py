@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import cache_tasks
-from tests.support.caches import cache_in, damage_rows, key_of, keys_in
-from tests.support.forks import Forked, fork
-from tests.support.plans import group_of
-from tests.support.servers import wait_until
-from tests.support.stores import SlowStore, slow_store
+from tests.support.plans.plans import group_of
+from tests.support.processes.forks import Forked, fork
+from tests.support.servers.coordinators import wait_until
+from tests.support.servers.slow_store import SlowStore, slow_store
+from tests.support.spark import cache_tasks
+from tests.support.spark.host_caches import cache_in, damage_rows, key_of, keys_in
 
 FILES, ROWS = 40, 200
 _TIMEOUT_S = 60.0

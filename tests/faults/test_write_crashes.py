@@ -13,11 +13,11 @@ import pytest
 
 import windrow
 import windrow_spark.commits
-from tests.support import hive
-from tests.support.disks import nearly_full, small_disk
-from tests.support.looking import listed_ids, looking, planned_ids
-from tests.support.servers import coordinator_process, running
-from tests.support.writers import Writers, forking_writers, report_of, stage
+from tests.support.faults.disks import nearly_full, small_disk
+from tests.support.faults.readers import listed_ids, looking, planned_ids
+from tests.support.faults.writers import Writers, forking_writers, report_of, stage
+from tests.support.servers.coordinators import coordinator_process, running
+from tests.support.tables import hive
 from windrow.client import Client
 from windrow.errors import WriteInProgressError, WriteLostError
 from windrow_core.models import WriteUpdate

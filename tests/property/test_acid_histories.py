@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.acid_reading import inventory_of, rows_of
-from tests.support.acid_tables import AcidTable, Reader, random_history
 from tests.support.laws import is_nightly
+from tests.support.tables.acid_reading import inventory_of, rows_of
+from tests.support.tables.acid_tables import AcidTable, Reader, random_history
 from windrow_core.files.acid.choosing import AcidFolderError
 
 # Each partition has a history of its own, which makes more than 1,000 histories.

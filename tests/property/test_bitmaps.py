@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tests.support.deleted import bitmap as written
+from tests.support.files.deleted import bitmap as written
 from windrow_spark.executor.bitmaps import BitmapError, positions_in
 
 MOST = 2**40

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.caching.cacheable import MarkingRule
 from windrow_service.planner.caching.figures import Amount, cache_figures
 from windrow_service.planner.caching.file_keys import Holding, file_keys

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.test_plan_laws import files, under_every_strategy
-from tests.support.inventories import inventory, told
 from tests.support.laws import examples
+from tests.support.tables.inventories import inventory, told
 from windrow_service.planner.caching.cached import FALLBACK, HELD, Cached
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

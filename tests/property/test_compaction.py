@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.upkeep.compaction import (
     Candidates,
     CompactionPolicy,

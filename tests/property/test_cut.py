@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
 from tests.support.laws import examples
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.deleted import file_vector, inline_vector, position_file
+from tests.support.files.deleted import file_vector, inline_vector, position_file
 from tests.support.laws import examples
 from windrow.calls.plans import read_group_stream
 from windrow_core.files.rows import inventory_schema

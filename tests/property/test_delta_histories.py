@@ -19,7 +19,8 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.delta_tables import (
+from tests.support.laws import examples
+from tests.support.tables.delta_tables import (
     Action,
     DeltaLog,
     add,
@@ -29,7 +30,6 @@ from tests.support.delta_tables import (
     protocol,
     remove,
 )
-from tests.support.laws import examples
 from windrow_service.delta.reading import LoggedTable, Read, in_path_order, read_since, read_version
 
 _PARTITIONS = ["a", "b c", "ü/%", None]

@@ -18,13 +18,13 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import windrow
-from tests.support import embedded
-from tests.support.delta_tables import DeltaLog, column, metadata, protocol
-from tests.support.edited_bounds import Condition, conditions, contents, lost
-from tests.support.iceberg import new_table
-from tests.support.iceberg_files import read_avro, write_avro
+from tests.support.files.edited_bounds import Condition, conditions, contents, lost
+from tests.support.files.orc_files import edit_statistics
 from tests.support.laws import examples
-from tests.support.orc_files import edit_statistics
+from tests.support.servers import embedded
+from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
+from tests.support.tables.iceberg import new_table
+from tests.support.tables.iceberg_files import read_avro, write_avro
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.property.test_readable_types import COLUMNS
-from tests.support.excerpts import content, excerpt, planned, read, recorded
+from tests.support.files.excerpts import content, excerpt, planned, read, recorded
 from tests.support.laws import examples
 from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in
 from windrow_core.files.excerpts.excerpt import excerpts_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.caches import cache_in, key_of, keys_in
 from tests.support.laws import examples
+from tests.support.spark.host_caches import cache_in, key_of, keys_in
 from windrow_spark.host_cache.cache import Write
 from windrow_spark.host_cache.uses import CacheUse
 

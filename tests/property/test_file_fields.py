@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.group_reads import read
 from tests.support.laws import examples
+from tests.support.plans.group_reads import read
 from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
 from windrow_spark.executor.errors import TaskReadError, UnreadableFileError
 

@@ -30,9 +30,9 @@ from pyiceberg.types import (
     StructType,
 )
 
-from tests.support.group_reads import read
-from tests.support.iceberg import Here, catalog_in
 from tests.support.laws import examples
+from tests.support.plans.group_reads import read
+from tests.support.tables.iceberg import Here, catalog_in
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import read_table
 

@@ -17,9 +17,9 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import StringType
 
-from tests.support.iceberg import Here, new_table
-from tests.support.iceberg_deletes import delete_positions
 from tests.support.laws import examples
+from tests.support.tables.iceberg import Here, new_table
+from tests.support.tables.iceberg_deletes import delete_positions
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table
 from windrow_service.iceberg.state import SnapshotState

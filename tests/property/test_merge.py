@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from tests.support.plans import group_of
+from tests.support.plans.plans import group_of
 from windrow_spark.executor.batches import bounded
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.files.parquet_kinds import differences
 from tests.support.laws import examples
-from tests.support.parquet_kinds import differences
 from windrow_jobs.merging.files import merge
 from windrow_jobs.merging.sources import Sources
 

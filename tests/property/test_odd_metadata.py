@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import StringType
 
-from tests.support.iceberg import Here, new_table
-from tests.support.iceberg_files import read_avro, write_avro
+from tests.support.files.odd_values import ODD_VALUES, places_in, with_value
 from tests.support.laws import examples
-from tests.support.odd_values import ODD_VALUES, places_in, with_value
+from tests.support.tables.iceberg import Here, new_table
+from tests.support.tables.iceberg_files import read_avro, write_avro
 from windrow_service.delta.inventory import take_version
 from windrow_service.delta.reading import LoggedTable
 from windrow_service.iceberg.inventory import take_iceberg

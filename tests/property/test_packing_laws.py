@@ -9,8 +9,8 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
 from tests.support.laws import examples
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.fill import fill_groups
 from windrow_service.planner.packing.locality import places

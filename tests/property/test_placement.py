@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
 from tests.support.laws import examples
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.file_keys import Holding, file_keys
 from windrow_service.planner.caching.workers import candidates, place

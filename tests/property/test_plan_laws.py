@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from tests.support.inventories import MIB, inventory, marked
 from tests.support.laws import examples
+from tests.support.tables.inventories import MIB, inventory, marked
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from tests.support.published import read_in_full
+from tests.support.tables.published import read_in_full
 from tests.unit.inventory.files import take_inline
 from windrow_service.inventory import UnreadableTypeError
 

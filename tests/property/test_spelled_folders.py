@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windrow
-from tests.support import hive
+from tests.support.faults.readers import ids_in, planned_ids
+from tests.support.faults.writers import report_of, stage
+from tests.support.files.spellings import SPELLINGS
 from tests.support.laws import examples
-from tests.support.looking import ids_in, planned_ids
-from tests.support.servers import running
-from tests.support.spellings import SPELLINGS
-from tests.support.writers import report_of, stage
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
 from windrow.client import Client
 from windrow_core.models import Column
 from windrow_service.settings import Settings

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow
+from tests.support.faults.readers import planned_ids
+from tests.support.faults.writers import report_of, stage
 from tests.support.laws import examples
-from tests.support.looking import planned_ids
-from tests.support.servers import running
-from tests.support.writers import report_of, stage
+from tests.support.servers.coordinators import running
 from windrow_core.models import WriteConflict, WriteMode
 from windrow_service.settings import Settings
 from windrow_spark.commits import TableWrite, begin

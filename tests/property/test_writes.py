@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import windrow
 import windrow_spark.commits
+from tests.support.faults.readers import listed_ids, planned_ids
+from tests.support.faults.writers import STEPS, Writers, forking_writers
 from tests.support.laws import examples
-from tests.support.looking import listed_ids, planned_ids
-from tests.support.servers import running
-from tests.support.writers import STEPS, Writers, forking_writers
+from tests.support.servers.coordinators import running
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import quick_spark
-from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
+from tests.support.spark import quick_spark
+from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
 from windrow_service.settings import Settings
 
 NEWEST = pyspark.__version__
@@ -78,7 +78,7 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 def on_older_sparks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.support.on_older_spark` on each older release of Spark."""
+    """The results of `tests.programs.on_older_spark` on each older release of Spark."""
     versions = (OLDEST, *_others(request))
     return _reports("on_older_spark", versions, tmp_path_factory.mktemp("older"))
 
@@ -87,7 +87,7 @@ def on_older_sparks(
 def on_spark_connect(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.support.on_spark_connect` on each release of Spark."""
+    """The results of `tests.programs.on_spark_connect` on each release of Spark."""
     versions = (NEWEST, *_others(request))
     return _reports("on_spark_connect", versions, tmp_path_factory.mktemp("connect"))
 
@@ -96,7 +96,7 @@ def on_spark_connect(
 def early_ends(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.support.early_ends` on each release of Spark."""
+    """The results of `tests.programs.early_ends` on each release of Spark."""
     oldest = (OLDEST,) if request.config.getoption("--all-sparks") else ()
     versions = (NEWEST, *oldest, *_others(request))
     return _reports("early_ends", versions, tmp_path_factory.mktemp("early"))
@@ -119,7 +119,7 @@ def _report(name: str, version: str, folder: Path) -> dict[str, Any]:
     settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
     with running(settings) as url:
         done = subprocess.run(
-            [python, "-m", f"tests.support.{name}", url, str(folder)],
+            [python, "-m", f"tests.programs.{name}", url, str(folder)],
             cwd=_ROOT,
             env=environment,
             capture_output=True,

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
 from windrow.client import Client
 from windrow_core.models import TableAdvice
 from windrow_service.settings import Settings

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import windrow
-from tests.support import embedded
-from tests.support.avro_files import avro_file
+from tests.support.files.avro_files import avro_file
 from tests.support.laws import examples
+from tests.support.servers import embedded
 from windrow.errors import RefreshFailedError
 from windrow_core.files.types import spark_type
 from windrow_service.avro.headers import schema_text

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.support.programs import Programs, one_process
+from tests.support.processes.scripts import Programs, one_process
 
 pytestmark = pytest.mark.spark
 

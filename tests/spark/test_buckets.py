@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")

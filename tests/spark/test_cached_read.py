@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.caches import cache_in, keys_in
-from tests.support.plans import plan_of
-from tests.support.servers import running
+from tests.support.plans.plans import plan_of
+from tests.support.servers.coordinators import running
+from tests.support.spark.host_caches import cache_in, keys_in
 from windrow.spark import read_plan
 from windrow_core.models import Plan
 from windrow_service.settings import Settings

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.executor.rebasing import Calendars, corrected, rule_of
 from windrow_spark.reading.session_calendars import calendars_of
 

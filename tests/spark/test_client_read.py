@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded, hive
+from tests.support.servers import embedded
+from tests.support.tables import hive
 from windrow.errors import InvalidArgumentError
 from windrow.spark import session_options
 from windrow_spark.errors import (

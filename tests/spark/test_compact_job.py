@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive
-from tests.support.compactions import differences_after_compaction
-from tests.support.servers import running
+from tests.support.queries.compactions import differences_after_compaction
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
 from windrow.calls.transport import Transport
 from windrow.client import Client
 from windrow_core.models import WriteRecord, WriteUpdate

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support.delta_tables import (
+from tests.programs.delta_writer import COMMITS, write
+from tests.support.tables.delta_tables import (
     PUBLISHED,
     DeltaLog,
     column,
@@ -28,7 +29,6 @@ from tests.support.delta_tables import (
     remove,
     write_vectors,
 )
-from tests.support.delta_writer import COMMITS, write
 from windrow.errors import ProblemError, RefreshFailedError
 
 _VERSIONS = 20
@@ -70,7 +70,7 @@ def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     live = folder / "live"
-    command = [sys.executable, "-m", "tests.support.delta_writer", str(live)]
+    command = [sys.executable, "-m", "tests.programs.delta_writer", str(live)]
     frames: dict[int, DataFrame] = {}
     read_at_once: dict[int, list[str]] = {}
     with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as writer:

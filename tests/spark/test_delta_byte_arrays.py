@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support import embedded
+from tests.support.servers import embedded
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

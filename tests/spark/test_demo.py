@@ -28,7 +28,7 @@ _TIMEOUT_S = 900.0
 # Run one after another, commands share a JVM; each has its own folder, output and exit code.
 PROGRAM = """
 import json, os, sys
-from tests.support.quick_spark import remember_classes
+from tests.support.spark.quick_spark import remember_classes
 from windrow_demo.commands import main
 
 remember_classes()

@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded
-from tests.support.footers import (
+from tests.support.files.footers import (
     BINARY,
     FALSE,
     LONG,
@@ -37,8 +36,9 @@ from tests.support.footers import (
     statistics_in,
     swap,
 )
-from tests.support.footers import edit as edit_footer
+from tests.support.files.footers import edit as edit_footer
 from tests.support.laws import examples
+from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]

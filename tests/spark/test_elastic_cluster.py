@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.quick_spark import jvm_options
+from tests.support.spark.quick_spark import jvm_options
 
 pytestmark = pytest.mark.spark
 

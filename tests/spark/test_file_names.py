@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import delta_writer, embedded, file_names
-from tests.support.file_names import READERS, sorted_rows
+from tests.programs import delta_writer
 from tests.support.laws import is_nightly
+from tests.support.queries import file_names
+from tests.support.queries.file_names import READERS, sorted_rows
+from tests.support.servers import embedded
 from windrow_spark.errors import FileNameError
 from windrow_spark.failures import plain_errors
 

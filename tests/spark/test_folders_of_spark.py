@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from tests.unit.inventory.files import take_inline, write
 from windrow.errors import ProblemError
 from windrow_jobs.errors import UnfitFilesError

@@ -14,7 +14,7 @@ from py4j.protocol import CALL_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.plans import plan_of
+from tests.support.plans.plans import plan_of
 from windrow.spark import read_plan
 from windrow_core.models import SortColumn
 from windrow_spark.placement import Descriptor, placed

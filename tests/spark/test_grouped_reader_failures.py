@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.support.plans import plan_of
+from tests.support.plans.plans import plan_of
 from windrow.spark import SparkConnectError, TaskFailedError, plain_errors, read_plan
 from windrow_core.models import SortColumn
 

@@ -17,10 +17,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded, quick_spark
+from tests.programs.on_hive import outcome
 from tests.support.laws import is_nightly
-from tests.support.on_hive import outcome
-from tests.support.servers import running
+from tests.support.servers import embedded
+from tests.support.servers.coordinators import running
+from tests.support.spark import quick_spark
 from windrow.errors import InvalidArgumentError, ProblemError
 from windrow_service.settings import Settings
 
@@ -130,7 +131,7 @@ def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any]
     settings = Settings(state_dir=folder / "others", allowed_locations=(str(folder),))
     with running(settings) as url:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.support.on_hive", str(folder), url],
+            [sys.executable, "-m", "tests.programs.on_hive", str(folder), url],
             cwd=ROOT,
             env=environment,
             capture_output=True,

@@ -17,15 +17,15 @@ from pyiceberg.types import DoubleType, LongType, StringType
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.iceberg import (
+from tests.support.laws import is_nightly
+from tests.support.tables.iceberg import (
     catalog_in,
     new_table,
     newest_metadata,
     published_table,
     table_with_odd_names,
 )
-from tests.support.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
-from tests.support.laws import is_nightly
+from tests.support.tables.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
 from windrow.errors import RefreshFailedError
 from windrow_spark.commits.errors import UnfitLocationError
 

@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 
 import windrow
 import windrow_jobs.inventory
-from tests.support.s3 import s3_server
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
+from tests.support.servers.s3 import s3_server
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import file_hosts, hosts_of, parsed

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import embedded
-from tests.support.caches import cache_in, keys_in
+from tests.support.servers import embedded
+from tests.support.spark.host_caches import cache_in, keys_in
 from windrow.client import Client
 from windrow_core.models import Heartbeat
 from windrow_jobs.compact import compact

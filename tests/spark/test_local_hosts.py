@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.placement import Descriptor, placed
 from windrow_spark.relation.division import Reader
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.conftest import NEWEST
-from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
+from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.int96 import READERS, converting, differences, numbers, settings, write_files
 from tests.support.laws import is_nightly
+from tests.support.queries.int96 import (
+    READERS,
+    converting,
+    differences,
+    numbers,
+    settings,
+    write_files,
+)
+from tests.support.servers import embedded
 from windrow_spark.errors import EqualTimesError
 from windrow_spark.executor.local_times import LocalZone
 from windrow_spark.reading.session_calendars import calendars_of

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.on_metastore import differences
+from tests.support.spark.metastore_tables import differences
 from windrow.errors import InvalidArgumentError, RefreshFailedError
 from windrow_jobs.sync import refresh_on_executors
 from windrow_spark.catalog.entries import CatalogError, SparkCatalog

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 import windrow.errors
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]

@@ -16,7 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded, hive, hybrids
+from tests.support.queries import hybrids
+from tests.support.servers import embedded
+from tests.support.tables import hive
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 from windrow_spark.relation.recent import Figures, recent_scans

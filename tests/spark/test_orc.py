@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.orc_files import file_of, footer_of, write
-from tests.support.published import Verdict, cells, read_in_full
+from tests.support.files.orc_files import file_of, footer_of, write
+from tests.support.servers import embedded
+from tests.support.tables.published import Verdict, cells, read_in_full
 from windrow.errors import RefreshFailedError
 from windrow_service.inventory import InventoryError, take_inventory
 from windrow_service.orc.columns import Kind

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded
+from tests.support.files.orc_files import write
 from tests.support.laws import examples
-from tests.support.orc_files import write
-from tests.support.published import cells
+from tests.support.servers import embedded
+from tests.support.tables.published import cells
 from windrow_service.inventory import take_inventory
 
 pytestmark = pytest.mark.spark

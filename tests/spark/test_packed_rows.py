@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.quick_spark import COMPILED, INTERPRETED
+from tests.support.servers import embedded
+from tests.support.spark.quick_spark import COMPILED, INTERPRETED
 
 pytestmark = pytest.mark.spark
 

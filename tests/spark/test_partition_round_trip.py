@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded
 from tests.support.laws import examples
+from tests.support.servers import embedded
 from windrow_spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark

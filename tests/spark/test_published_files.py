@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.published import compared
+from tests.support.tables.published import compared
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
 from tests.support.laws import examples
+from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = pytest.mark.spark

@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import hive
-from tests.support.refusing_disk import RefusingDisk, refusing_disk
-from tests.support.servers import running
+from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
 from windrow.spark import TaskFailedError, plain_errors
 from windrow_core.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow_jobs import tasks

@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded, hive, refused_uses
+from tests.support.queries import refused_uses
+from tests.support.servers import embedded
+from tests.support.tables import hive
 
 pytestmark = pytest.mark.spark
 

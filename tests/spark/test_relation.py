@@ -19,7 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded, hive
+from tests.support.servers import embedded
+from tests.support.tables import hive
 from windrow.errors import NotFoundError
 from windrow_spark.errors import ClientClosedError, TaskFailedError
 from windrow_spark.failures import plain_errors

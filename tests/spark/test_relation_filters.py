@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
 from tests.support.laws import is_nightly
+from tests.support.servers import embedded
 from windrow.calls.plans import SplitPlan
 from windrow_spark.executor.filters import matching
 from windrow_spark.relation import scans

@@ -14,9 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded, hive
-from tests.support.object_proxy import object_proxy
-from tests.support.s3 import S3, s3_server
+from tests.support.faults.object_proxy import object_proxy
+from tests.support.servers import embedded
+from tests.support.servers.s3 import S3, s3_server
+from tests.support.tables import hive
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.errors import SettingError
 from windrow_spark.relation.division import Reader
 

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.settings_page import FOLLOWED, WITHOUT_EFFECT, listed
+from tests.support.servers import embedded
+from tests.support.spark.settings_page import FOLLOWED, WITHOUT_EFFECT, listed
 from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]

@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded, hive
-from tests.support.spellings import SPELLINGS
+from tests.support.files.spellings import SPELLINGS
+from tests.support.servers import embedded
+from tests.support.tables import hive
 from windrow_core.files.partition_values import identities, partition_type
 from windrow_core.models import Column
 from windrow_spark.writing.errors import UnfitRowsError

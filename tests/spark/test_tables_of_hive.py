@@ -16,8 +16,8 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.hive_acid import History, rows_of, table_of_hive, valid
+from tests.support.servers import embedded
+from tests.support.tables.hive_acid import History, rows_of, table_of_hive, valid
 from windrow.errors import RefreshFailedError
 from windrow_core.files.acid.choosing import AcidFolderError, choose
 from windrow_core.files.acid.names import folder_of

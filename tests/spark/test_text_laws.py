@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded
 from tests.support.laws import examples
+from tests.support.servers import embedded
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

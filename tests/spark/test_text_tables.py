@@ -15,7 +15,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import embedded, text_formats
+from tests.support.queries import text_formats
+from tests.support.servers import embedded
 from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
 from windrow_spark.errors import OnlySparkReadsError

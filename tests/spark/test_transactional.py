@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import embedded
-from tests.support.acid_tables import AcidTable, orc_bytes, random_history, written
+from tests.support.servers import embedded
+from tests.support.tables.acid_tables import AcidTable, orc_bytes, random_history, written
 from windrow_spark.relation.recent import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import embedded
-from tests.support.published import read_in_full
+from tests.support.servers import embedded
+from tests.support.tables.published import read_in_full
 from tests.unit.inventory.files import take_inline
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.schema import FileSchema, file_schema, merge_schemas

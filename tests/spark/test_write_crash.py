@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.looking import listed_ids
-from tests.support.servers import running
-from tests.support.writers import ROOT
+from tests.support.faults.readers import listed_ids
+from tests.support.faults.writers import ROOT
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
 from windrow_service.settings import Settings
 from windrow_spark.commits import recover
 
@@ -23,7 +23,7 @@ _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 import windrow
-from tests.support.writers import at_step, die
+from tests.support.faults.writers import at_step, die
 
 url, step = sys.argv[1:]
 conf = {

@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.rewrites import (
+from tests.support.queries.rewrites import (
     MODES,
     OPAQUE,
     PLANS,
     expected,
     results,
 )
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
 from windrow_core.models import WriteMode
 from windrow_service.settings import Settings
 from windrow_spark.writing import lineage

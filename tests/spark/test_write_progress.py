@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow_spark.writing.lineage import lineage_of
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import quick_spark
-from tests.support.lost_map_outputs import HAZARDS, SCHEMES, outcomes
+from tests.support.queries.lost_map_outputs import HAZARDS, SCHEMES, outcomes
+from tests.support.spark import quick_spark
 
 pytestmark = pytest.mark.spark
 

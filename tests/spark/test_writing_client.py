@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support import embedded
+from tests.support.servers import embedded
 from windrow.errors import ProblemError
 from windrow.spark import plain_errors
 from windrow_core.files import chunks

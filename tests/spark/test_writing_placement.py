@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.write_plans import exact_keys, plan_of, table_of
+from tests.support.plans.write_plans import exact_keys, plan_of, table_of
 from windrow_core.models import BucketSpec, KeyFiles
 from windrow_spark.writing import place, stage
 from windrow_spark.writing.placing import int_with_hash

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.parquet_kinds import differences, every_kind_of_file
+from tests.support.files.parquet_kinds import differences, every_kind_of_file
 from windrow_jobs.merging.files import MergedFile, merge
 from windrow_jobs.merging.sources import Sources, UnfitFileError
 from windrow_spark.executor.spec import SortKey

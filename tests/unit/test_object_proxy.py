@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.object_proxy import ObjectProxy, object_proxy
-from tests.support.s3 import S3, s3_server
-from tests.support.stores import slow_store
+from tests.support.faults.object_proxy import ObjectProxy, object_proxy
+from tests.support.servers.s3 import S3, s3_server
+from tests.support.servers.slow_store import slow_store
 
 CONTENT = bytes(range(256)) * 100
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.sent_fields import recorded_fields, strict_models
+from tests.support.api.sent_fields import recorded_fields, strict_models
 
 RECORDED = recorded_fields()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
-from tests.support.reader_settings import settings_of_readers
-from tests.support.settings_page import FOLLOWED, REFUSED, WITHOUT_EFFECT, listed
+from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
+from tests.support.spark.reader_settings import settings_of_readers
+from tests.support.spark.settings_page import FOLLOWED, REFUSED, WITHOUT_EFFECT, listed
 from windrow_spark import session_settings
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.caches import cache_in, keys_in
-from tests.support.plans import group_of
+from tests.support.plans.plans import group_of
+from tests.support.spark.host_caches import cache_in, keys_in
 from tests.unit.inventory.files import inline, write
 from windrow_core.files.table_paths import absolute_path, home_of, open_beneath, path_in
 from windrow_service.inventory import UnreadableFootersError, list_files, read_footers

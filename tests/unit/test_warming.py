@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.caches import cache_in, keys_in
-from tests.support.plans import plan_of
+from tests.support.plans.plans import plan_of
+from tests.support.spark.host_caches import cache_in, keys_in
 from windrow.calls.plans import SplitPlan
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 import windrow
-from tests.support.clusters import Caching, spark_cluster
-from tests.support.drivers import CachingCluster, driver_of
-from tests.support.redis import redis_process
-from tests.support.servers import coordinator_process
-from tests.support.stores import slow_store
+from tests.support.servers.coordinators import coordinator_process
+from tests.support.servers.redis import redis_process
+from tests.support.servers.slow_store import slow_store
+from tests.support.spark.clusters import Caching, spark_cluster
+from tests.support.spark.drivers import CachingCluster, driver_of
 
 
 @pytest.fixture(scope="package")

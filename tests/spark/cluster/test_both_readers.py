@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import hive
-from tests.support.clusters import HOSTS
-from tests.support.drivers import CachingCluster
+from tests.support.spark.clusters import HOSTS
+from tests.support.spark.drivers import CachingCluster
+from tests.support.tables import hive
 from windrow_spark.relation.recent import Figures
 
 pytestmark = pytest.mark.spark

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.clusters import HOSTS, counters
-from tests.support.drivers import CachingCluster
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
+from tests.support.spark.clusters import HOSTS, counters
+from tests.support.spark.drivers import CachingCluster
+from tests.support.tables import hive
 from windrow_core.models import CachedFilesReport, Heartbeat
 from windrow_service.settings import Settings
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.clusters import HOSTS
-from tests.support.drivers import CachingCluster
-from tests.support.plans import plan_of
+from tests.support.plans.plans import plan_of
+from tests.support.spark.clusters import HOSTS
+from tests.support.spark.drivers import CachingCluster
 
 pytestmark = pytest.mark.spark
 

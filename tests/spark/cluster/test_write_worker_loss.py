@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clusters import HOSTS
-from tests.support.drivers import CachingCluster
-from tests.support.looking import listed_ids
+from tests.support.faults.readers import listed_ids
+from tests.support.spark.clusters import HOSTS
+from tests.support.spark.drivers import CachingCluster
 
 pytestmark = pytest.mark.spark
 

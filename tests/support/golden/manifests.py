@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.support.golden.files import lines_of
-from tests.support.iceberg import published_tables, table_with_odd_names
+from tests.support.tables.iceberg import published_tables, table_with_odd_names
 from windrow.models import TableDefinition
 from windrow_service import directories
 from windrow_service.inventory.footers.isolation import IsolatedExecutor

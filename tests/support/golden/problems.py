@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tests.support.error_samples import error_types, samples_of
+from tests.support.api.error_samples import error_types, samples_of
 from tests.support.golden.files import lines_of
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of

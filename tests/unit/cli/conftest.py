@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.servers import coordinator_process
+from tests.support.servers.coordinators import coordinator_process
 from windrow.cli.app import run
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.servers import PLAIN
+from tests.support.servers.coordinators import PLAIN
 from tests.unit.cli.conftest import Command, Said
 from windrow.terminal.render import DASH, size_text
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.support.forks import Forked, fork_module, run_forked
-from tests.support.servers import PLAIN
+from tests.support.processes.forks import Forked, fork_module, run_forked
+from tests.support.servers.coordinators import PLAIN
 
 pytestmark = pytest.mark.slow
 

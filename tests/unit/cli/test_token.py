@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forks import run_forked
+from tests.support.processes.forks import run_forked
 from tests.unit.cli.conftest import Said
 from windrow.cli.app import run
 

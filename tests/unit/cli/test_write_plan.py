@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from tests.support.writes import ZIPF, counts_of_days
+from tests.support.plans.writes import ZIPF, counts_of_days
 from tests.unit.cli.conftest import Command, Said
 from windrow.cli.write_plan_render import write_plan_report
 from windrow_core.models import Column, WritePlan, WritePlanRequest

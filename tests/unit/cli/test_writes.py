@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.writers import report_of, stage
+from tests.support.faults.writers import report_of, stage
 from tests.unit.cli.conftest import Command
 from windrow.client import Client
 from windrow.connecting import connect

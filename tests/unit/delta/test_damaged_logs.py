@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.support.delta_tables import (
+from tests.support.tables.delta_tables import (
     DeltaLog,
     add,
     column,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol
+from tests.support.tables.delta_tables import DeltaLog, add, column, metadata, protocol
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.reading import LoggedTable, read_version

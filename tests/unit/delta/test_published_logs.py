@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyroaring import BitMap64
 
-from tests.support.delta_tables import PUBLISHED
+from tests.support.tables.delta_tables import PUBLISHED
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 from windrow_service.delta.reading import LoggedTable, Read, in_path_order, read_since, read_version
 

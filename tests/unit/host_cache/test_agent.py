@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import windrow
-from tests.support import hive
-from tests.support.caches import cache_in
-from tests.support.servers import running
+from tests.support.servers.coordinators import running
+from tests.support.spark.host_caches import cache_in
+from tests.support.tables import hive
 from windrow.errors import NotAuthenticatedError
 from windrow_service.settings import Settings
 from windrow_service.wiring import adapters

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.caches import cache_in, damage_rows, key_of, keys_in
+from tests.support.spark.host_caches import cache_in, damage_rows, key_of, keys_in
 from windrow_spark.host_cache.cache import CacheTroubleError, FileCache, FileKey, Write
 from windrow_spark.host_cache.opening import open_cache
 

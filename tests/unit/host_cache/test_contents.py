@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.caches import cache_in, key_of, keys_in
+from tests.support.spark.host_caches import cache_in, key_of, keys_in
 from windrow_spark.host_cache import contents
 from windrow_spark.host_cache.cache import CacheTroubleError
 from windrow_spark.host_cache.opening import open_cache

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from tests.support.iceberg import new_table, newest_metadata
-from tests.support.iceberg_files import read_avro, write_avro
 from tests.support.laws import examples
+from tests.support.tables.iceberg import new_table, newest_metadata
+from tests.support.tables.iceberg_files import read_avro, write_avro
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import SnapshotFiles, read_table

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.iceberg import Here, new_table, published_table
+from tests.support.tables.iceberg import Here, new_table, published_table
 from windrow_service.iceberg import inventory
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergNotInstalledError
 from windrow_service.iceberg.inventory import take_iceberg

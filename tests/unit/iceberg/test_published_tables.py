@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.iceberg import Here, planned_by_pyiceberg, published_table
+from tests.support.tables.iceberg import Here, planned_by_pyiceberg, published_table
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import SnapshotFiles, read_table

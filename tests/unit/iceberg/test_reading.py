@@ -19,8 +19,8 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import DoubleType, LongType
 
-from tests.support.iceberg import Here, new_table
-from tests.support.iceberg_deletes import delete_positions
+from tests.support.tables.iceberg import Here, new_table
+from tests.support.tables.iceberg_deletes import delete_positions
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table

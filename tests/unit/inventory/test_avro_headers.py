@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.avro_files import avro_file, block, long
+from tests.support.files.avro_files import avro_file, block, long
 from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.deltas import (

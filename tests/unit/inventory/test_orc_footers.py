@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from tests.support.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
+from tests.support.files.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
 from tests.unit.inventory.files import as_previous, inline, stats_of
 from windrow_core.files.types import spark_type
 from windrow_service.inventory import (

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.acid_reading import groups_of, inventory_of, rows_of
-from tests.support.acid_tables import AcidTable, Row, orc_bytes, written
+from tests.support.tables.acid_reading import groups_of, inventory_of, rows_of
+from tests.support.tables.acid_tables import AcidTable, Row, orc_bytes, written
 from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_service.inventory import UnreadableFootersError

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import footers
-from tests.support.footers import Fields, deprecate, edit_statistics
+from tests.support.files import footers
+from tests.support.files.footers import Fields, deprecate, edit_statistics
 from tests.unit.inventory.files import take_inline, write
 from windrow_core.files.footers import footer_in
 from windrow_core.files.trust import names_orders, orders_of

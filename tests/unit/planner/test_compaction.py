@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.planner.upkeep.compaction import (
     CHOSEN,

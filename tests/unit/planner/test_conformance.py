@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.conformance import CASES, Case
-from tests.support.inventories import inventory
+from tests.support.plans.conformance import CASES, Case
+from tests.support.tables.inventories import inventory
 from windrow_core.models import PlanOptions
 from windrow_service.planner.packing.strategies.tez import by_rounds
 from windrow_service.planner.plan import plan_groups

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.errors import PlanTooLargeError
 from windrow_service.planner.packing.cut import cut
 

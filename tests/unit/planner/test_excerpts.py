@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.excerpts import recorded
-from tests.support.inventories import inventory
+from tests.support.files.excerpts import recorded
+from tests.support.tables.inventories import inventory
 from windrow_core.files.excerpts.outlines import Outline
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.excerpts import Excerpts, excerpts_of

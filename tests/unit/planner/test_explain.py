@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory, marked
+from tests.support.tables.inventories import inventory, marked
 from windrow_service.planner.explain import Tally, fill_histogram, tally_reasons
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups

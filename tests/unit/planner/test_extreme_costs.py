@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups

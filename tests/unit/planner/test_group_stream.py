@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tests.support.inventories import inventory, marked
+from tests.support.tables.inventories import inventory, marked
 from windrow.calls.plans import read_group_stream
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

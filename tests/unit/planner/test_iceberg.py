@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.inventories import MIB
+from tests.support.tables.inventories import MIB
 from windrow_service.planner.packing.strategies.iceberg import cut_size, first_fit
 from windrow_service.planner.policy import Policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_core.phases import PlanPhase
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import MIB, inventory
+from tests.support.tables.inventories import MIB, inventory
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import READ_BYTES_PER_SECOND, TASK_COST, Policy

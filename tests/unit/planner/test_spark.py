@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.inventories import MIB, inventory
+from tests.support.tables.inventories import MIB, inventory
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
 

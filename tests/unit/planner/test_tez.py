@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.packing.strategies.tez import by_rounds
 from windrow_service.planner.splits import Hosts
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tests.support.inventories import inventory
+from tests.support.tables.inventories import inventory
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.upkeep.grain import Grain, find_grain
 from windrow_service.planner.upkeep.origins import NO_TASKS, TROUBLES, Writes, find_writes

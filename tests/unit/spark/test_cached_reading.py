@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-from tests.support.caches import cache_in, keys_in
-from tests.support.plans import group_of, splits_of, splits_type
+from tests.support.plans.plans import group_of, splits_of, splits_type
+from tests.support.spark.host_caches import cache_in, keys_in
 from windrow_spark.executor.errors import StaleFileError
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.spec import ReadLimits, ReadSpec

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import LongType, StructField, StructType
 
 import windrow
-from tests.support import hive
+from tests.support.tables import hive
 from windrow.errors import InvalidArgumentError
 from windrow_spark import data_source
 from windrow_spark.data_source import Opened, SessionSettings

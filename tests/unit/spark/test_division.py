@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from tests.support.plans import plan_of
+from tests.support.plans.plans import plan_of
 from windrow.calls.plans import SplitPlan
 from windrow_spark.relation.cost import Asked, Way, asked_of, native_files
 from windrow_spark.relation.division import Division, Reader, divide

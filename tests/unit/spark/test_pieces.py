@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.excerpts import content, planned, read, recorded
+from tests.support.files.excerpts import content, planned, read, recorded
 from windrow_core.files.excerpts.excerpt import REQUEST_BYTES
 from windrow_spark.executor.errors import UnreadableFileError
 from windrow_spark.executor.pieces import Pieces

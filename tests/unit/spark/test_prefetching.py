@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.object_proxy import ObjectProxy, object_proxy
-from tests.support.stores import slow_store
+from tests.support.faults.object_proxy import ObjectProxy, object_proxy
+from tests.support.servers.slow_store import slow_store
 from windrow_spark.executor.prefetching import most_prefetched_bytes
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.spec import MIB, ReadLimits, ReadSpec

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-from tests.support.plans import group_of, plan_of
+from tests.support.plans.plans import group_of, plan_of
 from windrow_spark.executor.errors import (
     AmbiguousColumnError,
     ColumnTypeError,

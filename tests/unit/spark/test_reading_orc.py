@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from tests.support.orc_files import write
+from tests.support.files.orc_files import write
 from tests.unit.inventory.files import inline
 from windrow_service.inventory import take_inventory
 from windrow_service.planner.packing.blocks import covered_blocks

@@ -10,8 +10,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tests.support.plans import plan_of
-from tests.support.stores import slow_store
+from tests.support.plans.plans import plan_of
+from tests.support.servers.slow_store import slow_store
 from windrow_core.files import remote
 from windrow_core.files.status import FileStatus
 from windrow_core.models import PlanOptions

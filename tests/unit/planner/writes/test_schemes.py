@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.writes import EVEN, ZIPF, keys_of_days
+from tests.support.plans.writes import EVEN, ZIPF, keys_of_days
 from windrow_service.planner.writes.decide import Write, judge
 from windrow_service.planner.writes.exact import files_per_key, pack
 from windrow_service.planner.writes.keys import WriteKeys

@@ -1,0 +1,86 @@
+"""A program that runs the work of several tests on the oldest supported Spark, in one session.
+
+    python -m tests.programs.on_older_spark URL FOLDER
+
+One line of JSON on stdout has the version of Spark and the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.queries import (
+    bucket_joins,
+    compactions,
+    file_names,
+    hybrids,
+    int96,
+    lost_map_outputs,
+    refused_uses,
+    rewrites,
+    text_formats,
+)
+from tests.support.tables import hive
+
+
+def main(url: str, folder: Path) -> None:
+    """Run all of it, and print the results."""
+    local = folder / "local"
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "600m")
+        .config("spark.local.dir", str(local))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    with windrow.connect(url) as client:
+        rewritten = rewrites.results(spark, client, folder)
+        joined = bucket_joins.results(spark, client, folder)
+        hybrid = hybrids.outcome(spark, client, folder)
+        formats = text_formats.results(spark, client, folder)
+        differences = file_names.differences(spark, client, folder)
+        names = {
+            "differences": differences,
+            "refusals": file_names.refusals(spark),
+            "of_groups": file_names.of_groups(spark, client, folder),
+        }
+        compacted = compactions.differences_after_compaction(spark, client, folder)
+        times = folder / "int96"
+        int96.write_files(spark, times)
+        client.register_table("int96", str(times))
+        client.refresh("int96")
+        moved = int96.differences(spark, client, "int96", times, ["Pacific/Apia"])
+        client.register_table("refused", str(hive.write_events(folder / "refused")))
+        client.refresh("refused")
+        windrow.register(spark, client)
+        client.read(spark, "refused").createOrReplaceTempView("refused")
+        uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
+    # These come last, since each makes Spark believe that it has lost its executor.
+    outcomes = lost_map_outputs.outcomes(spark, folder, local)
+    found = {
+        "outcomes": outcomes,
+        "joined": joined,
+        "hybrid": hybrid,
+        "compacted": compacted,
+        "int96": moved,
+        "formats": formats,
+        "file_names": names,
+        "uses": uses,
+        **rewritten,
+    }
+    sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

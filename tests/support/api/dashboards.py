@@ -1,0 +1,225 @@
+"""Coordinators for tests of the dashboard, and the tables in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from anyio.from_thread import start_blocking_portal
+
+from tests.support.servers.coordinators import PLAIN
+from windrow_service import administration
+from windrow_service.settings import Settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+_PICTURES = os.environ.get("WINDROW_PICTURES")
+KIB, MIB = 2**10, 2**20
+# The stated location of the tables, which need not exist; pictures show it.
+LAKE = "/lake"
+_BEGAN = datetime(2026, 11, 2, 3, tzinfo=timezone.utc)
+_COLUMNS = [{"name": "id", "type": "bigint"}, {"name": "amount", "type": "double"}]
+
+
+def token(settings: Settings, name: str, *grants: str) -> str:
+    """Return a new token."""
+
+    async def create() -> str:
+        async with administration.open_tokens(settings) as tokens:
+            return (await tokens.create(name, grants, None))[1]
+
+    with start_blocking_portal() as portal:
+        return portal.call(create)
+
+
+def written(folders: Sequence[str], tasks: int, size: int, *, day: int) -> list[dict[str, Any]]:
+    """Return the files of a Spark job whose tasks each wrote into every folder."""
+    job = uuid.UUID(int=day * 1_000 + tasks)
+    at_ns = int((_BEGAN + timedelta(days=day)).timestamp()) * 10**9
+    return [
+        {
+            "path": f"{folder}/part-{task:05d}-{job}.c000.parquet",
+            "size_bytes": size + (task * 7_919) % size,
+            "mtime_ns": at_ns,
+            "row_count": size // 40,
+            "row_group_offsets": [4],
+        }
+        for folder in folders
+        for task in range(tasks)
+    ]
+
+
+class Operated:
+    """A coordinator as its operators use it.
+
+    Args:
+        url: URL of the coordinator.
+        admin: A token that allows everything; None if no token is needed.
+    """
+
+    def __init__(self, url: str, admin: str | None = None) -> None:
+        headers = {} if admin is None else {"Authorization": f"Bearer {admin}"}
+        self.http = httpx.Client(verify=PLAIN, base_url=url, timeout=60, headers=headers)
+
+    def register(self, name: str, **definition: Any) -> None:
+        """Register a table partitioned by day; its files need not exist, as they are published."""
+        body = {
+            "location": f"{LAKE}/{name}",
+            "columns": _COLUMNS,
+            "partition_columns": [{"name": "ds", "type": "date"}],
+            **definition,
+        }
+        self.http.put(f"/tables/{name}", json=body).raise_for_status()
+
+    def publish(
+        self, name: str, added: Sequence[dict[str, Any]], removed: Sequence[str] = ()
+    ) -> None:
+        """Add files to a table, as a snapshot."""
+        info = self.http.get(f"/tables/{name}").raise_for_status().json()
+        body: dict[str, Any] = {"added": list(added)}
+        if info["current_snapshot"]:
+            body |= {"mode": "delta", "removed": list(removed)}
+        else:
+            body["columns"] = _COLUMNS
+        answer = self.http.post(f"/tables/{name}/snapshots", json=body)
+        assert answer.is_success, answer.text
+
+
+def fill(operated: Operated) -> None:
+    """Make tables of exploded writes, of small appends and of good files, and an empty one."""
+    days = [f"ds=2026-11-{day:02d}" for day in range(2, 14)]
+    operated.register("sales.events")
+    operated.register("sales.clicks")
+    operated.register("sales.orders")
+    operated.register("sales.new")
+    operated.register("hr.salaries")
+    for day, folder in enumerate(days):
+        operated.publish("sales.events", written([folder], 2, 100 * MIB, day=day))
+        operated.publish("sales.clicks", written(days[:3], 2, 90 * KIB, day=day))
+    operated.publish("sales.events", written(days, 60, 300 * KIB, day=13))
+    operated.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
+    operated.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
+    http = operated.http
+    # These fail: neither the table's location nor the driver of the writes exists.
+    http.post("/tables/sales.clicks/refresh")
+    for kind, table, states in (
+        ("write", "sales.orders", ("staging",)),
+        ("compaction", "sales.clicks", ("staging", "committing")),
+    ):
+        path = f"/tables/{table}/writes/{uuid.uuid4().hex}"
+        commit = {"kind": kind, "mode": "append", "host": "driver-2", "process": 4711}
+        for state in states:
+            http.put(path, json={**commit, "state": state}).raise_for_status()
+    for number, (hits, misses) in enumerate([(9_310, 402), (8_720, 655), (0, 0)], start=1):
+        counters = {"hits": hits, "misses": misses, "elsewhere": 12 * number}
+        beat = {"host": f"host-{number}", "capacity_bytes": 10 * 2**30, "ttl_seconds": 3_600}
+        beat |= {"used_bytes": (hits + misses) * MIB, "counters": counters}
+        http.put(f"/workers/host-{number}", json=beat).raise_for_status()
+    rule = {"filter": "ds >= '2026-11-10'"}
+    http.put("/tables/sales.events/cache-rules/latest", json=rule).raise_for_status()
+    operated.register("sales.old")
+    http.delete("/tables/sales.old").raise_for_status()
+
+
+def begin_refresh(state_dir: Path, name: str) -> None:
+    """Record a refresh of a table as if another replica were running it."""
+    now = datetime.now(timezone.utc)
+    status = {
+        "refresh_id": "a" * 32,
+        "table": name,
+        "status": "running",
+        "started_at": now.isoformat(),
+        "seconds": 0,
+        "progress": {
+            "phase": "reading footers",
+            "folders_listed": 1_240,
+            "files_found": 86_400,
+            "footers_read": 31_000,
+            "footers_total": 86_400,
+        },
+    }
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        (table_id,) = database.execute(
+            "SELECT table_id FROM tables WHERE name = ?", (name,)
+        ).fetchone()
+        until = (now + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.%f")
+        row = (table_id, status["refresh_id"], 0, until, 0, json.dumps(status))
+        database.execute(
+            "INSERT INTO refreshes (table_id, refresh_id, full_listing, lease_until, cancelled, "
+            "status) VALUES (?, ?, ?, ?, ?, ?)",
+            row,
+        )
+
+
+def multiply(state_dir: Path, count: int) -> None:
+    """Copy the tables of a database in turn, with their snapshots, until there are `count`."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        database.row_factory = sqlite3.Row
+        tables = [dict(row) for row in database.execute("SELECT * FROM tables ORDER BY table_id")]
+        free = max(table["table_id"] for table in tables) + 1
+        copies = [
+            (number, tables[number % len(tables)]["table_id"])
+            for number in range(free, free + count - len(tables))
+        ]
+        for kind in ("tables", "snapshots", "snapshot_manifests"):
+            rows: dict[int, list[dict[str, Any]]] = {}
+            for row in database.execute(f"SELECT * FROM {kind}"):
+                rows.setdefault(row["table_id"], []).append(dict(row))
+            made = [
+                {**row, "table_id": number}
+                | ({"name": f"many.t{number:05d}"} if "name" in row else {})
+                for number, copied in copies
+                for row in rows[copied]
+            ]
+            names = ", ".join(made[0])
+            values = ", ".join(f":{column}" for column in made[0])
+            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", made)
+
+
+def forget_sizes(state_dir: Path, name: str) -> None:
+    """Make the snapshots of a table like those of versions that did not count files by size."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        database.execute(
+            "UPDATE snapshots SET info = json_remove(info, '$.file_sizes') "
+            "WHERE table_id = (SELECT table_id FROM tables WHERE name = ?)",
+            (name,),
+        )
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture of a page for the documentation, if requested."""
+    if _PICTURES:
+        page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)
+
+
+def let_time_pass(state_dir: Path, plan_id: str, hours: int) -> datetime:
+    """Make a plan some hours older, and return its new time of creation."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        (body,) = database.execute(
+            "SELECT body FROM plan_history WHERE plan_id = ?", (plan_id,)
+        ).fetchone()
+        told = json.loads(body)
+        ago = timedelta(hours=hours)
+        made, expires = (
+            datetime.fromisoformat(told[name].replace("Z", "+00:00")) - ago
+            for name in ("created_at", "expires_at")
+        )
+        told |= {"created_at": made.isoformat(), "expires_at": expires.isoformat()}
+        database.execute(
+            "UPDATE plan_history SET body = ?, created_at = ? WHERE plan_id = ?",
+            (json.dumps(told), f"{made:%Y-%m-%d %H:%M:%S.%f}", plan_id),
+        )
+        database.execute(
+            "UPDATE plans SET expires_at = ? WHERE plan_id = ?",
+            (f"{expires:%Y-%m-%d %H:%M:%S.%f}", plan_id),
+        )
+    return made

@@ -1,0 +1,53 @@
+"""Tables that only Spark's own reader reads, on any release of Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.files.avro_files import avro_file
+from windrow_spark.errors import FormatUnavailableError
+
+_RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
+# Format, options, columns, and the content of a file.
+_TABLES = {
+    "csv": ("csv", {"header": "true"}, "a int, b string", b'a,b\n1,"x,y"\nz\n'),
+    "json": ("json", {"mode": "DROPMALFORMED"}, "a int, b array<int>", b'{"a":1,"b":[2]}\n{\n'),
+    "text": ("text", {"wholetext": "true"}, "value string", b"x\ny\n"),
+    "hive": (
+        "text",
+        {"serde": "LazySimpleSerDe", "field.delim": ";"},
+        "a int, b string",
+        b"1;\\N\n",
+    ),
+    "avro": ("avro", {}, "a int", avro_file(_RECORD, [{"a": 7}])),
+}
+EXPECTED = {
+    "csv": "[(1, 'x,y'), (None, None)]",
+    "json": "[(1, [2])]",
+    "text": "[('x\\ny\\n',)]",
+    "hive": "[(1, None)]",
+    "avro": "[(7,)]",
+}
+
+
+def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
+    """Return the rows of each table, or the error if this Spark has no reader for it."""
+    found = {}
+    for name, (format_, options, columns, content) in _TABLES.items():
+        location = folder / "formats" / name
+        location.mkdir(parents=True)
+        (location / "file").write_bytes(content)
+        declared = dict(column.split(" ") for column in columns.split(", "))
+        table = f"formats.{name}"
+        client.register_table(
+            table, str(location), format_, columns=declared, format_options=options
+        )
+        client.refresh(table)
+        try:
+            found[name] = repr([tuple(row) for row in client.read(spark, table).collect()])
+        except FormatUnavailableError as error:
+            found[name] = str(error)
+    return found
