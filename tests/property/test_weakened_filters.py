@@ -22,86 +22,84 @@ Filter = dict[str, Any]
 
 LEAVES: st.SearchStrategy[Filter] = st.one_of(
     st.builds(
-        lambda kind, value: {"kind": kind, "column": "i", "values": [value]},
-        st.sampled_from(
-            ["EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"]
-        ),
-        NUMBERS,
-    ),
-    st.builds(
-        lambda column, value: {"kind": "EqualNullSafe", "column": column, "values": [value]},
+        lambda op, column, value: {"op": op, "column": column, "value": value},
+        st.sampled_from(["eq", "lt", "le", "gt", "ge"]),
         st.sampled_from(["i", "`odd name`"]),
         NUMBERS,
     ),
     st.builds(
-        lambda values: {"kind": "In", "column": "i", "values": values},
+        lambda values: {"op": "in", "column": "i", "values": values},
         st.lists(NUMBERS, max_size=3),
     ),
     st.builds(
-        lambda kind, column: {"kind": kind, "column": column},
-        st.sampled_from(["IsNull", "IsNotNull"]),
+        lambda op, column: {"op": op, "column": column},
+        st.sampled_from(["is_null", "is_not_null"]),
         st.sampled_from(["i", "s", "`odd name`"]),
     ),
     st.builds(
-        lambda kind, text: {"kind": kind, "column": "s", "values": [text]},
-        st.sampled_from(["EqualTo", "StringStartsWith"]),
+        lambda text: {"op": "eq", "column": "s", "value": text},
         TEXTS.filter(lambda text: text is not None),
     ),
-    # Filters that only Spark can evaluate.
-    st.sampled_from([{"kind": "StringContains"}, {"kind": "CollatedEqualTo"}]),
+    st.builds(
+        lambda text: {"op": "starts_with", "column": "s", "prefix": text},
+        TEXTS.filter(lambda text: text is not None),
+    ),
+    # A filter that only Spark can evaluate.
+    st.just({"op": None}),
 )
 FILTERS: st.SearchStrategy[Filter] = st.recursive(
     LEAVES,
     lambda below: st.one_of(
         st.builds(
-            lambda kind, left, right: {"kind": kind, "left": left, "right": right},
-            st.sampled_from(["And", "Or"]),
+            lambda op, left, right: {"op": op, "args": [left, right]},
+            st.sampled_from(["and", "or"]),
             below,
             below,
         ),
-        st.builds(lambda child: {"kind": "Not", "child": child}, below),
+        st.builds(lambda arg: {"op": "not", "arg": arg}, below),
     ),
     max_leaves=8,
 )
 
 
+def below(filter: Filter) -> list[Filter]:
+    return [filter["arg"]] if "arg" in filter else list(filter.get("args", []))
+
+
 def true_in_spark(filter: Filter, row: Row, unknown: bool | None) -> bool | None:
     """Answer by SQL's three-valued logic; `unknown` is Spark's answer to other filters."""
-    kind = filter["kind"]
-    if kind == "Not":
-        child = true_in_spark(filter["child"], row, unknown)
-        return None if child is None else not child
-    if kind in ("And", "Or"):
-        sides = [true_in_spark(filter[side], row, unknown) for side in ("left", "right")]
-        settles = kind == "Or"
+    op = filter["op"]
+    sides = [true_in_spark(one, row, unknown) for one in below(filter)]
+    if op == "not":
+        return None if sides[0] is None else not sides[0]
+    if op in ("and", "or"):
+        settles = op == "or"
         return settles if settles in sides else None if None in sides else not settles
-    if "column" not in filter:
+    if op is None:
         return unknown
     value = row[filter["column"].strip("`")]
-    if kind in ("IsNull", "IsNotNull"):
-        return (value is None) == (kind == "IsNull")
-    given = filter["values"]
-    if kind == "EqualNullSafe":
-        return bool(value == given[0])
-    if kind == "In":
+    if op in ("is_null", "is_not_null"):
+        return (value is None) == (op == "is_null")
+    if op == "in":
+        given = filter["values"]
         if not given:
             return False
         found = value is not None and value in given
         return True if found else None if value is None or None in given else False
-    if value is None or given[0] is None:
+    given = filter["prefix" if op == "starts_with" else "value"]
+    if value is None or given is None:
         return None
-    answers: dict[str, bool] = {
-        "EqualTo": value == given[0],
-        "StringStartsWith": str(value).startswith(str(given[0])),
-    }
+    answers: dict[str, bool] = {"eq": value == given}
     if isinstance(value, int):
         answers |= {
-            "LessThan": value < given[0],
-            "LessThanOrEqual": value <= given[0],
-            "GreaterThan": value > given[0],
-            "GreaterThanOrEqual": value >= given[0],
+            "lt": value < given,
+            "le": value <= given,
+            "gt": value > given,
+            "ge": value >= given,
         }
-    return answers[kind]
+    else:
+        answers["starts_with"] = str(value).startswith(str(given))
+    return answers[op]
 
 
 @given(
@@ -126,16 +124,12 @@ def test_no_row_that_spark_keeps_is_lost_to_a_translated_filter(
 @given(filter=FILTERS, row=ROWS)
 @examples(300)
 def test_a_filter_without_unknown_parts_is_translated_whole(filter: Filter, row: Row) -> None:
-    def is_known(one: Filter) -> bool:
-        below = [one[side] for side in ("left", "right", "child") if side in one]
-        return "column" in one or (bool(below) and all(map(is_known, below)))
-
     def is_sure(one: Filter) -> bool:
-        below = [one[side] for side in ("left", "right", "child") if side in one]
-        values = one.get("values", ["a value"])
-        return bool(values) and "\ufffd" not in values and all(map(is_sure, below))
+        literals = one.get("values", [one.get("value", one.get("prefix"))])
+        certain = one["op"] is not None and bool(literals) and "\ufffd" not in literals
+        return certain and all(map(is_sure, below(one)))
 
-    if not (is_known(filter) and is_sure(filter)):
+    if not is_sure(filter):
         return
     schema = pa.schema([("i", pa.int64()), ("s", pa.string()), ("odd name", pa.int32())])
     (tree,) = weakened([filter], TYPES)

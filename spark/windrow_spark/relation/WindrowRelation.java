@@ -1,5 +1,6 @@
 package windrow;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -33,11 +34,28 @@ import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
+import scala.Product;
 
 /** A table in a Spark session. Python plans each scan of it. Runs on the driver only. */
 public final class WindrowRelation extends BaseRelation
         implements PrunedFilteredScan, InsertableRelation {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Map OPERATORS = new HashMap();
+    static {
+        OPERATORS.put("And", "and");
+        OPERATORS.put("Or", "or");
+        OPERATORS.put("Not", "not");
+        OPERATORS.put("IsNull", "is_null");
+        OPERATORS.put("IsNotNull", "is_not_null");
+        OPERATORS.put("EqualTo", "eq");
+        OPERATORS.put("EqualNullSafe", "eq");
+        OPERATORS.put("LessThan", "lt");
+        OPERATORS.put("LessThanOrEqual", "le");
+        OPERATORS.put("GreaterThan", "gt");
+        OPERATORS.put("GreaterThanOrEqual", "ge");
+        OPERATORS.put("In", "in");
+        OPERATORS.put("StringStartsWith", "starts_with");
+    }
 
     private final SparkSession session;
     private final StructType schema;
@@ -152,8 +170,8 @@ public final class WindrowRelation extends BaseRelation
         ObjectNode scan = JSON.createObjectNode();
         ArrayNode names = scan.putArray("columns");
         for (int i = 0; i < columns.length; i++) names.add(columns[i]);
-        ArrayNode conditions = scan.putArray("filters");
-        for (int i = 0; i < filters.length; i++) conditions.add(described(filters[i]));
+        ArrayNode conditions = scan.putArray("conditions");
+        for (int i = 0; i < filters.length; i++) conditions.add(condition(filters[i]));
         scan.put("divided", divided);
         scan.put("function", function);
         return scan.toString();
@@ -292,68 +310,44 @@ public final class WindrowRelation extends BaseRelation
         }
     }
 
-    private static ObjectNode described(Filter filter) {
-        ObjectNode node = JSON.createObjectNode();
-        node.put("kind", filter.getClass().getSimpleName());
-        if (filter instanceof And) {
-            node.set("left", described(((And) filter).left()));
-            node.set("right", described(((And) filter).right()));
-        } else if (filter instanceof Or) {
-            node.set("left", described(((Or) filter).left()));
-            node.set("right", described(((Or) filter).right()));
-        } else if (filter instanceof Not) {
-            node.set("child", described(((Not) filter).child()));
-        } else if (filter instanceof IsNull) {
-            node.put("column", ((IsNull) filter).attribute());
-        } else if (filter instanceof IsNotNull) {
-            node.put("column", ((IsNotNull) filter).attribute());
-        } else if (filter instanceof EqualTo) {
-            EqualTo is = (EqualTo) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof EqualNullSafe) {
-            EqualNullSafe is = (EqualNullSafe) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof LessThan) {
-            LessThan is = (LessThan) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof LessThanOrEqual) {
-            LessThanOrEqual is = (LessThanOrEqual) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof GreaterThan) {
-            GreaterThan is = (GreaterThan) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof GreaterThanOrEqual) {
-            GreaterThanOrEqual is = (GreaterThanOrEqual) filter;
-            compared(node, is.attribute(), is.value());
-        } else if (filter instanceof StringStartsWith) {
-            StringStartsWith is = (StringStartsWith) filter;
-            compared(node, is.attribute(), is.value());
+    /** Returns a filter as a condition of plans, apart from its literals; `op` is null if unknown. */
+    private static ObjectNode condition(Filter filter) {
+        String operator = (String) OPERATORS.get(filter.getClass().getSimpleName());
+        ObjectNode tree = JSON.createObjectNode().put("op", operator);
+        if (operator == null) return tree;
+        Product parts = (Product) filter;
+        Object first = parts.productElement(0);
+        if (filter instanceof Not) {
+            tree.set("arg", condition((Filter) first));
+        } else if (filter instanceof And || filter instanceof Or) {
+            ArrayNode args = tree.putArray("args");
+            args.add(condition((Filter) first)).add(condition((Filter) parts.productElement(1)));
         } else if (filter instanceof In) {
-            In is = (In) filter;
-            node.put("column", is.attribute());
-            ArrayNode values = node.putArray("values");
-            for (int i = 0; i < is.values().length; i++) add(values, is.values()[i]);
+            ArrayNode values = tree.put("column", (String) first).putArray("values");
+            Object[] literals = ((In) filter).values();
+            for (int i = 0; i < literals.length; i++) values.add(literal(literals[i]));
+        } else if (filter instanceof EqualNullSafe) {
+            Object value = ((EqualNullSafe) filter).value();
+            if (value == null) return condition(new IsNull((String) first));
+            return condition(new And(
+                new IsNotNull((String) first), new EqualTo((String) first, value)));
+        } else {
+            tree.put("column", (String) first);
+            String key = filter instanceof StringStartsWith ? "prefix" : "value";
+            if (parts.productArity() > 1) tree.set(key, literal(parts.productElement(1)));
         }
-        return node;
+        return tree;
     }
 
-    private static void compared(ObjectNode node, String column, Object value) {
-        node.put("column", column);
-        add(node.putArray("values"), value);
-    }
-
-    /** Adds a value in Spark's internal form: dates as days, times as microseconds. */
-    private static void add(ArrayNode values, Object given) {
+    /** Returns a value in Spark's internal form: dates as days, times as microseconds. */
+    private static JsonNode literal(Object given) {
         Object value = CatalystTypeConverters.convertToCatalyst(given);
-        if (value == null) values.addNull();
-        else if (value instanceof Boolean) values.add(((Boolean) value).booleanValue());
-        else if (value instanceof Float || value instanceof Double)
-            values.add(((Number) value).doubleValue());
-        else if (value instanceof Number) values.add(((Number) value).longValue());
-        else if (value instanceof Decimal)
-            values.add(((Decimal) value).toJavaBigDecimal().toPlainString());
-        else if (value instanceof byte[]) values.add(hexadecimal((byte[]) value));
-        else values.add(value.toString());
+        if (value instanceof Float) value = Double.valueOf(((Float) value).doubleValue());
+        else if (value instanceof Decimal) value = ((Decimal) value).toJavaBigDecimal().toPlainString();
+        else if (value instanceof byte[]) value = hexadecimal((byte[]) value);
+        else if (value != null && !(value instanceof Boolean) && !(value instanceof Number))
+            value = value.toString();
+        return JSON.valueToTree(value);
     }
 
     private static String hexadecimal(byte[] bytes) {

@@ -12,14 +12,6 @@ Tree = dict[str, Any]
 # Turns a value in Spark's internal form into a literal; `UnsureError` if that is not certain.
 _Literal = Callable[[Any], bool | int | float | str]
 
-_COMPARISONS = {
-    "EqualTo": "eq",
-    "LessThan": "lt",
-    "LessThanOrEqual": "le",
-    "GreaterThan": "gt",
-    "GreaterThanOrEqual": "ge",
-}
-_NULLS = {"IsNull": "is_null", "IsNotNull": "is_not_null"}
 # The most values that a tree may have; Spark applies longer lists itself.
 _MAX_VALUES = 10_000
 _EPOCH_DAY = date(1970, 1, 1)
@@ -30,72 +22,58 @@ class UnsureError(Exception):
     """A filter has no certain translation."""
 
 
-def weakened(filters: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[Tree]:
+def weakened(trees: Sequence[Tree], types: Mapping[str, str]) -> list[Tree]:
     """Return conditions that hold for every row for which all of Spark's filters are TRUE.
 
     Conditions without a certain translation are left out, since Spark applies all its filters to
     the rows again.
 
     Args:
-        filters: Spark's filters, as `WindrowRelation.java` describes them.
+        trees: Spark's filters, as `WindrowRelation.java` writes them: trees whose literals have
+            Spark's internal form.
         types: The relation's columns, with their types as Spark SQL writes them.
     """
-    return [tree for one in filters if (tree := _weaker(one, types)) is not None]
+    return [weaker for tree in trees if (weaker := _weaker(tree, types)) is not None]
 
 
-def _weaker(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree | None:
+def _weaker(tree: Tree, types: Mapping[str, str]) -> Tree | None:
     """Return a tree that is TRUE wherever a filter is TRUE; None if no such tree is certain."""
-    kind = filter["kind"]
-    if kind in ("And", "Or"):
-        sides = [_weaker(filter[side], types) for side in ("left", "right")]
-        known = [side for side in sides if side is not None]
-        if kind == "Or":
-            return _joined("or", known) if len(known) == len(sides) else None
-        return _joined("and", known) if known else None
+    if "args" in tree:
+        sides = [_weaker(arg, types) for arg in tree["args"]]
+        certain = [side for side in sides if side is not None]
+        if not certain or (tree["op"] == "or" and len(certain) < len(sides)):
+            return None
+        return _joined(tree["op"], certain)
     try:
-        return _exact(filter, types)
+        return _exact(tree, types)
     except UnsureError:
         return None
 
 
-def _exact(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree:
+def _exact(tree: Tree, types: Mapping[str, str]) -> Tree:
     """Return a tree with the same outcome as a filter: TRUE, FALSE or NULL.
 
     Below NOT nothing can be left out: a weaker condition inside makes a stronger one outside.
-
-    Raises:
-        UnsureError: No such tree is certain.
     """
-    kind = filter["kind"]
-    if kind in ("And", "Or"):
-        sides = [_exact(filter[side], types) for side in ("left", "right")]
-        return _joined(kind.lower(), sides)
-    if kind == "Not":
-        return {"op": "not", "arg": _exact(filter["child"], types)}
-    if "column" not in filter:
-        raise UnsureError(kind)
-    column = _name(filter["column"])
-    if column not in types:
+    if "args" in tree:
+        return _joined(tree["op"], [_exact(arg, types) for arg in tree["args"]])
+    if "arg" in tree:
+        return {"op": "not", "arg": _exact(tree["arg"], types)}
+    column = _name(tree.get("column", ""))
+    if tree["op"] is None or column not in types:
         raise UnsureError(column)
-    if kind in _NULLS:
-        return {"op": _NULLS[kind], "column": column}
+    keys = tree.keys() - {"op", "column"}
+    if not keys:
+        return tree | {"column": column}
+    (key,) = keys
     literal = _literal_of(types[column])
-    values = [None if value is None else literal(value) for value in filter["values"]]
-    if kind == "In":
-        if not 1 <= len(values) <= _MAX_VALUES:
-            raise UnsureError(kind)
-        return {"op": "in", "column": column, "values": values}
-    (value,) = values
-    if kind == "EqualNullSafe":
-        if value is None:
-            return {"op": "is_null", "column": column}
-        equal = {"op": "eq", "column": column, "value": value}
-        return _joined("and", [{"op": "is_not_null", "column": column}, equal])
-    if kind == "StringStartsWith" and literal is _text:
-        return {"op": "starts_with", "column": column, "prefix": value}
-    if kind not in _COMPARISONS:
-        raise UnsureError(kind)
-    return {"op": _COMPARISONS[kind], "column": column, "value": value}
+    if key == "prefix" and literal is not _text:
+        raise UnsureError(column)
+    values = tree[key] if key == "values" else [tree[key]]
+    if not 1 <= len(values) <= _MAX_VALUES:
+        raise UnsureError(column)
+    literals = [None if value is None else literal(value) for value in values]
+    return {"op": tree["op"], "column": column, key: literals if key == "values" else literals[0]}
 
 
 def _joined(op: str, args: Sequence[Tree]) -> Tree:

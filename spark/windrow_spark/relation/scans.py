@@ -134,10 +134,10 @@ def answer(pinned: str, scan: str) -> Any:
         if function:
             check_function(relation.table, function)
         if asked["divided"]:
-            return _parts(relation, asked["columns"], asked["filters"], function)
+            return _parts(relation, asked["columns"], asked["conditions"], function)
         if function:
             check_divided(relation.table, function)
-        rows = scanned(relation, asked["columns"], asked["filters"])
+        rows = scanned(relation, asked["columns"], asked["conditions"])
         # Spark shows this name, also as the description of jobs.
         return rows.setName(str(last_scan()))
     # An exception would reach the user as the JVM's, with its trace and without its own message.
@@ -145,13 +145,13 @@ def answer(pinned: str, scan: str) -> Any:
         return remembered(error)
 
 
-def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
+def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Tree]) -> Any:
     """Return the rows of a scan as the JVM's RDD: at least those that pass the filters.
 
     Args:
         pinned: What the relation reads.
         columns: The columns to return, in this order.
-        filters: Spark's filters, as `WindrowRelation.java` describes them.
+        filters: Spark's filters, as `WindrowRelation.java` writes them.
 
     Raises:
         ClientClosedError: The relation's client has been closed.
@@ -168,7 +168,7 @@ def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[st
 def _parts(
     pinned: Pinned,
     columns: Sequence[str],
-    filters: Sequence[Mapping[str, Any]],
+    filters: Sequence[Tree],
     function: str | None,
 ) -> Any:
     """Return the parts of a scan as the JVM's list; empty if all files are read in groups.
