@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any, ClassVar
+
+
+class Fault(Enum):
+    """What sort of fault an error is; each edge decides what that is to its callers."""
+
+    UNAUTHENTICATED = auto()
+    FORBIDDEN = auto()
+    NOT_FOUND = auto()
+    GONE = auto()
+    CONFLICT = auto()
+    CHANGED = auto()
+    OUTDATED = auto()
+    INVALID = auto()
+    TOO_LARGE = auto()
+    TOO_OFTEN = auto()
+    UNAVAILABLE = auto()
+    UNKNOWN = auto()
+    DAMAGED = auto()
 
 
 class StatedError(Exception):
@@ -13,13 +32,20 @@ class StatedError(Exception):
     pickled, holds the constructor's arguments. Nothing here calls `dataclasses.fields`, which finds
     no fields in a class that Spark has pickled by value.
 
+    An error with a fault may be answered to callers, as a problem whose title is the first line of
+    its class's docstring.
+
     Attributes:
+        fault: What sort of fault it is; None if no caller gets to see it.
+        slug: Last part of the problem's type; if empty, the name of the class without `Error`.
         message: Template of the text, as for `str.format`, with the error's attributes by name and
             `{remedy}` where that belongs; empty if the text is the error's only argument.
         remedy: Template of what to do about it.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
+    fault: ClassVar[Fault | None] = None
+    slug: ClassVar[str] = ""
     message: ClassVar[str] = ""
     remedy: ClassVar[str] = ""
 

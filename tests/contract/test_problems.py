@@ -1,86 +1,44 @@
-"""Every deliberate error has its own kind of problem."""
+"""Every error that callers may get has its own type of problem."""
 
 from __future__ import annotations
 
-import inspect
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
 from typer.main import get_command
 
-from tests.support.api.error_samples import sample_of
+from tests.support.api.error_samples import error_types, sample_of
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of
+from windrow_core.errors import StatedError
 from windrow_core.models import Problem
-from windrow_service.api.problems import KINDS, describe
-from windrow_service.filters import errors as filters
-from windrow_service.inventory import errors as inventory
-from windrow_service.planner import errors as planner
-from windrow_service.planner.writes import errors as write_planning
-from windrow_service.usecases import errors as usecases
-from windrow_service.usecases.access import errors as access
-from windrow_service.usecases.caches import errors as caches
-from windrow_service.usecases.plans import errors as plans
-from windrow_service.usecases.snapshots import errors as snapshots
-from windrow_service.usecases.tables import errors as tables
-from windrow_service.usecases.upkeep import errors as upkeep
-from windrow_service.usecases.writes import errors as writes
+from windrow_service.api.problems import describe, problem_type
+from windrow_service.usecases.plans.errors import InvalidOptionsError
+
+ANSWERED = sorted(
+    (
+        error_type
+        for error_type in error_types()
+        if issubclass(error_type, StatedError) and error_type.fault is not None
+    ),
+    key=lambda error_type: error_type.__name__,
+)
 
 
-def leaves(module: Any) -> list[type[Exception]]:
-    """Return the error classes of a module that have no subclasses."""
-    return [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, Exception)
-        and value.__module__ == module.__name__
-        and not value.__subclasses__()
-    ]
-
-
-LEAVES = [
-    leaf
-    for module in (
-        usecases,
-        access,
-        caches,
-        plans,
-        snapshots,
-        tables,
-        upkeep,
-        writes,
-        inventory,
-        filters,
-        planner,
-        write_planning,
-    )
-    for leaf in leaves(module)
-]
-# The first three occur at startup; a repeated request gets the first answer.
-NEVER_ANSWERED = {
-    usecases.RevisionError,
-    access.AuthoritiesError,
-    usecases.PortTakenError,
-    usecases.RepeatedRequestError,
-    # Reported to callers as cancelled or abandoned.
-    inventory.InventoryCancelledError,
-}
-ANSWERED = [leaf for leaf in LEAVES if leaf not in NEVER_ANSWERED]
-
-
-@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
-def test_every_error_has_a_problem_type(error_type: type[Exception]) -> None:
+@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda error_type: error_type.__name__)
+def test_every_error_with_a_fault_has_a_problem_type(error_type: type[Exception]) -> None:
     answer = describe(sample_of(error_type)).body
 
     assert answer["type"] != "urn:windrow:problem:internal-error"
+    assert re.fullmatch("[A-Z][^.\n]{3,60}", answer["title"])
     Problem.model_validate(answer)
 
 
-@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
+@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda error_type: error_type.__name__)
 def test_the_command_line_mentions_only_its_own_commands(error_type: type[Exception]) -> None:
     problem = Problem.model_validate(describe(sample_of(error_type)).body)
 
@@ -96,9 +54,7 @@ def test_the_command_line_mentions_only_its_own_commands(error_type: type[Except
 
 
 def test_no_two_problems_share_a_type() -> None:
-    # Options are checked once more when those of the session and the table are known.
-    kinds = {error: kind for error, kind in KINDS.items() if error is not plans.InvalidOptionsError}
-    slugs = [kind.slug for kind in kinds.values()]
+    types = Counter(problem_type(error_type).slug for error_type in ANSWERED)
 
-    assert len(slugs) == len(set(slugs))
-    assert KINDS[plans.InvalidOptionsError] == KINDS[RequestValidationError]
+    assert types.most_common(1)[0][1] == 1
+    assert problem_type(InvalidOptionsError) == problem_type(RequestValidationError)

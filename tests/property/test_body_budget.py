@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
 
-from windrow_service.api.body_budget import FREE_BYTES, ArrivingBody, BodiesFullError, BodyBudget
+from windrow_service.api.body_budget import FREE_BYTES, ArrivingBody, BodyBudget
+from windrow_service.api.errors import BodiesFullError
 
 MAX_BYTES = 10 * FREE_BYTES
 # Which body, how many bytes arrive of it, and whether these are its last.

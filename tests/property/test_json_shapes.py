@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from windrow_service.api import json_shapes
-from windrow_service.api.json_shapes import BodyTooComplexError, ShapeLimits, check_shape
+from windrow_service.api.errors import BodyTooComplexError
+from windrow_service.api.json_shapes import ShapeLimits, check_shape
 
 TEXTS = st.text(max_size=5) | st.text('"\\[]{},:', max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | TEXTS

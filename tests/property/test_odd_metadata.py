@@ -30,8 +30,9 @@ from windrow_service.inventory.errors import (
     DuplicateColumnError,
     InventoryError,
     LocationError,
+    SchemaConflictError,
     TotalsTooLargeError,
-    UnusableTypeError,
+    UnreadableTypeError,
 )
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
@@ -51,7 +52,12 @@ _AVRO: Mapping[str, Any] = {
 
 
 # They name the column, or the total.
-_ABOUT_COLUMNS = (UnusableTypeError, DuplicateColumnError, TotalsTooLargeError)
+_ABOUT_COLUMNS = (
+    DuplicateColumnError,
+    SchemaConflictError,
+    TotalsTooLargeError,
+    UnreadableTypeError,
+)
 
 
 @dataclass(frozen=True)

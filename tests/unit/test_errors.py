@@ -18,7 +18,14 @@ from windrow.errors import WindrowError
 from windrow_core.errors import StatedError
 from windrow_core.models import Problem
 
-PACKAGES = ("windrow", "windrow_demo", "windrow_jobs", "windrow_service")
+PACKAGES = (
+    "windrow",
+    "windrow_core",
+    "windrow_demo",
+    "windrow_jobs",
+    "windrow_service",
+    "windrow_spark",
+)
 # Importing these raises SystemExit, as they are programs.
 PROGRAMS = {"windrow.__main__", "windrow_service.__main__", "windrow_service.openapi"}
 SAMPLES: dict[str, Any] = {

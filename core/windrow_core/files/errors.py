@@ -1,24 +1,14 @@
 """Errors raised while files are listed and their footers read.
 
-* InventoryError
-  + LocationError
-  + UnusableTypeError
-    - UnknownTypeError
-    - UnreadableTypeError
-    - SchemaConflictError
-  + ColumnNameError
-  + DuplicateColumnError
-  + UnreadableFootersError
-  + FileChangedError
-
 Paths are relative to the table's location unless an attribute is called `location` or `folder`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from windrow_core.errors import StatedError
+from windrow_core.errors import Fault, StatedError
 
 # What to do about a file whose content is at fault. Never about one that the system refuses: see
 # `windrow_core.files.access`.
@@ -28,29 +18,32 @@ RESTORE = "restore it if it is damaged, or correct the table's format"
 class InventoryError(StatedError):
     """Base of every error that is raised on purpose while an inventory is taken."""
 
+    fault: ClassVar[Fault | None] = Fault.CONFLICT
+
 
 @dataclass(eq=False)
 class LocationError(InventoryError):
-    """A folder cannot be listed.
+    """Location cannot be listed.
 
     Attributes:
         folder: Absolute path of the folder, or of the entry in it, that is at fault.
         reason: What is wrong, and what to do about it.
     """
 
+    slug = "location-unreadable"
     folder: str
     reason: str
     message = "{folder!r} {reason}"
 
 
-class UnusableTypeError(InventoryError):
-    """A column's type cannot be used."""
-
-
 @dataclass(eq=False)
-class UnknownTypeError(UnusableTypeError):
-    """A text is not a type of Spark SQL that a table's column can have."""
+class UnknownTypeError(InventoryError):
+    """Not a Spark SQL type.
 
+    A text is not a type of Spark SQL that a table's column can have.
+    """
+
+    fault = Fault.INVALID
     text: str
     reason: str
 
@@ -63,13 +56,16 @@ class UnknownTypeError(UnusableTypeError):
 
 
 @dataclass(eq=False)
-class UnreadableTypeError(UnusableTypeError):
-    """A file holds a column of a type that Spark does not have, or that is not read here.
+class UnreadableTypeError(InventoryError):
+    """Type of a column cannot be read.
+
+    A file holds a column of a type that Spark does not have, or that is not read here.
 
     Attributes:
         layout: The type in which its bare values can be read; empty if that makes no sense.
     """
 
+    slug = "unsupported-type"
     column: str
     type: str
     path: str
@@ -89,8 +85,8 @@ class UnreadableTypeError(UnusableTypeError):
 
 
 @dataclass(eq=False)
-class SchemaConflictError(UnusableTypeError):
-    """Two types of one column cannot be widened to a type that fits both.
+class SchemaConflictError(InventoryError):
+    """Types of a column conflict.
 
     Attributes:
         type: The type in `path`.
@@ -118,7 +114,7 @@ class SchemaConflictError(UnusableTypeError):
 
 @dataclass(eq=False)
 class ColumnNameError(InventoryError):
-    """A file holds a column whose name is empty or too long.
+    """Column has no usable name.
 
     Attributes:
         most: How many characters a name may have.
@@ -138,7 +134,7 @@ class ColumnNameError(InventoryError):
 
 @dataclass(eq=False)
 class DuplicateColumnError(InventoryError):
-    """Two columns have names that differ by case only.
+    """Two columns have the same name.
 
     Attributes:
         path: The file that holds both; empty if they were declared or are from folder names.
@@ -158,7 +154,7 @@ class DuplicateColumnError(InventoryError):
 
 @dataclass(eq=False)
 class UnreadableFootersError(InventoryError):
-    """The footers of files cannot be read in the format of their table.
+    """File cannot be read.
 
     Attributes:
         files: Path of each file, with the reason and what to do, by path; only as many as are worth
@@ -166,6 +162,7 @@ class UnreadableFootersError(InventoryError):
         format: The format.
     """
 
+    slug = "unreadable-file"
     files: tuple[tuple[str, str], ...]
     format: str = "parquet"
 
@@ -180,7 +177,7 @@ class UnreadableFootersError(InventoryError):
 
 @dataclass(eq=False)
 class FileChangedError(InventoryError):
-    """Files changed or vanished after they were listed.
+    """File changed during the refresh.
 
     Attributes:
         paths: Some of the files, by path.

@@ -19,15 +19,14 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_service.api.body_budget import BodyBudget
+from windrow_service.api.errors import BodyTooComplexError, BodyTooLargeError
 from windrow_service.api.html.rendering import is_page
 from windrow_service.api.json_shapes import (
     COLUMNS,
     ORDINARY,
-    BodyTooComplexError,
     ShapeLimits,
     check_shape,
 )
-from windrow_service.api.problems import BodyTooLargeError
 from windrow_service.usecases.ports import Runner
 
 JSON = b"application/json"

@@ -12,34 +12,15 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 
-from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
+
+from windrow_service.api.errors import BodiesFullError
 
 # The beginning of a body does not count: it waits in the buffers of its connection anyway.
 FREE_BYTES = 2**16
-_RETRY_AFTER_S = 1
 # In this time, what a body has gained counts half for its speed.
 _HALF_LIFE_S = 0.25
-
-
-class BodiesFullError(HTTPException):
-    """Bodies of other requests take all the room for bodies.
-
-    This is an HTTPException because FastAPI hides any other error raised while it reads a body.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE)
-        self.max_bytes = max_bytes
-        self.retry_after_s = _RETRY_AFTER_S
-
-    def __str__(self) -> str:
-        return (
-            f"the bodies of all requests together exceed {self.max_bytes:,} bytes: "
-            f"try again in {self.retry_after_s} s"
-        )
 
 
 class BodyBudget:

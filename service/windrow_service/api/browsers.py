@@ -8,6 +8,7 @@ from typing import Literal
 from fastapi import Request, Response
 from itsdangerous import BadData, URLSafeTimedSerializer
 
+from windrow_service.api.errors import FormOutdatedError
 from windrow_service.usecases.access.ports import BegunSignIn, Session
 from windrow_service.usecases.access.sessions import LONGEST
 
@@ -15,13 +16,6 @@ _SESSION, _SIGN_IN = "windrow_session", "windrow_sign_in"
 # Browsers accept a cookie with this prefix only from this host itself, and only by HTTPS.
 _OF_THIS_HOST = "__Host-"
 _SIGN_IN_LASTS_S = 600
-
-
-class FormOutdatedError(Exception):
-    """A form is too old, or no page here made it for this caller."""
-
-    def __str__(self) -> str:
-        return "this form is too old, or is another caller's: open the page again"
 
 
 class Browsers:

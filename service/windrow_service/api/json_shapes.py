@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 
 import numpy as np
 from numpy.typing import NDArray
-from starlette.exceptions import HTTPException
+
+from windrow_service.api.errors import SEND_LESS, BodyTooComplexError
 
 _Kinds = NDArray[np.uint8]
 _OPEN, _CLOSE, _COMMA, _COLON = 1, 2, 3, 4
@@ -24,24 +24,7 @@ for _kind, _characters in ((_OPEN, b"[{"), (_CLOSE, b"]}"), (_COMMA, b","), (_CO
 _STEPS = np.array([0, 1, -1, 0, 0], np.int8)
 _QUOTE = ord('"')
 _CHUNK_BYTES = 2**20
-SEND_LESS = "send less in one request"
 SEND_ARROW = f"{SEND_LESS}, or send an Arrow stream, which may be much longer"
-
-
-class BodyTooComplexError(HTTPException):
-    """The request's JSON has more parts than the call accepts.
-
-    This is an HTTPException because FastAPI hides any other error raised while it reads a body.
-    """
-
-    def __init__(self, most: int, what: str, remedy: str = SEND_LESS) -> None:
-        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        self.most = most
-        self.what = what
-        self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"the body has more than {self.most:,} {self.what}: {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

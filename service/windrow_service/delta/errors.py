@@ -1,21 +1,16 @@
-"""Errors raised while the log of a Delta table is read.
-
-* InventoryError
-  + DeltaLogError
-  + DeltaFeatureError
-  + DeltaVersionError
-"""
+"""Errors raised while the log of a Delta table is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow_core.errors import Fault
 from windrow_core.files.errors import InventoryError
 
 
 @dataclass(eq=False)
 class DeltaLogError(InventoryError):
-    """The log of a Delta table cannot be read, or is not valid.
+    """Log of a Delta table cannot be read.
 
     Attributes:
         location: Location of the table.
@@ -29,7 +24,7 @@ class DeltaLogError(InventoryError):
 
 @dataclass(eq=False)
 class DeltaFeatureError(InventoryError):
-    """A Delta table needs readers to know a feature that is not known here."""
+    """Delta table uses an unknown feature."""
 
     location: str
     feature: str
@@ -42,12 +37,13 @@ class DeltaFeatureError(InventoryError):
 
 @dataclass(eq=False)
 class DeltaVersionError(InventoryError):
-    """A Delta table does not have a version, or no longer has it.
+    """Delta table does not have the version.
 
     Attributes:
         reason: Why not, and which versions there are.
     """
 
+    fault = Fault.NOT_FOUND
     location: str
     version: str
     reason: str

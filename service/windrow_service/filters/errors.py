@@ -1,17 +1,11 @@
-"""Errors raised by the filters.
-
-* InvalidFilterError
-
-The filters know nothing of HTTP: `windrow_service.api.problems` decides what an error looks
-like on the wire.
-"""
+"""Errors raised by the filters."""
 
 from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
 
-from windrow_core.errors import StatedError
+from windrow_core.errors import Fault, StatedError
 
 _EXCERPT_CHARACTERS = 100
 _QUOTED_CHARACTERS = 60
@@ -26,7 +20,9 @@ def quote(text: str) -> str:
 
 @dataclass(eq=False)
 class InvalidFilterError(StatedError):
-    """A filter cannot be read, or cannot be planned.
+    """Filter is not valid.
+
+    A filter cannot be read, or cannot be planned.
 
     Attributes:
         reason: What is wrong, and the remedy.
@@ -34,6 +30,7 @@ class InvalidFilterError(StatedError):
         offset: Position of the error in `text`, in characters.
     """
 
+    fault = Fault.INVALID
     reason: str
     text: str | None = None
     offset: int | None = None

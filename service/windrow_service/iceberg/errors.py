@@ -1,21 +1,18 @@
-"""Errors raised while Iceberg's metadata is read.
-
-* InventoryError
-  + IcebergMetadataError
-  + IcebergVersionError
-  + IcebergNotInstalledError
-"""
+"""Errors raised while Iceberg's metadata is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow_core.errors import Fault
 from windrow_service.inventory.errors import InventoryError
 
 
 @dataclass(eq=False)
 class IcebergMetadataError(InventoryError):
-    """The metadata of an Iceberg table cannot be read, or needs something that is not supported.
+    """Metadata of an Iceberg table cannot be read.
+
+    The metadata of an Iceberg table cannot be read, or needs something that is not supported.
 
     Attributes:
         path: The file at fault, or the table.
@@ -29,7 +26,7 @@ class IcebergMetadataError(InventoryError):
 
 @dataclass(eq=False)
 class IcebergVersionError(InventoryError):
-    """An Iceberg table has no snapshot, branch or tag of that name.
+    """Iceberg table has no such version.
 
     Attributes:
         table: Path of its metadata file.
@@ -37,6 +34,7 @@ class IcebergVersionError(InventoryError):
         known: Some that exist.
     """
 
+    fault = Fault.NOT_FOUND
     table: str
     wanted: str
     known: tuple[str, ...]
@@ -51,7 +49,7 @@ class IcebergVersionError(InventoryError):
 
 @dataclass(eq=False)
 class IcebergNotInstalledError(InventoryError):
-    """PyIceberg, which reads Iceberg's metadata, is not installed where the coordinator runs."""
+    """PyIceberg is not installed."""
 
     message = "pyiceberg is not installed where the coordinator runs: {remedy}"
     remedy = "pip install 'windrow-spark[iceberg]', or '.[iceberg]' in a clone"

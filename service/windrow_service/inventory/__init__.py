@@ -23,7 +23,6 @@ from windrow_service.inventory.errors import (
     UnknownTypeError,
     UnreadableFootersError,
     UnreadableTypeError,
-    UnusableTypeError,
 )
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.footers.reading import read_footers
@@ -64,7 +63,6 @@ __all__ = [
     "UnknownTypeError",
     "UnreadableFootersError",
     "UnreadableTypeError",
-    "UnusableTypeError",
     "arrow_type",
     "cut_files",
     "decode_manifest",

@@ -1,27 +1,5 @@
 """Errors raised while a table's files are listed and their footers read.
 
-* InventoryError
-  + InvalidLocationError
-  + LocationError
-  + PartitionLayoutError
-  + PartitionValueError
-  + BucketNumberError
-  + UnusableTypeError
-    - UnknownTypeError
-    - UnreadableTypeError
-    - SchemaConflictError
-    - BloomColumnError
-  + ColumnNameError
-  + DuplicateColumnError
-  + AcidFolderError
-  + UnreadableFootersError
-  + FileChangedError
-  + InventoryCancelledError
-  + TextColumnsError
-  + CorruptManifestError
-  + InvalidInventoryError
-  + TotalsTooLargeError
-
 Paths are relative to the table's location unless an attribute is called `location` or `folder`.
 `windrow_core.files.errors` has the errors that Spark jobs also raise.
 """
@@ -30,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow_core.errors import Fault
 from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_core.files.errors import (
     ColumnNameError,
@@ -41,7 +20,6 @@ from windrow_core.files.errors import (
     UnknownTypeError,
     UnreadableFootersError,
     UnreadableTypeError,
-    UnusableTypeError,
 )
 
 __all__ = [
@@ -66,19 +44,19 @@ __all__ = [
     "UnknownTypeError",
     "UnreadableFootersError",
     "UnreadableTypeError",
-    "UnusableTypeError",
 ]
 
 
 @dataclass(eq=False)
 class InvalidLocationError(InventoryError):
-    """A text is not a valid table location.
+    """Location is not valid.
 
     Attributes:
         location: The text, without anything that may be secret.
         reason: What is wrong, and the remedy.
     """
 
+    fault = Fault.INVALID
     location: str
     reason: str
     message = "location {location!r} {reason}"
@@ -86,7 +64,7 @@ class InvalidLocationError(InventoryError):
 
 @dataclass(eq=False)
 class PartitionLayoutError(InventoryError):
-    """The folders of a table do not form one `key=value` layout.
+    """Folders do not form partitions.
 
     Attributes:
         path: A file, or a folder with files, that does not fit.
@@ -108,13 +86,14 @@ class PartitionLayoutError(InventoryError):
 
 @dataclass(eq=False)
 class PartitionListError(InventoryError):
-    """A list of partitions does not fit its table.
+    """List of partitions does not fit the table.
 
     Attributes:
         partition: Location or folder of the partition at fault; empty if the list itself is.
         reason: What is wrong.
     """
 
+    fault = Fault.INVALID
     partition: str
     reason: str
 
@@ -128,7 +107,7 @@ class PartitionListError(InventoryError):
 
 @dataclass(eq=False)
 class PartitionValueError(InventoryError):
-    """A folder's value does not fit the type that its partition column was declared with."""
+    """Folder does not fit its partition column."""
 
     folder: str
     column: str
@@ -146,7 +125,7 @@ class PartitionValueError(InventoryError):
 
 @dataclass(eq=False)
 class BucketNumberError(InventoryError):
-    """A file's name holds a bucket number that the table's bucket spec does not allow."""
+    """File does not fit the bucket spec."""
 
     path: str
     bucket: int
@@ -159,8 +138,8 @@ class BucketNumberError(InventoryError):
 
 
 @dataclass(eq=False)
-class BloomColumnError(UnusableTypeError):
-    """A column for which Bloom filters are requested cannot have them."""
+class BloomColumnError(InventoryError):
+    """Column cannot have Bloom filters."""
 
     column: str
     reason: str
@@ -169,14 +148,15 @@ class BloomColumnError(UnusableTypeError):
 
 
 class InventoryCancelledError(InventoryError):
-    """The caller cancelled the inventory."""
+    """The caller cancelled the inventory, and learns that in another way."""
 
+    fault = None
     message = "the inventory was cancelled before it was complete; nothing was changed"
 
 
 @dataclass(eq=False)
 class TextColumnsError(InventoryError):
-    """A table of text is declared with data columns other than one string column.
+    """Table of text must have one column of strings.
 
     Attributes:
         columns: Names of the declared columns.
@@ -194,8 +174,9 @@ class TextColumnsError(InventoryError):
 
 @dataclass(eq=False)
 class CorruptManifestError(InventoryError):
-    """The bytes of a manifest are damaged."""
+    """Stored manifest is damaged."""
 
+    fault = Fault.DAMAGED
     reason: str
     message = "manifest cannot be read: {reason}; {remedy}"
     remedy = "restore it, or refresh the table in full"
@@ -203,15 +184,16 @@ class CorruptManifestError(InventoryError):
 
 @dataclass(eq=False)
 class InvalidInventoryError(InventoryError):
-    """A published inventory cannot be accepted."""
+    """Inventory cannot be accepted."""
 
+    fault = Fault.INVALID
     reason: str
     message = "inventory cannot be accepted: {reason}; nothing was published"
 
 
 @dataclass(eq=False)
 class TotalsTooLargeError(InventoryError):
-    """The files of a snapshot add up to more than can be planned.
+    """Totals of the files are too large.
 
     Attributes:
         column: The column that is summed, `size_bytes` or `row_count`.
@@ -219,6 +201,7 @@ class TotalsTooLargeError(InventoryError):
         most: The highest allowed sum.
     """
 
+    fault = Fault.INVALID
     column: str
     total: int
     most: int

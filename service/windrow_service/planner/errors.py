@@ -1,10 +1,5 @@
 """Errors raised by the planner core.
 
-* PlannerError
-  + UnknownStrategyError
-  + PlanTooLargeError
-  + FiltersTooLongError
-
 The planner knows nothing of HTTP: `windrow_service.api.problems` decides what each
 error looks like on the wire.
 """
@@ -13,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import StatedError
+from windrow_core.errors import Fault, StatedError
 
 
 class PlannerError(StatedError):
     """Base of every error the planner raises on purpose."""
 
+    fault = Fault.INVALID
+
 
 @dataclass(eq=False)
 class UnknownStrategyError(PlannerError):
-    """No packing strategy has this name."""
+    """Strategy is not known."""
 
     name: str
     known: tuple[str, ...]
@@ -33,7 +30,7 @@ class UnknownStrategyError(PlannerError):
 
 @dataclass(eq=False)
 class PlanTooLargeError(PlannerError):
-    """More files or splits survive the filter than one plan may hold."""
+    """Plan holds too many files or splits."""
 
     count: int
     most: int
@@ -49,7 +46,7 @@ class PlanTooLargeError(PlannerError):
 
 @dataclass(eq=False)
 class FiltersTooLongError(PlannerError):
-    """The filters that the readers of all groups still have to apply are too long together."""
+    """Filters of all groups are too long."""
 
     groups: int
     most_bytes: int

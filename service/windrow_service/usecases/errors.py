@@ -1,17 +1,5 @@
 """Errors that any use case may raise; each room also has errors of its own.
 
-* UseCaseError
-  + NotFoundError
-  + BusyError
-  + TooManyRequestsError
-  + PageTokenError
-  + StoreUnavailableError
-  + RevisionError
-  + PortTakenError
-  + OutcomeUnknownError
-  + IdempotencyKeyReusedError
-  + RepeatedRequestError
-
 They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like on the wire.
 """
 
@@ -19,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import StatedError
+from windrow_core.errors import Fault, StatedError
 
 
 class UseCaseError(StatedError):
@@ -29,10 +17,36 @@ class UseCaseError(StatedError):
 class NotFoundError(UseCaseError):
     """Something that a caller named does not exist."""
 
+    fault = Fault.NOT_FOUND
+
+
+class ConflictError(UseCaseError):
+    """A request does not fit the state of what it is about."""
+
+    fault = Fault.CONFLICT
+
+
+class InvalidError(UseCaseError):
+    """A request can never work as it was sent."""
+
+    fault = Fault.INVALID
+
+
+class ForbiddenError(UseCaseError):
+    """A caller may not do this."""
+
+    fault = Fault.FORBIDDEN
+
+
+class UnavailableError(UseCaseError):
+    """Something is missing for now; `retry_after_s` says when to try again."""
+
+    fault = Fault.UNAVAILABLE
+
 
 @dataclass(eq=False)
-class BusyError(UseCaseError):
-    """Too much work is waiting already."""
+class BusyError(UnavailableError):
+    """Coordinator has too much to do."""
 
     pending: int
     retry_after_s: int
@@ -53,23 +67,28 @@ class PortTakenError(UseCaseError):
 
 @dataclass(eq=False)
 class TooManyRequestsError(UseCaseError):
-    """A caller has sent as many requests as it may for now."""
+    """Caller sends too many requests."""
 
+    fault = Fault.TOO_OFTEN
     retry_after_s: int
     message = "you have sent as many requests as one caller may: {remedy}"
     remedy = "try again in {retry_after_s} s"
 
 
-class PageTokenError(UseCaseError):
-    """A page token was not made by Windrow, or was made for another list or plan."""
+class PageTokenError(NotFoundError):
+    """Page not found.
 
+    A page token was not made by Windrow, or was made for another list or plan.
+    """
+
+    slug = "page-not-found"
     message = "page_token is not valid here: {remedy}"
     remedy = "use next_page_token of the previous page, unchanged"
 
 
 @dataclass(eq=False)
-class StoreUnavailableError(UseCaseError):
-    """The metadata database does not answer, or refuses writes.
+class StoreUnavailableError(UnavailableError):
+    """Coordinator's database cannot be used.
 
     Attributes:
         reason: What the database says.
@@ -91,8 +110,9 @@ class RevisionError(UseCaseError):
 
 
 class OutcomeUnknownError(UseCaseError):
-    """The database went away while a change was being committed."""
+    """Change may or may not have been made."""
 
+    fault = Fault.UNKNOWN
     message = (
         "the database went away while the change was being committed, which may or may not have "
         "succeeded: {remedy}"
@@ -101,8 +121,8 @@ class OutcomeUnknownError(UseCaseError):
 
 
 @dataclass(eq=False)
-class IdempotencyKeyReusedError(UseCaseError):
-    """A caller has used one key for two different changes."""
+class IdempotencyKeyReusedError(InvalidError):
+    """Idempotency-Key was used for another request."""
 
     key: str
     message = "Idempotency-Key {key!r} was sent before with another request: {remedy}"

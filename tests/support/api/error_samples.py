@@ -67,7 +67,7 @@ def samples_of(error_type: type[Exception]) -> list[Exception]:
 
 
 def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
-    """Yield the classes of errors that imported modules of the packages define, and FastAPI's."""
+    """Yield the classes of errors without subclasses of imported modules, and FastAPI's."""
     pending: list[type[Exception]] = [Exception]
     seen = set(pending)
     while pending:
@@ -76,7 +76,8 @@ def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
                 seen.add(error_type)
                 pending.append(error_type)
                 module = error_type.__module__
-                if module.startswith(package_prefix) or error_type.__name__ == _OF_FASTAPI:
+                is_ours = module.startswith(package_prefix) and not error_type.__subclasses__()
+                if is_ours or error_type.__name__ == _OF_FASTAPI:
                     yield error_type
 
 

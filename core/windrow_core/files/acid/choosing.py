@@ -17,7 +17,7 @@ from windrow_core.files.errors import InventoryError
 
 @dataclass(eq=False)
 class AcidFolderError(InventoryError):
-    """The folders of a transactional table do not determine its rows.
+    """Folders of a transactional table are not usable.
 
     Attributes:
         path: The folder or file at fault, relative to the table's location.

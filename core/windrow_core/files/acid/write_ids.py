@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from windrow_core.errors import StatedError
+from windrow_core.errors import Fault, StatedError
 
 _FORM = "table:highest:least_open:open,…:aborted,…"
 _MAX = 2**63 - 1
@@ -22,8 +22,10 @@ _Ints: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class WriteIdsError(StatedError):
-    """A text does not say which write ids are valid."""
+    """Valid write ids cannot be read."""
 
+    fault = Fault.INVALID
+    slug = "invalid-write-ids"
     text: str
     reason: str
 

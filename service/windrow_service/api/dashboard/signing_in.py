@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from windrow_service.api import html
-from windrow_service.api.browsers import FormOutdatedError
+from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, page_asked_for, relative_to
 from windrow_service.api.problems import describe
 from windrow_service.api.rules import READ, SIGNED_IN, GuardedRouter

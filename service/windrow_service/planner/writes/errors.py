@@ -1,13 +1,4 @@
-"""Errors raised while a write is planned.
-
-* PlannerError
-  + WritePlanError
-    - UnhashableTypeError
-    - InvalidKeysError
-    - NoEstimateError
-    - TooManyFilesError
-    - SchemeUnfitError
-"""
+"""Errors raised while a write is planned."""
 
 from __future__ import annotations
 
@@ -16,30 +7,26 @@ from dataclasses import dataclass
 from windrow_service.planner.errors import PlannerError
 
 
-class WritePlanError(PlannerError):
-    """Base of every error that ends the planning of a write."""
-
-
 @dataclass(eq=False)
-class UnhashableTypeError(WritePlanError):
-    """Spark's hash of columns of this type is not known."""
+class UnhashableTypeError(PlannerError):
+    """Spark's hash of this type is not known."""
 
     type: str
     message = "cannot predict where Spark's hash puts values of type {type}: {remedy}"
     remedy = "partition by a boolean, a number, a date, a timestamp or a string"
 
 
-class InvalidKeysError(WritePlanError):
-    """The keys in a request are not keys of the table."""
+class InvalidKeysError(PlannerError):
+    """Keys of the write are not valid."""
 
 
-class NoEstimateError(WritePlanError):
-    """There is nothing to estimate the number of files from."""
+class NoEstimateError(PlannerError):
+    """Too little is known about the write."""
 
 
 @dataclass(eq=False)
-class TooManyFilesError(WritePlanError):
-    """The plan would make more files than allowed."""
+class TooManyFilesError(PlannerError):
+    """Write would make too many files."""
 
     files: int
     max_files: int
@@ -47,5 +34,5 @@ class TooManyFilesError(WritePlanError):
     remedy = "ask for a larger target, write fewer partitions at a time, or raise max_files"
 
 
-class SchemeUnfitError(WritePlanError):
-    """The requested scheme cannot place these rows at all."""
+class SchemeUnfitError(PlannerError):
+    """Scheme cannot place these rows."""

@@ -1,34 +1,27 @@
-"""Errors of callers and their tokens.
-
-* UseCaseError
-  + NotFoundError
-    - TokenNotFoundError
-  + UnauthenticatedError
-  + AuthoritiesError
-  + IssuerUnavailableError
-  + SignInNotOfferedError
-  + SignInOutdatedError
-  + SignInRefusedError
-  + SignInUnconfirmedError
-  + NothingGrantedError
-  + ScopeMissingError
-  + InvalidTokenError
-"""
+"""Errors of callers and their tokens."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_core.errors import Fault
+from windrow_service.usecases.errors import (
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    UseCaseError,
+)
 
 
 class UnauthenticatedError(UseCaseError):
-    """A caller sent no valid token.
+    """Token required.
 
     The error does not say whether the token is missing, unknown, expired or revoked: that would
     tell an attacker that it had once been valid.
     """
 
+    fault = Fault.UNAUTHENTICATED
     message = "a valid bearer token is needed: {remedy}"
     remedy = (
         "send `Authorization: Bearer ...` with a token from `windrow token create` that has "
@@ -50,8 +43,8 @@ class AuthoritiesError(UseCaseError):
 
 
 @dataclass(eq=False)
-class IssuerUnavailableError(UseCaseError):
-    """An issuer does not answer, or answers nonsense.
+class IssuerUnavailableError(UnavailableError):
+    """Issuer is not available.
 
     Attributes:
         issuer: Its name in the settings.
@@ -63,16 +56,17 @@ class IssuerUnavailableError(UseCaseError):
     remedy = "make sure that the coordinator can reach it, then try again"
 
 
-class SignInNotOfferedError(UseCaseError):
-    """A caller asked to sign in with an issuer that does not offer it."""
+class SignInNotOfferedError(NotFoundError):
+    """No such way to sign in."""
 
     message = "there is no such way to sign in: {remedy}"
     remedy = "use one of those that the sign-in page offers"
 
 
 class SignInOutdatedError(UseCaseError):
-    """An issuer's answer was not meant for this browser, or came twice or too late."""
+    """Sign-in is outdated."""
 
+    fault = Fault.OUTDATED
     message = (
         "this sign-in was begun too long ago or in another browser, or is already finished: "
         "{remedy}"
@@ -81,8 +75,8 @@ class SignInOutdatedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class SignInRefusedError(UseCaseError):
-    """An issuer did not let somebody sign in.
+class SignInRefusedError(ForbiddenError):
+    """Issuer refused the sign-in.
 
     Attributes:
         issuer: Its name in the settings.
@@ -94,8 +88,10 @@ class SignInRefusedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class SignInUnconfirmedError(UseCaseError):
-    """An issuer does not confirm who signed in, or does so in a way that cannot be trusted.
+class SignInUnconfirmedError(ForbiddenError):
+    """Issuer did not confirm the sign-in.
+
+    An issuer does not confirm who signed in, or does so in a way that cannot be trusted.
 
     Attributes:
         issuer: Its name in the settings.
@@ -107,8 +103,8 @@ class SignInUnconfirmedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class NothingGrantedError(UseCaseError):
-    """Somebody without any grants signed in.
+class NothingGrantedError(ForbiddenError):
+    """Nothing is granted.
 
     Attributes:
         principal: The caller.
@@ -120,8 +116,8 @@ class NothingGrantedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class ScopeMissingError(UseCaseError):
-    """A caller's token does not allow the call.
+class ScopeMissingError(ForbiddenError):
+    """Token lacks a scope.
 
     Attributes:
         scope: The missing scope.
@@ -147,12 +143,14 @@ class ScopeMissingError(UseCaseError):
 
 @dataclass(eq=False)
 class TokenNotFoundError(NotFoundError):
-    """No token has this id."""
+    """Token not found."""
 
     token_id: str
     message = "no token {token_id!r}: {remedy}"
     remedy = "`windrow token list` shows the ids"
 
 
-class InvalidTokenError(UseCaseError):
-    """A token cannot be made as requested."""
+class InvalidTokenError(InvalidError):
+    """Token cannot be made."""
+
+    slug = "invalid-token-request"

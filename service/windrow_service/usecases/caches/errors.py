@@ -1,28 +1,22 @@
-"""Errors of cache rules, and of workers and what they hold.
-
-* UseCaseError
-  + NotFoundError
-    - CacheRuleNotFoundError
-    - WorkerNotFoundError
-  + CacheRuleChangedError
-  + CacheRulesTooLongError
-  + TooManyCacheRulesError
-  + InvalidCacheRuleError
-  + TooManyWorkersError
-  + CacheFullError
-  + CacheUnavailableError
-"""
+"""Errors of cache rules, and of workers and what they hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_core.errors import Fault
+from windrow_service.usecases.errors import (
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    UseCaseError,
+)
 
 
 @dataclass(eq=False)
 class CacheRuleNotFoundError(NotFoundError):
-    """The table has no such cache rule."""
+    """Cache rule not found."""
 
     table: str
     rule: str
@@ -32,8 +26,9 @@ class CacheRuleNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class CacheRuleChangedError(UseCaseError):
-    """The cache rule is not in the state that the caller requires."""
+    """Cache rule has changed."""
 
+    fault = Fault.CHANGED
     table: str
     rule: str
     expected: str
@@ -46,8 +41,8 @@ class CacheRuleChangedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class CacheRulesTooLongError(UseCaseError):
-    """The cache rules of the table would take too much room together."""
+class CacheRulesTooLongError(ConflictError):
+    """Cache rules of the table are too long."""
 
     table: str
     max_characters: int
@@ -56,8 +51,8 @@ class CacheRulesTooLongError(UseCaseError):
 
 
 @dataclass(eq=False)
-class TooManyCacheRulesError(UseCaseError):
-    """The table has the maximum number of cache rules."""
+class TooManyCacheRulesError(ConflictError):
+    """Table has too many cache rules."""
 
     table: str
     max_rules: int
@@ -65,13 +60,16 @@ class TooManyCacheRulesError(UseCaseError):
     remedy = "delete one, or combine several into one"
 
 
-class InvalidCacheRuleError(UseCaseError):
-    """A cache rule cannot be kept as it was given."""
+class InvalidCacheRuleError(InvalidError):
+    """Cache rule is not valid."""
 
 
 @dataclass(eq=False)
 class WorkerNotFoundError(NotFoundError):
-    """No such worker is live, or the session that it names has ended."""
+    """Worker not found.
+
+    No such worker is live, or the session that it names has ended.
+    """
 
     worker_id: str
     message = "no worker {worker_id!r} in this session: {remedy}"
@@ -82,8 +80,8 @@ class WorkerNotFoundError(NotFoundError):
 
 
 @dataclass(eq=False)
-class TooManyWorkersError(UseCaseError):
-    """The maximum number of workers is live."""
+class TooManyWorkersError(ConflictError):
+    """Too many live workers."""
 
     max_workers: int
     message = "{max_workers:,} workers are live already: {remedy}"
@@ -94,8 +92,8 @@ class TooManyWorkersError(UseCaseError):
 
 
 @dataclass(eq=False)
-class CacheFullError(UseCaseError):
-    """A worker reports more files than the cache map keeps for one worker."""
+class CacheFullError(ConflictError):
+    """Worker holds too many files."""
 
     worker_id: str
     file_count: int
@@ -111,8 +109,8 @@ class CacheFullError(UseCaseError):
 
 
 @dataclass(eq=False)
-class CacheUnavailableError(UseCaseError):
-    """The cache map does not answer, or refuses.
+class CacheUnavailableError(UnavailableError):
+    """Cache map cannot be used.
 
     Attributes:
         reason: Why, in words that contain nothing from the server.

@@ -1,26 +1,22 @@
-"""Errors of plans.
-
-* UseCaseError
-  + NotFoundError
-    - PlanNotFoundError
-  + PlanSnapshotGoneError
-  + PlanNotCompletedError
-  + PlanCancelledError
-  + PlansFullError
-  + InvalidColumnsError
-  + InvalidOptionsError
-"""
+"""Errors of plans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_core.errors import Fault
+from windrow_service.usecases.errors import (
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    UseCaseError,
+)
 
 
 @dataclass(eq=False)
 class PlanNotFoundError(NotFoundError):
-    """No plan has this id, or it has expired or was deleted."""
+    """Plan not found."""
 
     plan_id: str
     message = "no plan {plan_id!r}: it may have expired or been deleted; {remedy}"
@@ -29,8 +25,9 @@ class PlanNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class PlanSnapshotGoneError(UseCaseError):
-    """A plan still exists, but the snapshot that it was made from does not."""
+    """Snapshot of the plan is gone."""
 
+    fault = Fault.GONE
     plan_id: str
     table: str
     snapshot_id: int
@@ -42,8 +39,11 @@ class PlanSnapshotGoneError(UseCaseError):
 
 
 @dataclass(eq=False)
-class PlanNotCompletedError(UseCaseError):
-    """A plan has no groups: it is still being made, or could not be made."""
+class PlanNotCompletedError(ConflictError):
+    """Plan has no groups yet.
+
+    A plan has no groups: it is still being made, or could not be made.
+    """
 
     plan_id: str
     reason: str | None
@@ -58,16 +58,16 @@ class PlanNotCompletedError(UseCaseError):
         )
 
 
-class PlanCancelledError(UseCaseError):
-    """A plan that is being made is no longer wanted."""
+class PlanCancelledError(ConflictError):
+    """Plan was deleted."""
 
     message = "the plan was deleted while it was being made; {remedy}"
     remedy = "plan again"
 
 
 @dataclass(eq=False)
-class PlansFullError(UseCaseError):
-    """All plans together would exceed the maximum size."""
+class PlansFullError(UnavailableError):
+    """Stored plans take too much space."""
 
     kept_bytes: int
     max_bytes: int
@@ -79,14 +79,18 @@ class PlansFullError(UseCaseError):
     )
 
 
-class InvalidColumnsError(UseCaseError):
-    """A plan asks for columns that the table does not have, or for one column twice."""
+class InvalidColumnsError(InvalidError):
+    """Columns are not valid."""
 
 
 @dataclass(eq=False)
-class InvalidOptionsError(UseCaseError):
-    """Options of a request, its session and the table contradict each other."""
+class InvalidOptionsError(InvalidError):
+    """Request is not valid.
 
+    Options of a request, its session and the table contradict each other.
+    """
+
+    slug = "invalid-request"
     reason: str
     source: str
     message = "{reason}; max_split_size comes from the {source}: {remedy}"

@@ -1,36 +1,21 @@
-"""Errors of snapshots: of looking one up, of refreshing and of publishing.
-
-* UseCaseError
-  + NotFoundError
-    - SnapshotNotFoundError
-    - VersionNotKnownError
-    - RefreshNotFoundError
-    - RefreshNotRunningError
-  + TableNotRefreshedError
-  + ColumnsNotDeclaredError
-  + PartitionsNotListedError
-  + TableContendedError
-  + BloomColumnsChangedError
-  + InventoryOutdatedError
-  + WriteIdsNeededError
-  + NotTransactionalError
-  + NotLoggedError
-  + RefreshFailedError
-  + RefreshCancelledError
-  + RefreshAbandonedError
-"""
+"""Errors of snapshots: of looking one up, of refreshing and of publishing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_service.usecases.errors import (
+    ConflictError,
+    NotFoundError,
+    UnavailableError,
+    UseCaseError,
+)
 
 
 @dataclass(eq=False)
 class SnapshotNotFoundError(NotFoundError):
-    """The table has no such snapshot."""
+    """Snapshot not found."""
 
     table: str
     snapshot_id: int
@@ -40,7 +25,7 @@ class SnapshotNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class VersionNotKnownError(NotFoundError):
-    """The table has no snapshot of a version of its own log."""
+    """No snapshot of the table has this version."""
 
     table: str
     version: str
@@ -49,8 +34,8 @@ class VersionNotKnownError(NotFoundError):
 
 
 @dataclass(eq=False)
-class NotLoggedError(UseCaseError):
-    """A caller asked for a version of a table that keeps no log."""
+class NotLoggedError(ConflictError):
+    """Table keeps no versions."""
 
     table: str
     format: str
@@ -59,8 +44,8 @@ class NotLoggedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class TableNotRefreshedError(UseCaseError):
-    """The table has no snapshot yet."""
+class TableNotRefreshedError(ConflictError):
+    """Table has no snapshot yet."""
 
     table: str
     message = "table {table!r} has no snapshot yet: {remedy}"
@@ -68,8 +53,8 @@ class TableNotRefreshedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class ColumnsNotDeclaredError(UseCaseError):
-    """The table's files do not say which columns they hold, and neither does its definition."""
+class ColumnsNotDeclaredError(ConflictError):
+    """Columns of this format must be declared."""
 
     table: str
     format: str
@@ -78,8 +63,8 @@ class ColumnsNotDeclaredError(UseCaseError):
 
 
 @dataclass(eq=False)
-class PartitionsNotListedError(UseCaseError):
-    """The table has only the partitions that a catalog lists, and no list has been sent yet."""
+class PartitionsNotListedError(ConflictError):
+    """Table has no list of partitions yet."""
 
     table: str
     message = (
@@ -92,8 +77,8 @@ class PartitionsNotListedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class TableContendedError(UseCaseError):
-    """Other callers kept publishing the table first."""
+class TableContendedError(UnavailableError):
+    """Others keep publishing the table."""
 
     table: str
     attempts: int
@@ -106,8 +91,8 @@ class TableContendedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class BloomColumnsChangedError(UseCaseError):
-    """A delta does not fit, because the table's definition now asks for other Bloom filters."""
+class BloomColumnsChangedError(ConflictError):
+    """Bloom filter columns of the table have changed."""
 
     table: str
     message = "bloom_columns of table {table!r} have changed since its current snapshot: {remedy}"
@@ -115,8 +100,11 @@ class BloomColumnsChangedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class InventoryOutdatedError(UseCaseError):
-    """A whole inventory was listed before a write's files had all been moved in."""
+class InventoryOutdatedError(ConflictError):
+    """Inventory is older than a write.
+
+    A whole inventory was listed before a write's files had all been moved in.
+    """
 
     table: str
     listed_at: str
@@ -129,8 +117,11 @@ class InventoryOutdatedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class WriteIdsNeededError(UseCaseError):
-    """A refresh would see writes that the previous snapshot left out."""
+class WriteIdsNeededError(ConflictError):
+    """Valid write ids are needed.
+
+    A refresh would see writes that the previous snapshot left out.
+    """
 
     table: str
     message = (
@@ -141,8 +132,8 @@ class WriteIdsNeededError(UseCaseError):
 
 
 @dataclass(eq=False)
-class NotTransactionalError(UseCaseError):
-    """Write ids were given for a table that has none."""
+class NotTransactionalError(ConflictError):
+    """Table is not transactional."""
 
     table: str
     message = "table {table!r} is not transactional, and has no write ids: {remedy}"
@@ -151,7 +142,7 @@ class NotTransactionalError(UseCaseError):
 
 @dataclass(eq=False)
 class RefreshNotFoundError(NotFoundError):
-    """The table has never been refreshed."""
+    """Refresh not found."""
 
     table: str
     message = "table {table!r} has never been refreshed: {remedy}"
@@ -160,7 +151,7 @@ class RefreshNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class RefreshNotRunningError(NotFoundError):
-    """There is no running refresh to cancel."""
+    """No refresh is running."""
 
     table: str
     message = "no refresh of table {table!r} is running: {remedy}"
@@ -180,8 +171,8 @@ class RefreshFailedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class RefreshCancelledError(UseCaseError):
-    """A caller asked a refresh to stop."""
+class RefreshCancelledError(ConflictError):
+    """Refresh was cancelled."""
 
     table: str
     message = "the refresh of table {table!r} was cancelled; nothing was published: {remedy}"
@@ -189,8 +180,11 @@ class RefreshCancelledError(UseCaseError):
 
 
 @dataclass(eq=False)
-class RefreshAbandonedError(UseCaseError):
-    """The coordinator that ran a refresh has died, or is being stopped."""
+class RefreshAbandonedError(UnavailableError):
+    """Refresh was abandoned.
+
+    The coordinator that ran a refresh has died, or is being stopped.
+    """
 
     table: str
     retry_after_s = 1

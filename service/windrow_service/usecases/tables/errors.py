@@ -1,30 +1,23 @@
-"""Errors of tables.
-
-* UseCaseError
-  + NotFoundError
-    - TableNotFoundError
-  + TableChangedError
-  + UnconfirmedReplacementError
-  + LocationNotAllowedError
-  + LocationSharedError
-  + InvalidTableError
-  + TransactionalTableError
-  + ListedPartitionsError
-  + LoggedTableError
-  + WriteInProgressError
-"""
+"""Errors of tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_core.errors import Fault
+from windrow_service.usecases.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UseCaseError,
+)
 
 
 @dataclass(eq=False)
 class TableNotFoundError(NotFoundError):
-    """No table has this name."""
+    """Table not found."""
 
     table: str
     near: tuple[str, ...] = ()
@@ -41,8 +34,9 @@ class TableNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class TableChangedError(UseCaseError):
-    """The table is not in the state that the caller requires."""
+    """Table has changed."""
 
+    fault = Fault.CHANGED
     table: str
     expected: str
     actual: str
@@ -53,8 +47,8 @@ class TableChangedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class UnconfirmedReplacementError(UseCaseError):
-    """A new definition would drop what was made under the old one, and nobody has agreed to that.
+class UnconfirmedReplacementError(ConflictError):
+    """Change would drop snapshots or partitions.
 
     Attributes:
         fields: Fields of the definition that differ.
@@ -88,8 +82,8 @@ class UnconfirmedReplacementError(UseCaseError):
 
 
 @dataclass(eq=False)
-class LocationNotAllowedError(UseCaseError):
-    """A location lies outside the prefixes that this coordinator may read."""
+class LocationNotAllowedError(ForbiddenError):
+    """Location is not allowed."""
 
     location: str
     allowed: tuple[str, ...]
@@ -103,8 +97,8 @@ class LocationNotAllowedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class LocationSharedError(UseCaseError):
-    """A location has, or may have, files of a table that the caller may not read."""
+class LocationSharedError(ForbiddenError):
+    """Location may have files of other tables."""
 
     location: str
     message = (
@@ -114,13 +108,13 @@ class LocationSharedError(UseCaseError):
     remedy = "choose another location, or let somebody who may read all tables register this one"
 
 
-class InvalidTableError(UseCaseError):
-    """A table definition contradicts itself."""
+class InvalidTableError(InvalidError):
+    """Table definition is not valid."""
 
 
 @dataclass(eq=False)
-class WriteInProgressError(UseCaseError):
-    """Files of a write are being moved into the table."""
+class WriteInProgressError(ConflictError):
+    """A write is moving files into the table."""
 
     table: str
     write_id: str
@@ -135,8 +129,8 @@ class WriteInProgressError(UseCaseError):
 
 
 @dataclass(eq=False)
-class TransactionalTableError(UseCaseError):
-    """A transactional table does not support something that plain tables do.
+class TransactionalTableError(ConflictError):
+    """Table is transactional.
 
     Attributes:
         what: What was refused, such as "published inventories".
@@ -150,8 +144,8 @@ class TransactionalTableError(UseCaseError):
 
 
 @dataclass(eq=False)
-class ListedPartitionsError(UseCaseError):
-    """A table whose partitions a catalog lists does not support something that others do.
+class ListedPartitionsError(ConflictError):
+    """Table has a list of partitions.
 
     Attributes:
         what: What was refused, such as "published inventories".
@@ -167,8 +161,8 @@ class ListedPartitionsError(UseCaseError):
 
 
 @dataclass(eq=False)
-class LoggedTableError(UseCaseError):
-    """A table with a log does not support something that folders of files do.
+class LoggedTableError(ConflictError):
+    """Table is kept by its own engine.
 
     Attributes:
         format: Delta or Iceberg.

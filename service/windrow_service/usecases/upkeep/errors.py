@@ -1,26 +1,21 @@
-"""Errors of compaction.
-
-* UseCaseError
-  + InvalidCompactionError
-  + FormatNotCompactableError
-"""
+"""Errors of compaction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.usecases.errors import UseCaseError
+from windrow_service.usecases.errors import ConflictError, InvalidError
 
 COMPACT_IN_HIVE = "Hive's own compaction merges its files (ALTER TABLE … COMPACT 'major')"
 
 
-class InvalidCompactionError(UseCaseError):
-    """The request does not fit the table."""
+class InvalidCompactionError(InvalidError):
+    """Selection of partitions is not valid."""
 
 
 @dataclass(eq=False)
-class FormatNotCompactableError(UseCaseError):
-    """The table's files have a format that Windrow does not compact."""
+class FormatNotCompactableError(ConflictError):
+    """Files of this format cannot be compacted."""
 
     table: str
     format: str

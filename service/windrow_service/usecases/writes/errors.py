@@ -1,24 +1,15 @@
-"""Errors of writes.
-
-* UseCaseError
-  + NotFoundError
-    - WriteNotFoundError
-  + WriteStateError
-  + WriteTakenError
-  + WriteCancelledError
-  + WriteNotCancellableError
-"""
+"""Errors of writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_service.usecases.errors import ConflictError, NotFoundError
 
 
 @dataclass(eq=False)
 class WriteNotFoundError(NotFoundError):
-    """The table has no such write."""
+    """Write not found."""
 
     table: str
     write_id: str
@@ -27,8 +18,8 @@ class WriteNotFoundError(NotFoundError):
 
 
 @dataclass(eq=False)
-class WriteStateError(UseCaseError):
-    """A write cannot go from its state to the requested one."""
+class WriteStateError(ConflictError):
+    """Write is in another state."""
 
     table: str
     write_id: str
@@ -39,8 +30,8 @@ class WriteStateError(UseCaseError):
 
 
 @dataclass(eq=False)
-class WriteTakenError(UseCaseError):
-    """A write belongs to another process."""
+class WriteTakenError(ConflictError):
+    """Write belongs to another process."""
 
     table: str
     write_id: str
@@ -54,8 +45,8 @@ class WriteTakenError(UseCaseError):
 
 
 @dataclass(eq=False)
-class WriteCancelledError(UseCaseError):
-    """Somebody has cancelled a write."""
+class WriteCancelledError(ConflictError):
+    """Write was cancelled."""
 
     table: str
     write_id: str
@@ -67,8 +58,8 @@ class WriteCancelledError(UseCaseError):
 
 
 @dataclass(eq=False)
-class WriteNotCancellableError(UseCaseError):
-    """A write has begun to move its files in, or has ended."""
+class WriteNotCancellableError(ConflictError):
+    """Write cannot be cancelled any more."""
 
     table: str
     write_id: str

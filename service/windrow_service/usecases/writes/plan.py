@@ -41,7 +41,7 @@ class PlanWrite:
             TableNotRefreshedError: The keys should come from the table's files, and it has no
                 snapshot.
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
-            WritePlanError: The request contradicts itself or the table, says too little, or asks
+            PlannerError: The request contradicts itself or the table, says too little, or asks
                 for more files than allowed.
             UnknownTypeError: A column's type is not one of Spark SQL's.
             BusyError: Too much is waiting already.
