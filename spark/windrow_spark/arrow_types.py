@@ -9,57 +9,30 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
     CharType,
     DataType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
     MapType,
-    NullType,
-    ShortType,
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
     VarcharType,
     _parse_datatype_json_string,
     _parse_datatype_string,
 )
 
+from windrow_core.files.types import COLUMN_TYPES, arrow_types
 from windrow_core.models import Column
 from windrow_spark.errors import UnsupportedTypeError
 
-_ARROW: dict[type[DataType], pa.DataType] = {
-    BinaryType: pa.binary(),
-    BooleanType: pa.bool_(),
-    ByteType: pa.int8(),
-    CharType: pa.string(),
-    DateType: pa.date32(),
-    DoubleType: pa.float64(),
-    FloatType: pa.float32(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    NullType: pa.null(),
-    ShortType: pa.int16(),
-    StringType: pa.string(),
-    TimestampNTZType: pa.timestamp("us"),
-    TimestampType: pa.timestamp("us", "UTC"),
-    VarcharType: pa.string(),
-}
+_ARROW = arrow_types("spark")
 
 
 # The collation of Spark's strings that have no other.
 _BY_BYTES = "UTF8_BINARY"
 
-# Types whose names in Spark's JSON differ from those in SQL.
-_IN_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+# Types by the names that Spark gives them in JSON, where these differ from those in SQL.
+_IN_JSON = {row.name: row.json for row in COLUMN_TYPES}
 
 
 def spark_schema(columns: Sequence[Column]) -> StructType:
@@ -124,6 +97,6 @@ def _arrow_type(column: str, type_: DataType) -> pa.DataType:
     if getattr(type_, "collation", _BY_BYTES) != _BY_BYTES:
         raise UnsupportedTypeError(column, type_.simpleString())
     try:
-        return _ARROW[type(type_)]
+        return _ARROW[type(type_).__name__]
     except KeyError as error:
         raise UnsupportedTypeError(column, type_.simpleString()) from error

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.schema import leaf_count
-from windrow_core.files.types import has_order
+from windrow_core.files.types import has_order, stored_as
 
 _NS_PER_UNIT = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
 _LAST_CHARACTER = "\U0010ffff"
@@ -29,7 +29,7 @@ class BoundedColumn:
         type: The type that a table has for the column.
         leaf: Index of its Parquet column in the file.
         unsigned_bits: 32 or 64 where the raw values are unsigned integers of that width.
-        unit_ns: Length of one raw unit of a timestamp, in nanoseconds; else 0.
+        unit_ns: Length of one raw unit of a time, in nanoseconds; else 0.
         required: Whether the column cannot hold null.
     """
 
@@ -65,7 +65,7 @@ def _bounded_column(field: pa.Field, leaf: int, column: Any) -> BoundedColumn:
     unsigned_bits = 0
     if logical.get("Type") == "Int" and not logical["isSigned"]:
         unsigned_bits = 64 if column.physical_type == "INT64" else 32
-    unit_ns = _NS_PER_UNIT[logical["timeUnit"]] if logical.get("Type") == "Timestamp" else 0
+    unit_ns = _NS_PER_UNIT.get(logical.get("timeUnit"), 0)
     return BoundedColumn(
         field.name, field.type, leaf, unsigned_bits, unit_ns, column.max_definition_level == 0
     )
@@ -91,8 +91,8 @@ def _typed(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Arra
     type_ = column.type
     if pt.is_decimal(type_):
         return _decimals([_unscaled(value, column) for value in raw], type_)
-    if pt.is_timestamp(type_):
-        return _timestamps(raw, column, upper=upper)
+    if stored_as(type_) == pa.int64() != type_:
+        return _times(raw, column, upper=upper)
     if pt.is_floating(type_):
         # from_pandas: a bound that is NaN says nothing about the other values.
         return pa.array(raw, type_, from_pandas=True)
@@ -101,7 +101,7 @@ def _typed(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Arra
     if column.unsigned_bits:
         mask = 2**column.unsigned_bits - 1
         raw = [None if value is None else value & mask for value in raw]
-    return pa.array(raw, pa.int32()).cast(type_) if pt.is_date(type_) else pa.array(raw, type_)
+    return pa.array(raw, stored_as(type_)).cast(type_)
 
 
 def _unscaled(value: int | bytes | None, column: BoundedColumn) -> int | None:
@@ -123,7 +123,7 @@ def _decimals(unscaled: Sequence[int | None], type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(unscaled), [validity, pa.py_buffer(values)])
 
 
-def _timestamps(raw: Sequence[int | None], column: BoundedColumn, *, upper: bool) -> pa.Array:
+def _times(raw: Sequence[int | None], column: BoundedColumn, *, upper: bool) -> pa.Array:
     def to_us(value: int) -> int | None:
         ns = value * column.unit_ns
         us = -(-ns // 1_000) if upper else ns // 1_000

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from windrow_core.files.types import arrow_types
+
 # Where Spark writes the schema of a DataFrame, and where it looks for one first.
 _SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
@@ -29,8 +31,7 @@ _ANNOTATED = {
 }
 
 _PLAIN = re.compile(
-    r"string|binary|boolean|byte|short|integer|long|float|double|date|timestamp|timestamp_ntz"
-    r"|void|null|decimal(\(\d+, *-?\d+\))?|varchar\(\d+\)"
+    "|".join(arrow_types("json")) + r"|null|decimal(\(\d+, *-?\d+\))?|varchar\(\d+\)"
 )
 _VARIANT_GROUP = re.compile(
     r" +(?:required|optional|repeated) group field_id=-?\d+ .* \(Variant\b.*\) \{"

@@ -26,7 +26,13 @@ import pyarrow.types as pt
 
 from windrow_core.errors import StatedError
 from windrow_core.files.entries import unescape
-from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow_core.files.types import (
+    MAX_DECIMAL_PRECISION,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    arrow_types,
+    spark_type,
+)
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -304,13 +310,10 @@ _PARSERS: dict[pa.DataType, Callable[[str], Any]] = {
     TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,
 }
-_BY_NAME = {spark_type(type_): type_ for type_ in _PARSERS} | {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "real": pa.float32(),
-    "timestamp_ltz": TIMESTAMP,
+_BY_NAME = {
+    name: type_
+    for name, type_ in (arrow_types("name") | arrow_types("synonyms")).items()
+    if type_ in _PARSERS
 }
 
 

@@ -9,27 +9,12 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
-from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 
-_PRIMITIVES = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
+# A logical type follows the only type that it applies to; Avro ignores it on others.
+_TYPES = arrow_types("avro")
+_PRIMITIVES = {name: type_ for name, type_ in _TYPES.items() if " " not in name}
 _NAMELESS = {*_PRIMITIVES, "array", "map"}
-# Logical types, each with the only type that it applies to; Avro ignores it on others.
-_LOGICAL = {
-    ("int", "date"): pa.date32(),
-    ("long", "timestamp-millis"): TIMESTAMP,
-    ("long", "timestamp-micros"): TIMESTAMP,
-    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ,
-    ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
-}
 # Versions of Spark read these differently.
 _UNSURE = {
     ("long", "timestamp-nanos"),
@@ -104,8 +89,7 @@ class _Reader:
             raise AvroSchemaError(f"it holds values of {logical}, which are not read")
         if kind == "bytes" and logical == "decimal":
             return _decimal_of(schema) or pa.binary()
-        known = _LOGICAL.get((kind, logical)) if isinstance(logical, str) else None
-        return known if known is not None else _PRIMITIVES[kind]
+        return _TYPES.get(f"{kind} {logical}", _TYPES[kind])
 
     def _by_name(self, name: str, space: str) -> pa.DataType:
         if name in _PRIMITIVES:

@@ -11,28 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_core.files.file_fields import FIELD_ID, NAMES_IN_FILES
-from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
 # Enough for a table with 20,000 columns.
 _MAX_SCHEMA_CHARACTERS = 2**24
 _MAX_DEPTH = 100
 
-_PRIMITIVES = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": TIMESTAMP,
-    "timestamp_ntz": TIMESTAMP_NTZ,
-    "void": pa.null(),
-}
+_PRIMITIVES = arrow_types("json")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*(-?[0-9]{1,2})\s*\)")
 _TEXT = re.compile(r"(?:var)?char\([0-9]+\)")
 

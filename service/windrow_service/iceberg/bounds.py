@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.bounds import BoundedColumn, typed_bounds
+from windrow_core.files.types import stored_as
 
 _MICROSECOND_NS = 1_000
+# Types that columns may have been widened from.
+_NARROWER = {pa.int64(): pa.int32(), pa.float64(): pa.float32()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +77,23 @@ def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool
             raw = [one if one is not None and 0 < len(one) <= 16 else None for one in raw]
         return typed_bounds(column, raw, upper=upper)
     lengths = np.array([0 if one is None else len(one) for one in raw], np.int64)
-    values = np.zeros(len(raw), type_.to_pandas_dtype() if not _is_time(type_) else np.int64)
+    stored = stored_as(type_)
+    values = np.zeros(len(raw), stored.to_pandas_dtype())
     known = np.zeros(len(raw), np.bool_)
-    for length, stored in _stored(type_):
+    for length, form in _forms(type_):
         rows = np.flatnonzero(lengths == length)
         if len(rows):
             joined = b"".join(raw[row] or b"" for row in rows.tolist())
-            values[rows] = np.frombuffer(joined, stored)
+            values[rows] = np.frombuffer(joined, form)
             known[rows] = True
     if pt.is_floating(type_):
         # A bound of NaN says nothing about the other values.
         known &= ~np.isnan(values)
-    if pt.is_date(type_):
-        return pa.array(values.astype(np.int32), pa.int32(), mask=~known).cast(type_)
-    if pt.is_timestamp(type_):
-        return pa.array(values, pa.int64(), mask=~known).cast(type_)
-    return pa.array(values, type_, mask=~known)
+    return pa.array(values, stored, mask=~known).cast(type_)
 
 
-def _is_time(type_: pa.DataType) -> bool:
-    return bool(pt.is_date(type_) or pt.is_timestamp(type_))
-
-
-def _stored(type_: pa.DataType) -> tuple[tuple[int, str], ...]:
+def _forms(type_: pa.DataType) -> list[tuple[int, np.dtype[np.generic]]]:
     """Return the lengths that values of a type may have, and how they are stored."""
-    if pt.is_boolean(type_):
-        return ((1, "?"),)
-    if pt.is_float64(type_):
-        return ((4, "<f4"), (8, "<f8"))
-    if pt.is_float32(type_):
-        return ((4, "<f4"),)
-    if pt.is_int64(type_):
-        return ((4, "<i4"), (8, "<i8"))
-    return ((8, "<i8"),) if pt.is_timestamp(type_) else ((4, "<i4"),)
+    forms = [stored_as(type_), *([_NARROWER[type_]] if type_ in _NARROWER else [])]
+    numbers = [np.dtype(form.to_pandas_dtype()).newbyteorder("<") for form in forms]
+    return [(number.itemsize, number) for number in numbers]

@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from windrow_core.files.file_fields import FIELD_ID
 from windrow_core.files.partition_values import is_partition_type
+from windrow_core.files.types import stored_as
 from windrow_service.iceberg.bounds import typed_values
 from windrow_service.iceberg.metadata import PartitionField
 
@@ -48,11 +49,7 @@ def identity_values(raw: Sequence[Any], type_: pa.DataType) -> pa.Array:
         if values.null_count != sum(one is None for one in raw):
             raise ValueError("a partition value is not a decimal")
         return values
-    if pt.is_date(type_):
-        return pa.array(raw, pa.int32()).cast(type_)
-    if pt.is_timestamp(type_):
-        return pa.array(raw, pa.int64()).cast(type_)
-    return pa.array(raw, type_)
+    return pa.array(raw, stored_as(type_)).cast(type_)
 
 
 def partition_keys(spec_id: int, values: Sequence[Sequence[Any]], count: int) -> list[str]:
@@ -95,8 +92,7 @@ def _times(
         one.astype(f"datetime64[{unit}]").astype(f"datetime64[{step}]").astype(np.int64)
         for one in (units, units + 1)
     )
-    stored = pa.int32() if pt.is_date(type_) else pa.int64()
     least, greatest = (
-        pa.array(one, mask=~known).cast(stored).cast(type_) for one in (first, after - 1)
+        pa.array(one, mask=~known).cast(stored_as(type_)).cast(type_) for one in (first, after - 1)
     )
     return least, greatest

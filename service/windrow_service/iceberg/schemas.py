@@ -13,22 +13,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField
 
 from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES, absent
-from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 
 _MAX_DEPTH = 100
-_PRIMITIVES: Mapping[type[types.IcebergType], pa.DataType] = {
-    types.BooleanType: pa.bool_(),
-    types.IntegerType: pa.int32(),
-    types.LongType: pa.int64(),
-    types.FloatType: pa.float32(),
-    types.DoubleType: pa.float64(),
-    types.DateType: pa.date32(),
-    types.TimestampType: TIMESTAMP_NTZ,
-    types.TimestamptzType: TIMESTAMP,
-    types.StringType: pa.string(),
-    types.BinaryType: pa.binary(),
-    types.FixedType: pa.binary(),
-}
+_PRIMITIVES = arrow_types("iceberg")
 
 
 class UnreadTypeError(ValueError):
@@ -118,7 +106,7 @@ class _Fields:
             return pa.map_(key.with_nullable(False), value)
         if isinstance(type_, types.DecimalType) and type_.precision <= MAX_DECIMAL_PRECISION:
             return pa.decimal128(type_.precision, type_.scale)
-        known = _PRIMITIVES.get(type(type_))
+        known = _PRIMITIVES.get(type(type_).__name__)
         if known is None:
             raise UnreadTypeError(
                 f"column {name!r} has Iceberg's type {type_}, which Windrow cannot read: drop it, "

@@ -12,50 +12,15 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from windrow_core.files.errors import UnknownTypeError
-from windrow_core.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 from windrow_service.inventory.type_texts import read_type
 
-_SCALARS: dict[object, pa.DataType] = {
-    exp.DataType.Type.BOOLEAN: pa.bool_(),
-    exp.DataType.Type.TINYINT: pa.int8(),
-    exp.DataType.Type.SMALLINT: pa.int16(),
-    exp.DataType.Type.INT: pa.int32(),
-    exp.DataType.Type.BIGINT: pa.int64(),
-    exp.DataType.Type.FLOAT: pa.float32(),
-    exp.DataType.Type.DOUBLE: pa.float64(),
-    exp.DataType.Type.TEXT: pa.string(),
-    exp.DataType.Type.BINARY: pa.binary(),
-    exp.DataType.Type.DATE: pa.date32(),
-    # Versions of sqlglot differ in which of these Spark's `timestamp` becomes.
-    exp.DataType.Type.TIMESTAMP: TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPTZ: TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPLTZ: TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP_NTZ,
-    exp.DataType.Type.NULL: pa.null(),
-}
-
-_NAMES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "byte": pa.int8(),
-    "smallint": pa.int16(),
-    "short": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "real": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
+_PARSED = {exp.DataType.Type[name]: type_ for name, type_ in arrow_types("parser").items()}
+_NAMES = {
+    **arrow_types("synonyms"),
+    **arrow_types("name"),
     "varchar": pa.string(),
     "char": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": TIMESTAMP,
-    "timestamp_ltz": TIMESTAMP,
-    "timestamp_ntz": TIMESTAMP_NTZ,
-    "void": pa.null(),
 }
 _SIZED = re.compile(r"(decimal|dec|numeric|varchar|char)\(([0-9]+(?:,[0-9]+)*)\)")
 _DECIMALS = ("decimal", "dec", "numeric")
@@ -97,7 +62,7 @@ def _other(name: str, text: str) -> pa.DataType:
         return pa.string()
     if kind == exp.DataType.Type.DECIMAL:
         return _decimal([int(one.name) for one in arguments], text)
-    scalar = _SCALARS.get(kind)
+    scalar = _PARSED.get(kind)
     if scalar is None or arguments:
         raise UnknownTypeError(text, f"{name} is not a type for columns")
     return scalar

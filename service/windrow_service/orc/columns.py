@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from windrow_core.files.acid.names import are_named
 from windrow_core.files.schema import meaning_as
-from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow_core.files.types import arrow_types, spark_type
 
 # No table nests types deeper than this; each level is a call.
 _MAX_DEPTH = 64
@@ -46,22 +46,7 @@ class Kind(IntEnum):
     TIMESTAMP_INSTANT = 18
 
 
-_SCALARS = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.BYTE: pa.int8(),
-    Kind.SHORT: pa.int16(),
-    Kind.INT: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-    Kind.TIMESTAMP: TIMESTAMP,
-    Kind.DATE: pa.date32(),
-    Kind.VARCHAR: pa.string(),
-    Kind.CHAR: pa.string(),
-    Kind.TIMESTAMP_INSTANT: TIMESTAMP,
-}
+_SCALARS = arrow_types("orc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +201,13 @@ class _Tree:
     def _scalar(self, kind: Kind, message: Any) -> tuple[pa.DataType, str, bool]:
         if kind == Kind.DECIMAL:
             return _decimal(message)
-        plain = _SCALARS[kind]
+        plain = _SCALARS[kind.name]
         if kind == Kind.CHAR:
             # Spark pads the values that it reads, and those that it compares with them.
             return plain, f"char({message.length})", False
         named = next((one.value.decode() for one in message.attributes if one.key == _CATALYST), "")
-        if kind == Kind.LONG and named == spark_type(TIMESTAMP_NTZ):
-            return TIMESTAMP_NTZ, "", True
+        if (by_name := _SCALARS.get(f"{kind.name} {named}")) is not None:
+            return by_name, "", True
         if named not in ("", spark_type(plain)):
             return plain, named, False
         if kind == Kind.VARCHAR:

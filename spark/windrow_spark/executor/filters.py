@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timezone
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import reduce
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow_core.files.types import BY_ARROW
 from windrow_spark.executor.errors import ResidualFilterError
 
 _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
@@ -27,7 +27,6 @@ _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "gt": pc.greater,
     "ge": pc.greater_equal,
 }
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
 # More digits than any decimal column or JSON number has, so that nothing is rounded.
 _EXACT = Context(prec=400)
 
@@ -161,24 +160,11 @@ def _parse(literal: Any, type_: pa.DataType) -> Any:
             return literal
         if pt.is_binary(type_):
             return bytes.fromhex(literal)
-        if pt.is_date(type_):
-            return date.fromisoformat(literal)
-        if pt.is_timestamp(type_):
-            return _microseconds(literal, type_)
-    except (ValueError, TypeError, InvalidOperation) as error:
+        if (row := BY_ARROW.get(type_)) is not None and row.parse is not None:
+            return row.parse(literal)
+    except (ValueError, TypeError, AttributeError, InvalidOperation) as error:
         raise ResidualFilterError(f"{literal!r} is not a literal of type {type_}") from error
     raise ResidualFilterError(f"{literal!r} cannot be compared with a column of type {type_}")
-
-
-def _microseconds(literal: str, type_: pa.DataType) -> int:
-    # Python 3.10 does not know `Z`.
-    parsed = datetime.fromisoformat(literal.removesuffix("Z") + "+00:00" * literal.endswith("Z"))
-    if (parsed.tzinfo is None) != (type_.tz is None):
-        raise ValueError(literal)
-    if parsed.tzinfo is not None:
-        parsed = parsed.astimezone(timezone.utc).replace(tzinfo=None)
-    elapsed = parsed - _EPOCH
-    return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
 
 
 def columns_of(tree: Mapping[str, Any] | None) -> set[str]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
+
+from windrow_core.files.types import COLUMN_TYPES
 
 Tree = dict[str, Any]
 # Turns a value in Spark's internal form into a literal; `UnsureError` if that is not certain.
@@ -14,8 +18,6 @@ _Literal = Callable[[Any], bool | int | float | str]
 
 # The most values that a tree may have; Spark applies longer lists itself.
 _MAX_VALUES = 10_000
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
 
 
 class UnsureError(Exception):
@@ -135,32 +137,28 @@ def _text(value: Any) -> str:
     return value
 
 
-def _date(value: Any) -> str:
+def _from_number(text: Callable[[int], str], value: Any) -> str:
     try:
-        return (_EPOCH_DAY + timedelta(days=_integer(value))).isoformat()
+        return text(_integer(value))
     except OverflowError:
         raise UnsureError(value) from None
 
 
-def _timestamp_ntz(value: Any) -> str:
-    try:
-        return (_EPOCH + timedelta(microseconds=_integer(value))).isoformat()
-    except OverflowError:
-        raise UnsureError(value) from None
+def _literals() -> Iterator[tuple[str, _Literal]]:
+    for row in COLUMN_TYPES:
+        literal = _PLAIN.get(row.arrow)
+        if row.text is not None:
+            literal = partial(_from_number, row.text)
+        if literal is not None:
+            yield from dict.fromkeys((row.name, *row.synonyms), literal).items()
+    yield from {"decimal": _decimal, "char": _text, "varchar": _text}.items()
 
 
-def _timestamp(value: Any) -> str:
-    return _timestamp_ntz(value) + "Z"
-
-
-_LITERALS: dict[str, _Literal] = {
-    "boolean": _boolean,
-    **dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint"), _integer),
-    **dict.fromkeys(("float", "double"), _double),
-    "decimal": _decimal,
-    **dict.fromkeys(("string", "char", "varchar"), _text),
-    "binary": _decimal,
-    "date": _date,
-    "timestamp": _timestamp,
-    "timestamp_ntz": _timestamp_ntz,
+_PLAIN: dict[pa.DataType, _Literal] = {
+    pa.bool_(): _boolean,
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64()), _integer),
+    **dict.fromkeys((pa.float32(), pa.float64()), _double),
+    pa.string(): _text,
+    pa.binary(): _decimal,
 }
+_LITERALS = dict(_literals())

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
     ByteType,
     DataType,
     DateType,
@@ -21,7 +19,6 @@ from pyspark.sql.types import (
     LongType,
     NullType,
     ShortType,
-    StringType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -30,6 +27,7 @@ from pyspark.sql.types import (
 
 from windrow_core.files.meanings import CHARS_KEY, beyond_layout
 from windrow_core.files.schema import MAX_NAME
+from windrow_core.files.types import COLUMN_TYPES
 from windrow_core.models import Column, TableInfo, WriteMode
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.writing.errors import UnfitRowsError
@@ -39,17 +37,8 @@ from windrow_spark.writing.folder_names import is_instant
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 # Types that Spark can partition by.
 _FOLDER_TYPES = (
-    *_INTEGERS,
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    NullType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
+    *(getattr(types, row.spark[0]) for row in COLUMN_TYPES if hasattr(types, row.spark[0])),
 )
 
 
@@ -115,9 +104,9 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
                 table.name,
                 f"the table has no {_listed(unknown)}; drop it, or register the table with it",
             )
-        types = spark_schema(wanted)
+        fields = spark_schema(wanted).fields
         data = []
-        for column, field in zip(wanted, types.fields, strict=True):
+        for column, field in zip(wanted, fields, strict=True):
             name = own[column.name.lower()]
             type_ = df.schema[name].dataType
             if not _goes_into(type_, field.dataType):

@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from windrow_core.files import trust
 from windrow_core.files.arrays import flat
 from windrow_core.files.rows import EXCERPT_FIELDS, FIXED_FIELDS, NEWER_COLUMNS, ROW_COLUMNS
+from windrow_core.files.types import stored_as
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.pruning.ranges import range_of
 
@@ -268,4 +269,4 @@ def _zero(type_: pa.DataType) -> pa.Scalar:
         return pa.scalar(b"", pa.binary()).cast(type_)
     if pt.is_decimal(type_):
         return pa.scalar(Decimal(0), type_)
-    return pa.scalar(0, pa.int32() if pt.is_date(type_) else pa.int64()).cast(type_)
+    return pa.scalar(0, pa.int8()).cast(stored_as(type_)).cast(type_)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 import xxhash
 
+from windrow_core.files.types import stored_as
 from windrow_service.planner.pruning.expressions import Scalar
 
 MAX_FILTER_BYTES = 32 * 1024
@@ -190,7 +191,7 @@ def _words(values: pa.Array) -> npt.NDArray[np.generic]:
         days = values.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()).to_numpy()
         return np.asarray(days * _DAY_US)
     target = pa.uint64() if pt.is_uint64(type_) else pa.int64()
-    return np.asarray(values.cast(target).to_numpy(zero_copy_only=False))
+    return np.asarray(values.cast(stored_as(type_)).cast(target).to_numpy(zero_copy_only=False))
 
 
 def _float_words(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.rows import bloom_columns
+from windrow_core.files.types import stored_as
 from windrow_service.planner.pruning.bloom import BloomColumn
 from windrow_service.planner.pruning.expressions import Scalar
 
@@ -54,12 +55,10 @@ class SortKeys:
             return cls(column.combine_chunks(), known, kind)
         if pt.is_boolean(kind):
             column = column.cast(pa.int8())
-        elif pt.is_date32(kind):
-            column = column.cast(pa.int32())
-        elif pt.is_timestamp(kind):
-            column = column.cast(pa.int64())
         elif pt.is_floating(kind):
             column = column.cast(pa.float64())
+        else:
+            column = column.cast(stored_as(kind))
         values = column.fill_null(0).to_numpy()
         if pt.is_timestamp(kind):
             values = _micros(values, kind.unit, round_up)

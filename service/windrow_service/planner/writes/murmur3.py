@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow_core.files.types import stored_as
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import UnhashableTypeError
 
@@ -63,14 +64,11 @@ def partition_of(hashes: Words, partitions: int) -> Ints:
 
 def _hash_column(column: pa.Array, seeds: Words) -> Words:
     type_ = column.type
-    if pt.is_boolean(type_) or (pt.is_signed_integer(type_) and type_.bit_width <= 32):
-        return hash_int(_numbers(column, pa.int32()), seeds)
-    if pt.is_date32(type_):
-        return hash_int(_numbers(column.cast(pa.int32()), pa.int32()), seeds)
-    if pt.is_int64(type_):
-        return _hash_long(_numbers(column, pa.int64()), seeds)
-    if pt.is_timestamp(type_) and type_.unit == "us":
-        return _hash_long(_numbers(column.cast(pa.int64()), pa.int64()), seeds)
+    stored = stored_as(type_)
+    if pt.is_boolean(stored) or (pt.is_signed_integer(stored) and stored.bit_width <= 32):
+        return hash_int(_numbers(column.cast(stored), pa.int32()), seeds)
+    if pt.is_int64(stored) and not (pt.is_timestamp(type_) and type_.unit != "us"):
+        return _hash_long(_numbers(column.cast(stored), pa.int64()), seeds)
     if pt.is_float32(type_):
         return hash_int(_float_bits(column, np.float32).view(np.int32), seeds)
     if pt.is_float64(type_):
