@@ -262,7 +262,6 @@ class Bench:
             "columns": textbook("columns", tasks=wanted),
             "salted x 1": textbook("salted", tasks=wanted, scale=1, salts=k),
             "salted x 3": textbook("salted", tasks=3 * wanted, scale=3, salts=k),
-            "range": textbook("range", tasks=wanted),
             "range_hash": textbook("range_hash", tasks=wanted),
             "REBALANCE, T": rebalance(self.target),
             "REBALANCE, 3 T": rebalance(3 * self.target),

@@ -22,8 +22,9 @@ from windrow_core.models import (
     WriteState,
     WriteUpdate,
 )
+from windrow_core.models.writes import RecordedScheme
 
-SCHEMES = ["coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"]
+SCHEMES = ["coalesce", "repartition", "columns", "salted", "range_hash", "exact"]
 MIB = 2**20
 
 
@@ -33,10 +34,18 @@ def planned(http: httpx.Client, **request: Any) -> WritePlan:
     return WritePlan.model_validate(answer.json())
 
 
-def report(url: str, table: str, *, rows: int, size_bytes: int, keys: dict[str, int]) -> None:
+def report(
+    url: str,
+    table: str,
+    *,
+    rows: int,
+    size_bytes: int,
+    keys: dict[str, int],
+    scheme: RecordedScheme = "exact",
+) -> None:
     """Report a finished write as a driver does."""
     made = WriteReport(
-        scheme="exact",
+        scheme=scheme,
         basis="size",
         target_file_bytes=MIB,
         tasks=len(keys),
@@ -383,6 +392,24 @@ def test_impossible_plans_are_refused_with_the_reason(
     problem = problem_of(http.post("/write-plans", json=request_), 422, slug)
 
     assert said in problem["detail"]
+
+
+def test_the_former_scheme_of_ranges_is_refused_with_the_one_to_use(
+    http: httpx.Client, events: str
+) -> None:
+    answer = http.post("/write-plans", json={"keys": ONE_KEY, "target_rows": 5, "scheme": "range"})
+
+    assert "use 'columns'" in problem_of(answer, 422, "invalid-request")["detail"]
+
+
+def test_a_report_with_the_former_scheme_of_ranges_is_kept(
+    http: httpx.Client, url: str, events: str
+) -> None:
+    report(url, events, rows=800_000, size_bytes=MIB, keys={"2026-11-01": 1}, scheme="range")
+
+    (record,) = http.get(f"/tables/{events}/writes").raise_for_status().json()["writes"]
+
+    assert record["report"]["scheme"] == "range"
 
 
 def test_requests_that_do_not_fit_the_table_are_refused(http: httpx.Client, events: str) -> None:

@@ -16,7 +16,6 @@ from windrow_service.planner.writes.schemes import (
     by_columns,
     dealt,
     exactly,
-    ranged,
     ranged_by_hash,
     salted,
     scale_for,
@@ -182,7 +181,6 @@ def test_the_figures_of_an_outcome_are_within_their_bounds(
     for outcome in (
         by_columns(keys, tasks),
         salted(keys, salts, 2),
-        ranged(keys, tasks),
         ranged_by_hash(keys, tasks),
         exactly(keys, planned(keys)),
         *([dealt(keys, tasks)] if with_rows == len(keys) else []),

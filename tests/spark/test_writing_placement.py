@@ -113,7 +113,6 @@ def test_older_spark_gets_ints_that_hash_to_the_tasks(spark: SparkSession) -> No
         ("repartition", None),
         ("columns", None),
         ("salted", 2),
-        ("range", None),
         ("range_hash", None),
         ("exact", None),
     ],

@@ -62,8 +62,8 @@ def write_plan(
     scheme: Annotated[
         str | None,
         typer.Option(
-            help="coalesce, repartition, columns, salted, range, range_hash or exact; by default "
-            "the best one."
+            help="coalesce, repartition, columns, salted, range_hash or exact; by default the best "
+            "one."
         ),
     ] = None,
     salt: Annotated[

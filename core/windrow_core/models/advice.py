@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from windrow_core.models.base import Answer
-from windrow_core.models.writes import WriteScheme
+from windrow_core.models.writes import RecordedScheme
 
 # `explosion`: every task wrote into every partition. `many_tasks`: far more tasks than the data
 # needs. `one_file_per_key`: each partition is one file, however large. `large_files`: files that
@@ -28,7 +28,7 @@ class WriteOrigin(Answer):
         description="Spark's UUID of the write job; null if the file names contain none."
     )
     write_id: str | None = Field(description="Id of the write if it was planned and reported.")
-    scheme: WriteScheme | None = Field(description="The scheme in the write's report.")
+    scheme: RecordedScheme | None = Field(description="The scheme in the write's report.")
     first_at: datetime = Field(description="When the first file was finished.")
     last_at: datetime
     files: int

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from windrow_core.models.base import Answer, Request, Scalar, Whole
 from windrow_core.models.tables import Column
-from windrow_core.models.writes import MAX_WRITE_KEYS, FileCountBasis, WriteMode, WriteScheme
+from windrow_core.models.writes import MAX_WRITE_KEYS, FileCountBasis, RecordedScheme, WriteMode
 
 WRITE_ID_PATTERN = r"^[0-9a-f]{32}$"
 
@@ -43,7 +43,7 @@ class KeyReport(Request):
 class WriteReport(Request):
     """Planned and actual figures of a write; later estimates are based on them."""
 
-    scheme: WriteScheme
+    scheme: RecordedScheme
     basis: FileCountBasis
     target_file_bytes: _Count
     planned_files: _Count | None = None

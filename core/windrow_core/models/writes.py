@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from windrow_core.models.base import Answer, ByteSize, ColumnName, Request, Scalar, TableName, Whole
 from windrow_core.models.tables import Column
@@ -12,11 +12,13 @@ from windrow_core.models.tables import Column
 MAX_WRITE_KEYS = 100_000
 MAX_SALT_COLUMNS = 64
 
-# In Spark, `salted` is `repartition(n * scale, keys, salt)`, `range` is
-# `repartitionByRange(n, keys)`, and `range_hash` is `repartitionByRange(n, xxhash64(keys), salt)`.
+# In Spark, `salted` is `repartition(n * scale, keys, salt)`, and `range_hash` is
+# `repartitionByRange(n, xxhash64(keys), salt)`.
 WriteScheme: TypeAlias = Literal[
-    "coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"
+    "coalesce", "repartition", "columns", "salted", "range_hash", "exact"
 ]
+# Versions before also had `range`; their reports and comparisons of schemes still name it.
+RecordedScheme: TypeAlias = Literal[WriteScheme, "range"]
 WriteMode: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
 FileCountBasis: TypeAlias = Literal["size", "rows", "static", "hybrid"]
 
@@ -119,6 +121,16 @@ class WritePlanRequest(Request):
         default=True, description="Also predict the outcome of the other schemes."
     )
 
+    @field_validator("scheme", mode="before")
+    @classmethod
+    def _is_no_former_scheme(cls, scheme: object) -> object:
+        if scheme == "range":
+            raise ValueError(
+                "there is no scheme 'range' any more: use 'columns', which makes the same files and "
+                "reads the data once"
+            )
+        return scheme
+
     @model_validator(mode="after")
     def _says_each_thing_once(self) -> WritePlanRequest:
         if self.target_file_size is not None and self.target_rows is not None:
@@ -157,7 +169,7 @@ class KeyFiles(Answer):
 class WriteOutcome(Answer):
     """The predicted outcome of a scheme; hashes are computed as Spark does."""
 
-    scheme: WriteScheme
+    scheme: RecordedScheme
     serves: bool = Field(description="Whether the scheme is suitable for these keys.")
     reason: str = Field(description="Why it is suitable, or why not.")
     tasks: int = Field(description="Number of Spark partitions that it makes.")
@@ -208,7 +220,7 @@ class WritePlan(Answer):
     files: int
     files_low: int = Field(description="Number of files if rows are as small as `row_size.low`.")
     files_high: int = Field(description="Number of files if rows are as large as `row_size.high`.")
-    scheme: WriteScheme
+    scheme: RecordedScheme
     tasks: int
     scale: int | None = None
     salts: int | None = None

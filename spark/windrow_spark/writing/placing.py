@@ -92,8 +92,6 @@ def _placed(df: DataFrame, plan: WritePlan, names: Sequence[str], bucket: str | 
         return df.coalesce(plan.tasks)
     if plan.scheme == "repartition" or not keys:
         return df.repartition(plan.tasks)
-    if plan.scheme == "range":
-        return df.repartitionByRange(plan.tasks, *keys)
     if plan.scheme == "range_hash":
         hashes = [F.xxhash64(*keys), *([F.xxhash64(*salts)] if salts else [])]
         return df.repartitionByRange(plan.tasks, *hashes)

@@ -51,7 +51,7 @@ from windrow_spark.writing.staging import stage
 Counts: TypeAlias = Literal["count", "files", "history"]
 
 _NO_ESTIMATE = "urn:windrow:problem:no-estimate"
-_UNSALTED = {"coalesce", "repartition", "columns", "range"}
+_UNSALTED = {"coalesce", "repartition", "columns"}
 
 
 def write(
@@ -198,7 +198,7 @@ def _planned(
     rows: int | None = None
     sums: RowSums | None = None
     # Range partitioning samples the rows first, so they cannot be summed while being written.
-    hashed = not prepared.is_repeatable or (request.scheme or "").startswith("range")
+    hashed = not prepared.is_repeatable or request.scheme == "range_hash"
     static = (request.rows is not None or request.files is not None) and prepared.is_known
     if counts == "count" or (counts is None and not static):
         try:
@@ -291,7 +291,7 @@ def _staged(
     expected = planned.sums
     found = RowSums(0, 0)
     left: Observation | None = None
-    if expected is None and not planned.plan.scheme.startswith("range"):
+    if expected is None and planned.plan.scheme != "range_hash":
         # Range partitioning samples first, which would observe rows twice.
         left = Observation()
         df = df.observe(left, *sums_of(df, names))

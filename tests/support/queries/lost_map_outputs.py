@@ -32,7 +32,7 @@ _COLUMNS = {"ds": "string"}
 _DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
 _TIMEOUT_S = 60.0
 
-SCHEMES = ("repartition", "columns", "salted", "range", "range_hash", "exact")
+SCHEMES = ("repartition", "columns", "salted", "range_hash", "exact")
 HAZARDS = ("rand", "range_rand")
 
 

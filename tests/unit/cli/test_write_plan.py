@@ -17,7 +17,7 @@ from windrow.cli.write_plan_render import write_plan_report
 from windrow_core.models import Column, WritePlan, WritePlanRequest
 from windrow_service.usecases.writes.drafts import WriteDraft
 
-SCHEMES = {"coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"}
+SCHEMES = {"coalesce", "repartition", "columns", "salted", "range_hash", "exact"}
 
 
 def drafted(**request: Any) -> WritePlan:

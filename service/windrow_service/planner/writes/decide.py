@@ -16,14 +16,11 @@ from windrow_service.planner.writes.schemes import (
     by_columns,
     dealt,
     exactly,
-    ranged,
     ranged_by_hash,
     salted,
     scale_for,
 )
 
-SCHEMES = ("coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact")
-_BY_KEYS = ("columns", "salted", "range", "range_hash")
 # Part of all files that may be small, not counting the files of keys that are small themselves.
 _FEW_SMALL = 0.05
 # In targets: the other tasks have to wait for a longer one.
@@ -111,14 +108,14 @@ def choose(write: Write) -> tuple[str, str]:
 
 def judge(scheme: str, write: Write) -> Judged:
     """Predict the outcome of a scheme for a write, and tell whether the scheme suits it."""
-    outcome = _PREDICTIONS[scheme](write)
-    if scheme in _BY_KEYS and not write.divided:
+    outcome = SCHEMES[scheme].predict(write)
+    if SCHEMES[scheme].by_keys and not write.divided:
         problems = ["there are no partition columns to place rows by"]
     else:
         problems = [*_own_problems(scheme, write), *_problems(outcome, write)]
     if problems:
         return Judged(scheme, outcome, False, "; ".join(problems))
-    return Judged(scheme, outcome, True, _MERITS[scheme])
+    return Judged(scheme, outcome, True, SCHEMES[scheme].merit)
 
 
 def file_count(scheme: str, write: Write) -> int:
@@ -153,7 +150,7 @@ def refuse_unfit(scheme: str, write: Write) -> None:
             "an exact plan needs the rows of each partition: give keys or keys_from, or use "
             "scheme range_hash, which needs neither"
         )
-    if scheme in _BY_KEYS and not write.divided:
+    if SCHEMES[scheme].by_keys and not write.divided:
         raise SchemeUnfitError(
             f"scheme {scheme} places rows by partition columns, and the table has none: use "
             "repartition or coalesce"
@@ -169,26 +166,48 @@ def _salted(write: Write) -> Outcome:
     return salted(write.keys, write.salts, scale_for(write.keys, write.salts, write.efficiency))
 
 
-_PREDICTIONS: Mapping[str, Callable[[Write], Outcome]] = {
-    "coalesce": lambda write: dealt(
-        write.keys, min(write.tasks, write.source_tasks or write.tasks)
-    ),
-    "repartition": lambda write: dealt(write.keys, write.tasks),
-    "columns": lambda write: by_columns(write.keys, write.tasks),
-    "salted": _salted,
-    "range": lambda write: ranged(write.keys, write.tasks),
-    "range_hash": lambda write: ranged_by_hash(write.keys, write.tasks),
-    "exact": lambda write: exactly(write.keys, write.exact or write.packed()),
-}
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way to place the rows of a write on Spark partitions.
 
-_MERITS: Mapping[str, str] = {
-    "coalesce": "no row is moved, and the stage that produces the rows keeps most of its tasks",
-    "repartition": "rows are dealt out evenly",
-    "columns": "every partition is about one file, and tasks are about equal",
-    "salted": "all partitions are about equal, so one number of files suits them all",
-    "range": "every partition is about one file",
-    "range_hash": "even ranges bound the size of files and tasks, whatever the partitions hold",
-    "exact": "each partition gets the files it needs",
+    Attributes:
+        predict: Predicts its outcome for a write.
+        merit: Why it serves a write that it suits.
+        by_keys: Whether it needs partition columns or buckets.
+    """
+
+    predict: Callable[[Write], Outcome]
+    merit: str
+    by_keys: bool = False
+
+
+SCHEMES: Mapping[str, Scheme] = {
+    "coalesce": Scheme(
+        lambda write: dealt(write.keys, min(write.tasks, write.source_tasks or write.tasks)),
+        "no row is moved, and the stage that produces the rows keeps most of its tasks",
+    ),
+    "repartition": Scheme(
+        lambda write: dealt(write.keys, write.tasks), "rows are dealt out evenly"
+    ),
+    "columns": Scheme(
+        lambda write: by_columns(write.keys, write.tasks),
+        "every partition is about one file, and tasks are about equal",
+        by_keys=True,
+    ),
+    "salted": Scheme(
+        _salted,
+        "all partitions are about equal, so one number of files suits them all",
+        by_keys=True,
+    ),
+    "range_hash": Scheme(
+        lambda write: ranged_by_hash(write.keys, write.tasks),
+        "even ranges bound the size of files and tasks, whatever the partitions hold",
+        by_keys=True,
+    ),
+    "exact": Scheme(
+        lambda write: exactly(write.keys, write.exact or write.packed()),
+        "each partition gets the files it needs",
+    ),
 }
 
 
@@ -203,8 +222,6 @@ def _own_problems(scheme: str, write: Write) -> list[str]:
                 f"the stage that produces the rows would run in {write.tasks:,} tasks instead of "
                 f"{write.source_tasks:,}"
             ]
-    if scheme == "range":
-        return ["it makes the same files as `columns`, but reads the data twice"]
     if scheme == "exact" and not write.keys.counted:
         return ["it needs the rows of each partition"]
     return []

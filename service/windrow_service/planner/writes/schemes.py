@@ -82,21 +82,6 @@ def scale_for(keys: WriteKeys, salts: int, efficiency: float) -> int:
     return next((s for s in tried if salted(keys, salts, s).efficiency >= efficiency), scale)
 
 
-def ranged(keys: WriteKeys, tasks: int) -> Outcome:
-    """Predict `repartitionByRange(tasks, keys)`: neighbours together, no key divided.
-
-    A bound lies at the first key where the rows pass the next equal share of the whole, as in
-    `org.apache.spark.RangePartitioner.determineBounds`.
-    """
-    parts = _parts(keys, np.ones(len(keys), np.int64))
-    step = keys.total / tasks
-    passed = np.floor(np.cumsum(parts.weight) / step + 1e-9) if step else np.zeros(len(parts))
-    at = np.arange(len(parts))
-    bounds = at + 1 + np.minimum(np.minimum.accumulate(passed - at - 1), 0)
-    task = np.minimum(np.concatenate(([0], bounds))[:-1], tasks - 1).astype(np.int64)
-    return replace(placed(parts, task, tasks), exact=False)
-
-
 def ranged_by_hash(keys: WriteKeys, tasks: int) -> Outcome:
     """Predict `repartitionByRange(tasks, xxhash64(keys), salt)`: even ranges that cut keys.
 

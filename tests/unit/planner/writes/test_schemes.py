@@ -14,7 +14,6 @@ from windrow_service.planner.writes.schemes import (
     by_columns,
     dealt,
     exactly,
-    ranged,
     ranged_by_hash,
     salted,
     scale_for,
@@ -113,15 +112,6 @@ def test_small_keys_are_spread_over_tasks_that_run_in_parallel() -> None:
     assert exactly(keys, pack(keys, files, parallelism=200)).tasks == 99
 
 
-def test_ranges_keep_keys_whole_and_neighbouring_keys_together() -> None:
-    outcome = ranged(keys_of_days([400, 300, 300, 5_000, 200, 800]), 7)
-
-    assert (outcome.files, outcome.largest_file) == (6, 5.0)
-    # The first range holds the three keys before the large one, which ends the second.
-    assert outcome.largest_task == 5.0
-    assert outcome.most_keys == 3
-
-
 @pytest.mark.parametrize("efficiency", [0.3, 0.8, 0.9, 0.95, 0.99])
 def test_the_scale_is_the_least_that_an_ideal_hash_needs(efficiency: float) -> None:
     keys = WriteKeys.equal(365, 1825, None)
@@ -147,7 +137,6 @@ def test_fewer_rows_than_tasks_make_no_more_files_than_rows() -> None:
         ("coalesce", False, None, "source_tasks"),
         ("coalesce", False, 3, "coalesce cannot add any"),
         ("coalesce", False, 500, "instead of 500"),
-        ("range", True, None, "reads the data twice"),
         ("repartition", True, None, "files where"),
         ("salted", True, None, "needlessly small"),
     ],
