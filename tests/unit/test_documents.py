@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 import windrow
-from tests.support.site import build_site
+from tests.support.documents.site import build_site
 from windrow.cli.app import app
 
 ROOT = Path(__file__).parents[2]
