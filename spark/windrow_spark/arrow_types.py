@@ -54,11 +54,7 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
 
 
 def plain_schema(columns: Sequence[Column]) -> StructType:
-    """Return columns as `spark_schema` does, without a running session.
-
-    Raises:
-        UnsupportedTypeError: A column has a nested type.
-    """
+    """Return columns as `spark_schema` does, without a running session."""
     fields = []
     for column in columns:
         name = column.type.lower().replace(" ", "")
@@ -76,11 +72,7 @@ def _without_length(type_: DataType) -> DataType:
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
-    """Return a Spark schema as the Arrow schema that `mapInArrow` expects.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that Spark cannot take from Arrow.
-    """
+    """Return a Spark schema as the Arrow schema that `mapInArrow` expects."""
     return pa.schema([(field.name, _arrow_type(field.name, field.dataType)) for field in columns])
 
 

@@ -77,12 +77,7 @@ class SessionSettings:
 
 
 def register_data_source(spark: SparkSession, opener: Opener) -> None:
-    """Register the format `windrow` in a session of Spark Connect, with its current settings.
-
-    Raises:
-        CaseSensitiveNamesError: The session tells names apart by case.
-        InvalidArgumentError: A setting under `spark.windrow.` is not valid.
-    """
+    """Register the format `windrow` in a session of Spark Connect, with its current settings."""
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
     given = {"opened": staticmethod(opener), "settings": settings_of(spark)}
@@ -90,11 +85,7 @@ def register_data_source(spark: SparkSession, opener: Opener) -> None:
 
 
 def settings_of(spark: SparkSession) -> SessionSettings:
-    """Return the settings of a session of Spark Connect.
-
-    Raises:
-        InvalidArgumentError: A setting under `spark.windrow.` is not valid.
-    """
+    """Return the settings of a session of Spark Connect."""
     settings = dict(spark.conf.getAll)
     options = options_of_texts(settings)
     if "parallelism" not in options:
@@ -137,11 +128,7 @@ class TableSource:
         return FORMAT
 
     def schema(self) -> str:
-        """Return the table's columns as SQL writes them, and pin its snapshot.
-
-        Raises:
-            SettingError: A setting of the session would change rows.
-        """
+        """Return the table's columns as SQL writes them, and pin its snapshot."""
         opened = self.opened(self.options)
         with opened.client as client:
             # A plan of one file tells the columns and the snapshot.
@@ -157,13 +144,7 @@ class TableSource:
         return ", ".join(map(_in_sql, first.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Plan the table, and return the reader of the plan.
-
-        Raises:
-            InvalidArgumentError: The user gave a schema.
-            ReadError: The table cannot be read.
-            ProblemError: The coordinator refuses.
-        """
+        """Plan the table, and return the reader of the plan."""
         if self._snapshot_id is None:
             raise InvalidArgumentError(
                 "schema", "a table of Windrow has columns of its own: leave out .schema(…)"

@@ -23,15 +23,7 @@ _INFERRED = ("csv", "json")
 def infer_columns(
     spark: SparkSession, location: str, format: str, format_options: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return the columns that Spark infers; see `windrow.Client.infer_columns`.
-
-    Raises:
-        InvalidArgumentError: The format or an option is not valid for a table, or columns of the
-            format are not inferred.
-        SparkConnectError: The session is one of Spark Connect.
-        UnsupportedTypeError: A column has a type that cannot be read.
-        AnalysisException: Spark finds no columns.
-    """
+    """Return the columns that Spark infers; see `windrow.Client.infer_columns`."""
     require_classic(spark)
     given = {"location": location, "format": format, "format_options": option_texts(format_options)}
     definition = checked(TableDefinition, given)

@@ -63,11 +63,7 @@ def interpreter_of_tasks(context: SparkContext) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the elements of an RDD whose functions run in the interpreter of Windrow's tasks.
-
-    Raises:
-        TaskFailedError: That interpreter lacks a package, or cannot run tasks at all.
-    """
+    """Return the elements of an RDD whose functions run in the interpreter of Windrow's tasks."""
     with interpreter_of_tasks(rows.context):
         # Spark takes over an RDD's functions when its counterpart in the JVM is first asked for.
         _ = rows._jrdd

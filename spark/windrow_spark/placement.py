@@ -34,11 +34,7 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def require_classic(spark: SparkSession) -> None:
-    """Make sure that a session is a classic one, with a JVM within reach.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
-    """
+    """Make sure that a session is a classic one, with a JVM within reach."""
     if not is_classic(spark):
         raise SparkConnectError
 

@@ -31,12 +31,7 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
 
 
 def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return the plan options among the settings of a session.
-
-    Raises:
-        InvalidArgumentError: A setting under `spark.windrow.` is not an option, or its value is not
-            valid.
-    """
+    """Return the plan options among the settings of a session."""
     texts = {
         name.removeprefix(PREFIX): value
         for name, value in settings.items()

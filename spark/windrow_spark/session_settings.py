@@ -108,9 +108,6 @@ def check_settings(spark: SparkSession, plan: Plan) -> None:
     Args:
         spark: A classic session.
         plan: What is read.
-
-    Raises:
-        SettingError: A setting matters to the plan's columns.
     """
     hadoop = spark._jsparkSession.sparkContext().hadoopConfiguration()
     of_hadoop = {
@@ -128,11 +125,7 @@ def refusable(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_refusable(settings: Mapping[str, str], plan: Plan) -> None:
-    """Refuse settings that `refusable` returned, if they would change the rows of a plan.
-
-    Raises:
-        SettingError: A setting matters to the plan's columns.
-    """
+    """Refuse settings that `refusable` returned, if they would change the rows of a plan."""
     _check(settings, plan, _RULES | _RULES_OF_HADOOP | _RULES_OF_CONNECT)
 
 

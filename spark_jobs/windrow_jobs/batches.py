@@ -141,9 +141,6 @@ def rewrite(
         target_bytes: Target size of a file.
         scale: Scale of earlier batches.
         max_footer_bytes: Files with longer footers are left.
-
-    Raises:
-        PySparkException: A task failed.
     """
     began_s = time.monotonic()
     staging = os.path.join(write.folder, _ATTEMPTS)

@@ -248,10 +248,6 @@ def run(
         master: Spark master; taken from Spark's configuration by default.
         as_json: Print only JSON on stdout.
         **options: See `compact`.
-
-    Raises:
-        PartitionsLeftError: Some partitions could not be rewritten.
-        WindrowError: See `compact`.
     """
     tell = telling(table, quiet=as_json)
     with SparkWhenNeeded(f"windrow compact {table}", master) as start_spark:

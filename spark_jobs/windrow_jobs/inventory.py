@@ -165,11 +165,6 @@ def take_inventory(
         table: The table as registered.
         on_progress: Called with each step.
         max_footer_bytes: Maximum size of a file's footer.
-
-    Raises:
-        UnfitTableError: The table's files are not Parquet, or it has Bloom filters.
-        UnfitFilesError: The files are not a table, or one of them cannot be read.
-        SparkConnectError: The session is one of Spark Connect.
     """
     require_classic(spark)
     definition = table.definition
@@ -324,9 +319,6 @@ def run(
         client: Client of the coordinator that knows the table.
         master: Spark master; taken from Spark's configuration by default.
         as_json: Print only JSON on stdout.
-
-    Raises:
-        WindrowError: See `publish_inventory`.
     """
     # Fails early if the table is unknown: starting Spark takes seconds.
     client.table(name)

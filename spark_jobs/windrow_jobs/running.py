@@ -43,11 +43,7 @@ class SparkWhenNeeded:
         self._conf = conf or {}
 
     def __call__(self) -> SparkSession:
-        """Return the session.
-
-        Raises:
-            SparkConnectError: The session is one of Spark Connect.
-        """
+        """Return the session."""
         if self.started is None:
             builder = SparkSession.builder.appName(self._name)
             # The jobs' own progress messages are more useful.

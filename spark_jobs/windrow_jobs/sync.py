@@ -72,9 +72,6 @@ def run(
 
     Returns:
         Whether no table failed. A table that cannot be read does not count as failed.
-
-    Raises:
-        WindrowError: See `windrow.Client.import_tables`.
     """
     tell = telling("import", quiet=as_json)
     conf = {"spark.sql.catalogImplementation": "hive", **settings}

@@ -143,9 +143,6 @@ def _in_child(
     """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
     The tails are read before the fork, since connections to object stores do not survive a fork.
-
-    Raises:
-        OSError: The system does not let a process be started.
     """
     with tempfile.TemporaryFile() as stderr:
         reading, writing = os.pipe()

@@ -218,10 +218,6 @@ def run(
         rule: One of the table's rules; all by default.
         master: Spark master; taken from Spark's configuration by default.
         as_json: Print only JSON on stdout.
-
-    Raises:
-        ColdFilesError: Some files could not be cached.
-        WindrowError: See `warm`.
     """
     # Files are cached only on the preferred host; by default Spark waits three seconds for it.
     conf = {"spark.locality.wait": _LOCALITY_WAIT}

@@ -159,11 +159,7 @@ class Warming:
 
 
 def _cache_of_this_host() -> FileCache:
-    """Return the cache of this host.
-
-    Raises:
-        UnusableFolderError: There is no usable cache.
-    """
+    """Return the cache of this host."""
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
         raise UnusableFolderError(

@@ -114,9 +114,6 @@ class SparkCatalog:
 
     Args:
         spark: A classic session; built with `enableHiveSupport()` for Hive's metastore.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -169,9 +166,6 @@ class SparkCatalog:
 
         Whoever may define a table chooses the text, so that nothing but constants is evaluated:
         no subqueries, and no functions such as `reflect`, which runs any code.
-
-        Raises:
-            NotConstantError: It is something else.
         """
         try:
             one: Any = self._spark.range(1).select(expr(sql).cast(type_))
@@ -219,11 +213,7 @@ def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:
 
 
 def pattern_of(text: str) -> Pattern:
-    """Return a pattern such as `sales.*` or `*.events_2*`; case does not matter.
-
-    Raises:
-        InvalidArgumentError: It is not of the form `database.table`.
-    """
+    """Return a pattern such as `sales.*` or `*.events_2*`; case does not matter."""
     database, dot, table = text.lower().partition(".")
     if not (database and dot and table):
         raise InvalidArgumentError(

@@ -109,10 +109,6 @@ def definition_of(entry: CatalogEntry, value_of: ValueOf) -> Mapped:
     Args:
         entry: The table.
         value_of: Returns the value of a constant expression of SQL as a type.
-
-    Raises:
-        UnreadableTableError: It is a view, it has no location, or its format or the type of a
-            column is not read.
     """
     if entry.error:
         raise UnreadableTableError(f"the catalog cannot describe it: {_first_line(entry.error)}")
@@ -157,11 +153,7 @@ def definition_of(entry: CatalogEntry, value_of: ValueOf) -> Mapped:
 
 
 def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -> pa.Table:
-    """Return a table's partitions as `set_partitions` takes them.
-
-    Raises:
-        UnreadableTableError: A partition has no location, or is not read in the way of its table.
-    """
+    """Return a table's partitions as `set_partitions` takes them."""
     options = _read_options(entry.options)
     for one in partitions:
         named = _named(entry, one.values)
@@ -193,11 +185,7 @@ def reads_columns_of_partitions(entry: CatalogEntry) -> bool:
 
 
 def refuse_other_columns(entry: CatalogEntry, values: Sequence[str]) -> None:
-    """Refuse a table because the columns of the partition with these values differ.
-
-    Raises:
-        UnreadableTableError: Always.
-    """
+    """Refuse a table because the columns of the partition with these values differ."""
     raise UnreadableTableError(
         f"the columns of its partition {_named(entry, values)} differ from the table's, and its "
         "lines are divided by them: `ALTER TABLE … CASCADE` gives both the same"

@@ -66,12 +66,6 @@ class Commit:
         Args:
             added: Inventory of the new files, if it is at hand.
             on_moved: See `TableWrite.commit`.
-
-        Raises:
-            CommitInterruptedError: The commit stopped halfway; call this again to go on.
-            UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
-            WriteLostError: Another process has undone the write; nothing was moved.
-            NotFoundError: The table has been deleted.
         """
         moving = Moving(self.staging.location, self.staging.path, self.intent)
         done = 0
@@ -199,9 +193,6 @@ class Moving:
 
         Args:
             on_moved: Called with the number of partitions done.
-
-        Raises:
-            OSError: A move failed; finished moves stay. Call this again to go on.
         """
         for done, change in enumerate(self._intent.partitions, 1):
             if not change.folder:
@@ -216,11 +207,7 @@ class Moving:
         self._sync()
 
     def finish(self) -> None:
-        """Remove what is left of the old state; call this once the new state is published.
-
-        Raises:
-            OSError: A step failed; call this again to go on.
-        """
+        """Remove what is left of the old state; call this once the new state is published."""
         for change in self._intent.partitions:
             if change.folder:
                 self._bring_back(change)

@@ -85,11 +85,7 @@ class Intent:
 
 
 def record(staging: str, intent: Intent) -> None:
-    """Write an intent into a staging folder, atomically and durably.
-
-    Raises:
-        OSError: The intent could not be written.
-    """
+    """Write an intent into a staging folder, atomically and durably."""
     document = {
         "version": _VERSION,
         "write_id": intent.write_id,
@@ -116,10 +112,6 @@ def recorded(staging: str) -> Intent | None:
     """Return the intent in a staging folder.
 
     Without an intent, nothing was moved, and the result is None.
-
-    Raises:
-        UnreadableIntentError: The intent is of another version, or damaged.
-        OSError: The file cannot be read.
     """
     try:
         with open(os.path.join(staging, _FILE), "rb") as file:
@@ -142,11 +134,7 @@ def recorded(staging: str) -> Intent | None:
 
 
 def forget(staging: str) -> None:
-    """Remove the intent in a staging folder, if there is one.
-
-    Raises:
-        OSError: It cannot be removed.
-    """
+    """Remove the intent in a staging folder, if there is one."""
     remove_file(os.path.join(staging, _FILE))
 
 

@@ -52,11 +52,7 @@ class LocalInventory:
 
 
 def list_local(folder: str) -> pa.Table:
-    """Return all data files below a folder, by path, with sizes and times of change.
-
-    Raises:
-        LocationError: Something in it cannot be read, or does not belong in a table.
-    """
+    """Return all data files below a folder, by path, with sizes and times of change."""
     entries = FolderEntries()
     folders = [""]
     for below in folders:
@@ -93,11 +89,6 @@ def take_local(
         listed: Files as `list_local` returns them.
         partitions: Names of the partition columns, which are not read from the files.
         declared: Names of the table's columns; others do not matter. None for all in the files.
-
-    Raises:
-        UnreadableFootersError: A file is not Parquet.
-        FileChangedError: A file has changed since it was listed.
-        SchemaConflictError: No type fits a column as two files hold it.
     """
     groups = joined(_footers(folder, listed))
     schemas = [group.files for group in groups]

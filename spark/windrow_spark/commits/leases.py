@@ -58,12 +58,7 @@ class Lease:
     def tell(
         self, state: WriteState, *, report: WriteReport | None = None, takes_over: bool = False
     ) -> WriteRecord:
-        """Report the state of the write to the coordinator.
-
-        Raises:
-            WriteLostError: The write has ended, or another process has taken it over.
-            WriteInProgressError: Another write is moving files in.
-        """
+        """Report the state of the write to the coordinator."""
         with self._speaking:
             return self._tell(state, report, takes_over=takes_over)
 
@@ -72,12 +67,7 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise an error if the write is known to be lost.
-
-        Raises:
-            WriteLostError: The write has ended, or another process has taken it over.
-            NotFoundError: The table or the write has been deleted.
-        """
+        """Raise an error if the write is known to be lost."""
         if self._lost is not None:
             raise self._lost
 

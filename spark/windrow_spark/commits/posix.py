@@ -22,23 +22,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(one: str, other: str) -> None:
-    """Exchange two folders in one step, so that neither is ever missing.
-
-    Raises:
-        FileNotFoundError: One of the folders does not exist.
-        NotImplementedError: The file system cannot exchange folders.
-        OSError: The exchange failed.
-    """
+    """Exchange two folders in one step, so that neither is ever missing."""
     _renameat2(one, other, _EXCHANGE)
 
 
 def move_if_free(source: str, target: str) -> None:
-    """Move a file or folder to a path that must be free.
-
-    Raises:
-        FileExistsError: The path is taken.
-        OSError: The move failed.
-    """
+    """Move a file or folder to a path that must be free."""
     try:
         _renameat2(source, target, _NOREPLACE)
     except NotImplementedError:
@@ -52,9 +41,6 @@ def swap(new: str, live: str, aside: str) -> None:
 
     If the file system cannot exchange folders, the old folder goes to `aside` first, and for a
     moment `live` is missing.
-
-    Raises:
-        OSError: A step failed.
     """
     os.makedirs(os.path.dirname(live), exist_ok=True)
     while True:
@@ -82,11 +68,7 @@ def inode_of(path: str) -> int | None:
 
 
 def link(source: str, target: str) -> None:
-    """Link a file under a second name, unless it already has that name.
-
-    Raises:
-        OSError: The link failed.
-    """
+    """Link a file under a second name, unless it already has that name."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
@@ -106,22 +88,14 @@ def look_alike(model: str, folder: str) -> None:
 
 
 def sync(paths: Iterable[str]) -> None:
-    """Make sure that files, and the names in folders, survive a loss of power.
-
-    Raises:
-        OSError: The disk failed, or is full.
-    """
+    """Make sure that files, and the names in folders, survive a loss of power."""
     with syncing(paths):
         pass
 
 
 @contextlib.contextmanager
 def syncing(paths: Iterable[str]) -> Iterator[None]:
-    """Sync paths while the block runs; all of them are synced at its end.
-
-    Raises:
-        OSError: The disk failed, or is full.
-    """
+    """Sync paths while the block runs; all of them are synced at its end."""
     with ThreadPoolExecutor(_SYNCING_THREADS) as threads:
         synced = threads.map(_sync, paths)
         yield
@@ -138,11 +112,7 @@ def _sync(path: str) -> None:
 
 
 def write_atomically(path: str, content: bytes) -> None:
-    """Write a file as a whole or not at all, so that it survives a loss of power.
-
-    Raises:
-        OSError: Writing failed; an earlier file of this name stays.
-    """
+    """Write a file as a whole or not at all, so that it survives a loss of power."""
     aside = f"{path}.{secrets.token_hex(4)}"
     try:
         with open(aside, "xb") as file:
@@ -179,11 +149,7 @@ class FolderLock:
 
     @classmethod
     def make(cls, folder: str) -> FolderLock:
-        """Make the lock of a new folder, and hold it.
-
-        Raises:
-            OSError: The file system has no locks.
-        """
+        """Make the lock of a new folder, and hold it."""
         path = os.path.join(folder, cls.NAME)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         try:
@@ -197,12 +163,7 @@ class FolderLock:
 
     @classmethod
     def take(cls, folder: str) -> FolderLock | None:
-        """Take the lock of a folder; None if it is held, by this process or another.
-
-        Raises:
-            FileNotFoundError: The folder has no lock.
-            OSError: The lock cannot be opened.
-        """
+        """Take the lock of a folder; None if it is held, by this process or another."""
         # NFS locks only files that are open for writing.
         descriptor = os.open(os.path.join(folder, cls.NAME), os.O_RDWR)
         try:

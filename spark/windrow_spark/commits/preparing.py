@@ -51,12 +51,6 @@ class Preparation:
             replaced: Files to remove, by path relative to the location; size and time of change
                 where they are known.
             homes: The folders of the new files, with further ones of the same values.
-
-        Raises:
-            StagedFilesError: The table already has a file with the name of a new one.
-            PartitionChangedError: A file to remove has changed.
-            UnfitLocationError: A folder cannot be exchanged.
-            OSError: A file cannot be linked.
         """
         added, gone = _by_folder(staged), _by_folder(replaced)
         wanted = set(added) | set(gone)
@@ -154,9 +148,6 @@ def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
 
     Returns:
         The new path of each data file that was moved.
-
-    Raises:
-        OSError: A file cannot be moved.
     """
     moved = {}
     for folder, home in sorted(homes.items()):

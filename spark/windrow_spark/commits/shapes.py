@@ -51,9 +51,6 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
         table: The table.
         paths: Paths of the staged files.
         partitions: Names of the table's partition columns.
-
-    Raises:
-        StagedFilesError: A file lies in other folders.
     """
     wanted = [name.lower() for name in partitions]
     for path in paths:
@@ -70,9 +67,6 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
         table: The table; columns without a declared type take any value.
         paths: Paths of the staged files, in folders like those of the table.
         partitions: Names of the table's partition columns.
-
-    Raises:
-        StagedFilesError: A folder's value is not of its column's declared type.
     """
     declared = table.definition.partition_columns or []
     types = {column.name.lower(): partition_type(column.type) for column in declared}

@@ -57,9 +57,6 @@ class Spellings:
 
         Args:
             staged: Folders of new files, relative to the folder that they were staged in.
-
-        Raises:
-            OSError: A folder cannot be listed.
         """
         spelled: dict[_Values, list[str]] = {}
         folders = sorted(set(staged))
@@ -168,9 +165,6 @@ def subfolders(location: str, parent: str, name: str) -> list[str]:
         location: Absolute path of the table.
         parent: The folder, relative to the location.
         name: Name of the column, compared without regard to case.
-
-    Raises:
-        OSError: The folder cannot be listed.
     """
     wanted = name.lower()
     try:

@@ -53,11 +53,7 @@ class StagingFolder:
         return os.path.join(self.path, _DATA)
 
     def make(self, table: str) -> posix.FolderLock:
-        """Make the folder, and hold its lock.
-
-        Raises:
-            UnfitLocationError: It cannot be made, or the file system lacks what a commit needs.
-        """
+        """Make the folder, and hold its lock."""
         try:
             while True:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
@@ -135,11 +131,7 @@ def staging_folders_in(location: str) -> Iterator[StagingFolder]:
 
 
 def local_location(table: TableInfo) -> str:
-    """Return the absolute path of a table that can be written here.
-
-    Raises:
-        UnfitLocationError: It is not Parquet on a local path, or is transactional.
-    """
+    """Return the absolute path of a table that can be written here."""
     location = table.definition.location
     if table.definition.transactional is not None:
         reason = "the table is transactional: write with Hive, then refresh the table"
@@ -166,11 +158,7 @@ def local_location(table: TableInfo) -> str:
 
 
 def require_plain(table: str, location: str) -> None:
-    """Make sure that files put into a table's folder become part of the table.
-
-    Raises:
-        UnfitLocationError: The folder belongs to another table format or to a streaming query.
-    """
+    """Make sure that files put into a table's folder become part of the table."""
     try:
         refuse_part_of_table(location)
         names = names_in(location) or ()

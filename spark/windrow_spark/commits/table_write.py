@@ -181,10 +181,6 @@ class TableWrite:
         """Return the staged files, after syncing them and reading their footers.
 
         Later calls do so again only if the files have changed.
-
-        Raises:
-            StagedFilesError: The staged files do not fit the table.
-            OSError: The disk failed, or is full.
         """
         try:
             listing = list_local(self._staging.data)

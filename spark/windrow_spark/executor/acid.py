@@ -348,11 +348,7 @@ def _as_instant(type_: pa.DataType) -> pa.DataType:
 
 
 def _instants(values: pa.Array, zone: str) -> pa.Array:
-    """Convert local times of a zone to instants.
-
-    Raises:
-        pyarrow.ArrowInvalid: A local time occurred twice in that zone, or never.
-    """
+    """Convert local times of a zone to instants."""
     return pc.assume_timezone(values, zone, ambiguous="raise", nonexistent="raise")
 
 

@@ -35,9 +35,6 @@ def positions_in(content: bytes, most: int) -> _Ints:
     Args:
         content: The bitmap, from its magic number on.
         most: Positions must be below this number, which also bounds how many are decoded.
-
-    Raises:
-        BitmapError: The bytes are not such a bitmap, or a position is too large.
     """
     try:
         return _Cursor(content).positions(most)

@@ -68,11 +68,7 @@ def widens(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def convert(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return `values` as `target`, to which their type must widen.
-
-    Raises:
-        pyarrow.ArrowInvalid: Bytes that are read as strings are not valid UTF-8.
-    """
+    """Return `values` as `target`, to which their type must widen."""
     source = values.type
     if is_same(source, target):
         return values

@@ -124,9 +124,6 @@ class Decoder:
             splits: The splits to decode, in any order; the order is kept.
             max_rows: About how many rows to hold at a time.
             max_bytes: About how many bytes to hold at a time.
-
-        Raises:
-            TaskReadError: A file is not as planned, cannot be read, or its columns do not fit.
         """
         waiting: list[tuple[Split, int, pa.Table]] = []
         layout: Layout | None = None

@@ -54,12 +54,7 @@ class DeletedPositions:
         self._last: tuple[str, _Ints | None] = ("", None)
 
     def of(self, split: Split) -> _Ints | None:
-        """Return the positions of a file's deleted rows, ascending; None if there are none.
-
-        Raises:
-            TaskReadError: A bitmap or file of positions cannot be read, or names rows that the file
-                does not have.
-        """
+        """Return the positions of a file's deleted rows, ascending; None if there are none."""
         if not split.deletes:
             return None
         if self._last[0] != split.path:
@@ -173,11 +168,7 @@ class _Listed:
             self._most = max(_BATCH_ROWS, 2 * len(self.ascending()))
 
     def ascending(self) -> _Ints:
-        """Return the positions so far, ascending.
-
-        Raises:
-            DeletesError: The file does not have a row at one of the positions.
-        """
+        """Return the positions so far, ascending."""
         positions = np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))
         self._parts, self._count = [positions], len(positions)
         rows = self._split.row_count

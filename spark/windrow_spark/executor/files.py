@@ -47,10 +47,6 @@ def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | Non
         path: Absolute path of the file, or its URI.
         planned: Its state when the plan was made.
         traffic: Counts requests to object stores.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not allow it, or it lies outside `home`.
     """
     with translated(path, planned):
         if is_remote(path):
@@ -75,11 +71,7 @@ def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | Non
 
 
 def whole_of(path: str, planned: FileStatus, part: Part) -> bytes:
-    """Return the bytes of a file that was read whole.
-
-    Raises:
-        StaleFileError: It is not the file of the plan.
-    """
+    """Return the bytes of a file that was read whole."""
     _require(path, planned, part.found)
     if len(part.content) != planned.size_bytes:
         raise StaleFileError(path, "size in bytes", planned.size_bytes, len(part.content))
@@ -165,9 +157,6 @@ def read_range(
         offset: First byte.
         length: Number of bytes.
         traffic: As for `read_whole`.
-
-    Raises:
-        UnreadableFileError: The operating system does not allow it, or the file is shorter.
     """
     with translated(path):
         if is_remote(path):
@@ -187,12 +176,7 @@ def read_range(
 
 
 def read_footer(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
-    """Return the end of a file, with its footer in full; see `read_whole`.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not allow it.
-    """
+    """Return the end of a file, with its footer in full; see `read_whole`."""
     with translated(path, planned):
         tail = _end_of(home, path, planned, min(TAIL_BYTES, planned.size_bytes), traffic)
         footer_bytes = footer_bytes_in(tail)
@@ -221,12 +205,7 @@ def copy_whole(
     write: Callable[[bytes], None],
     traffic: Traffic | None = None,
 ) -> None:
-    """Copy a large file, piece by piece; see `read_whole`.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan, before or after the copy.
-        UnreadableFileError: The operating system does not allow it.
-    """
+    """Copy a large file, piece by piece; see `read_whole`."""
     with ExitStack() as stack:
         with translated(path, planned):
             file, found = stack.enter_context(_raw(home, path, planned, traffic))
@@ -246,10 +225,6 @@ def require_unchanged(path: str, planned: FileStatus, traffic: Traffic | None = 
     """Make sure that a file is the one of the plan, without opening it.
 
     An object whose ETag is known needs no check: reads get the object with this ETag or fail.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not return the file's state.
     """
     if planned.etag is not None:
         return
@@ -268,10 +243,6 @@ def open_stream(
 
     The file is compared with the plan before and after. It is not memory-mapped: if a mapped file
     is truncated while it is read, the process is killed.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: It cannot be opened, or is not of its format.
     """
     if is_remote(path):
         with translated(path, planned), open_remote_file(path, planned, traffic) as remote:
@@ -297,12 +268,7 @@ def open_stream(
 def open_excerpt(
     path: str, planned: FileStatus, excerpt: ExcerptFile, opened: Opened, traffic: Traffic
 ) -> Iterator[Any]:
-    """Open a large excerpt of an object for reading it part by part; see `open_stream`.
-
-    Raises:
-        StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: It cannot be read.
-    """
+    """Open a large excerpt of an object for reading it part by part; see `open_stream`."""
 
     def read(begin: int, end: int) -> Any:
         with translated(path, planned):

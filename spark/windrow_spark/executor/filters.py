@@ -40,9 +40,6 @@ def matching(tree: Mapping[str, Any], rows: pa.Table) -> pa.ChunkedArray:
 
     Returns:
         One boolean for each row; null where the filter is NULL, which drops the row like FALSE.
-
-    Raises:
-        ResidualFilterError: This version does not understand the tree.
     """
     op = tree.get("op")
     if op in ("and", "or"):

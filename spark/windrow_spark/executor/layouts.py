@@ -50,10 +50,6 @@ class Layout:
         Args:
             tables: Tables of this layout's decoded columns.
             row_count: Their rows in total, which a table without columns does not tell.
-
-        Raises:
-            OldTimeError: A column holds dates or times of an uncertain calendar; the path is empty.
-            pyarrow.ArrowInvalid: Values do not fit the wanted type.
         """
         if not self.selected:
             columns = [absent(field, row_count) for field in self.wanted]
@@ -85,12 +81,7 @@ def nothing(wanted: pa.Schema) -> Layout:
 
 
 def positions_of(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
-    """Return for each wanted column its position in a file; -1 if the file lacks it.
-
-    Raises:
-        AmbiguousColumnError: Several columns of the file could be the wanted one.
-        UnreadableFileError: The wanted column has an id, but the file has no ids.
-    """
+    """Return for each wanted column its position in a file; -1 if the file lacks it."""
     struct = pa.struct(list(held))
     found = [position_in(struct, field) for field in wanted]
     for column, at in zip(wanted, found, strict=True):

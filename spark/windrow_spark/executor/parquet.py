@@ -126,11 +126,6 @@ def find_layout(
         reader: The file.
         wanted: The wanted columns, with the table's types.
         calendar: How the file's dates and times were written; None if none are wanted.
-
-    Raises:
-        AmbiguousColumnError: Several columns of the file could be the wanted one.
-        ColumnTypeError: The file's type does not widen to the table's.
-        UnreadableFileError: The file's schema cannot be read.
     """
     try:
         schema = reader.schema_arrow

@@ -45,11 +45,7 @@ class Pieces:
         self._last: tuple[Split | None, list[Piece]] = None, []
 
     def of(self, split: Split) -> list[Piece]:
-        """Return the pieces of a split, in order; at least one.
-
-        Raises:
-            UnreadableFileError: Its plan contradicts itself or the file.
-        """
+        """Return the pieces of a split, in order; at least one."""
         if split.excerpt is None or not self._names:
             return [Piece(split)]
         # Callers ask about a split, and again when its turn comes.

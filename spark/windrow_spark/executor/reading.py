@@ -66,9 +66,6 @@ def read_group(
     Yields:
         Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
         of the splits or, if the table has sort columns, sorted by them.
-
-    Raises:
-        TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
     """
     counts = Counter() if counts is None else counts
     most_per_s = spec.limits.requests_per_second

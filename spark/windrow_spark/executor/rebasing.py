@@ -153,11 +153,7 @@ def may_be_rebased(type_: pa.DataType) -> bool:
 
 
 def corrected(values: pa.Array, rules: Iterator[Rule | None]) -> pa.Array:
-    """Return values of a column with the next rules applied, one for each Parquet column in it.
-
-    Raises:
-        OldValueError: A rule cannot be applied.
-    """
+    """Return values of a column with the next rules applied, one for each Parquet column in it."""
     type_ = stored_type(values.type)
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.storage

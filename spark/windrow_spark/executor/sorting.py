@@ -196,11 +196,7 @@ def scratch_file() -> BinaryIO:
 
 @contextmanager
 def scratching() -> Iterator[None]:
-    """Name the folder of temporary files, and a remedy, if they cannot be written in the block.
-
-    Raises:
-        ScratchError: They cannot.
-    """
+    """Name the folder of temporary files, and a remedy, if they cannot be written in the block."""
     try:
         yield
     except OSError as error:

@@ -160,11 +160,7 @@ class Split(NamedTuple):
     excerpt: dict[str, Any] | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
-        """Return the numbers of the stripes that the split covers, of `file_blocks` in its file.
-
-        Raises:
-            ValueError: Its plan does not say which stripes they are.
-        """
+        """Return the numbers of the stripes that the split covers, of `file_blocks` in its file."""
         if self.is_whole:
             return range(file_blocks)
         if self.first_block is None or self.block_count is None:

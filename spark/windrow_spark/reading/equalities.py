@@ -39,11 +39,7 @@ def without_equalities(tree: Tree, columns: Collection[str]) -> Tree:
 
 
 def check_equalities(plan: Plan) -> None:
-    """Refuse a plan that compares times for equality, for a session that takes INT96 as local.
-
-    Raises:
-        EqualTimesError: The plan does.
-    """
+    """Refuse a plan that compares times for equality, for a session that takes INT96 as local."""
     if plan.filter is None:
         return
     tree = plan.filter.model_dump()

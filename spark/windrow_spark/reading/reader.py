@@ -128,9 +128,6 @@ def read_descriptors(
         tasks: One row per group, with the content of its descriptor. Each task reads the groups of
             one Spark partition.
         count: As for `read_plan`.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that cannot be read.
     """
     schemas = _schemas_of(plan)
     reader = shipped_reader(_read_spec(spark, plan, schemas), count)
@@ -148,9 +145,6 @@ def packed_batches(
         plan: The coordinator's answer; `check_readable` found it readable.
         groups: Its groups, as the coordinator streams them.
         count: Called at the end of each task, with the figures of what it has read.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that cannot be read.
     """
     if not len(groups) or not plan.columns:
         return None
@@ -174,26 +168,13 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
     Args:
         spark: The session that is to read.
         plan: The coordinator's answer.
-
-    Raises:
-        OnlySparkReadsError: Only Spark's own reader reads the table's files.
-        UnsupportedDeletesError: Delete files apply to them.
-        SparkConnectError: The session is one of Spark Connect.
-        CaseSensitiveNamesError: The session tells names apart by case.
-        SettingError: Another of its settings would change rows of the plan.
     """
     check_files(plan)
     check_session(spark, plan)
 
 
 def check_session(spark: SparkSession, plan: Plan) -> None:
-    """Refuse a session in which a table's rows would differ from Spark's.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
-        CaseSensitiveNamesError: The session tells names apart by case.
-        SettingError: Another of its settings would change rows of the plan.
-    """
+    """Refuse a session in which a table's rows would differ from Spark's."""
     require_classic(spark)
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
@@ -201,12 +182,7 @@ def check_session(spark: SparkSession, plan: Plan) -> None:
 
 
 def check_files(plan: Plan) -> None:
-    """Refuse files that cannot be read in groups.
-
-    Raises:
-        OnlySparkReadsError: Only Spark's own reader reads the table's files.
-        UnsupportedDeletesError: Delete files apply to them.
-    """
+    """Refuse files that cannot be read in groups."""
     if plan.format in READ_BY_SPARK:
         raise OnlySparkReadsError(
             plan.table,
@@ -221,12 +197,7 @@ def check_files(plan: Plan) -> None:
 
 
 def check_groups(plan: Plan, groups: pa.Table) -> None:
-    """Refuse groups with files that the grouped reader would read differently from Spark's.
-
-    Raises:
-        OnlySparkReadsError: There is such a file.
-        InexactColumnError: There is such a file, and Spark's own reader does not read it either.
-    """
+    """Refuse groups with files that the grouped reader would read differently from Spark's."""
     type_ = groups.schema.field("splits").type.value_type
     # An older coordinator has no such column.
     if type_.get_field_index("grouped") < 0:
@@ -344,9 +315,6 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         plan: The coordinator's answer.
         schemas: Its columns.
         calendars: Returns how old dates and times are read; called only if there may be any.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that cannot be read.
     """
     asked, hidden, partition = map(arrow_schema, schemas)
     asked, hidden = (_in_files(schema, plan.file_fields) for schema in (asked, hidden))

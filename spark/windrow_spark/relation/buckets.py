@@ -47,14 +47,7 @@ def open_buckets(
     snapshot_id: int | None,
     max_staleness: int | None,
 ) -> DataFrame:
-    """Return a bucketed table with one partition per bucket; see `windrow.Client.read_buckets`.
-
-    Raises:
-        NotBucketedError: The table has no bucket spec.
-        BucketColumnsError: A bucket column is not among the columns.
-        ReadError: The session, a column's type or the files' format does not allow it.
-        ProblemError: The coordinator refuses.
-    """
+    """Return a bucketed table with one partition per bucket; see `windrow.Client.read_buckets`."""
     spec = _spec_of(client, table)
     plan = client.plan(
         table,
@@ -85,12 +78,7 @@ def open_buckets(
 
 
 def check_alike(client: Coordinator, left: str, right: str, on: Sequence[str] | None) -> list[str]:
-    """Return the bucket columns that two tables share.
-
-    Raises:
-        NotBucketedError: One of them has no bucket spec.
-        BucketsDifferError: They are bucketed differently, or not by the columns of `on`.
-    """
+    """Return the bucket columns that two tables share."""
     one, other = _spec_of(client, left), _spec_of(client, right)
     names = [name.lower() for name in one.columns]
     same = names == [name.lower() for name in other.columns] and one.count == other.count
@@ -127,11 +115,7 @@ def _in_buckets(spark: SparkSession, plan: SplitPlan, spec: BucketSpec) -> DataF
 
 
 def _by_bucket(plan: SplitPlan, count: int) -> list[Descriptor]:
-    """Return one descriptor per bucket; those of buckets without files are empty.
-
-    Raises:
-        BucketsUnavailableError: A file's bucket is not known, or a bucket has several groups.
-    """
+    """Return one descriptor per bucket; those of buckets without files are empty."""
     buckets = plan.groups["bucket"]
     if buckets.null_count or (pc.max(buckets).as_py() or 0) >= count:
         raise BucketsUnavailableError(plan.info.table, "the bucket of some files is not known")
@@ -163,11 +147,7 @@ def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:
 def _partitioned(
     spark: SparkSession, rows: DataFrame, names: Sequence[str], spec: BucketSpec
 ) -> DataFrame:
-    """Return the rows after telling Spark that they are partitioned by its own hash.
-
-    Raises:
-        BucketsUnavailableError: This Spark lacks a class or method that this needs.
-    """
+    """Return the rows after telling Spark that they are partitioned by its own hash."""
     jvm: Any = spark.sparkContext._jvm
     session = spark._jsparkSession
     keys, nothing = jvm.java.util.ArrayList(), jvm.scala.Option.empty()

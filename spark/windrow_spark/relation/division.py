@@ -88,10 +88,6 @@ def divide(
         filtered: Whether there is a filter that the query itself does not apply.
         asked: The types of the columns to read from the files.
         held: The types of all columns of the files.
-
-    Raises:
-        OnlySparkReadsError: Only Spark's own reader reads a file correctly, but it may not be used.
-        InexactColumnError: No reader reads a column of a transactional table exactly.
     """
     info = plan.info
     splits = splits_of(plan.groups)
@@ -154,9 +150,6 @@ def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
         plan: The plan.
         reader: The way to prefer.
         path: One of the files, if others may be read in groups.
-
-    Raises:
-        OnlySparkReadsError: Spark's own reader may not be used.
     """
     obstacle = obstacle_of(plan, reader)
     if obstacle:

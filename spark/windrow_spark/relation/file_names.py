@@ -13,11 +13,7 @@ _READ_DIRECTLY = "read its location with `spark.read`"
 
 
 def check_function(table: str, function: str) -> None:
-    """Refuse functions of the blocks of files: Windrow's plans lead to other blocks than Spark's.
-
-    Raises:
-        FileNameError: The function asks for more than the name of a file.
-    """
+    """Refuse functions of the blocks of files: Windrow's plans lead to other blocks than Spark's."""
     if function != _NAME:
         raise FileNameError(
             table,
@@ -28,11 +24,7 @@ def check_function(table: str, function: str) -> None:
 
 
 def check_divided(table: str, function: str) -> None:
-    """Refuse a scan that Spark asks for undivided, and so in groups.
-
-    Raises:
-        FileNameError: Always.
-    """
+    """Refuse a scan that Spark asks for undivided, and so in groups."""
     raise FileNameError(
         table,
         function,
@@ -57,9 +49,6 @@ def check_native_only(
         division: How its files are divided if Spark's reader reads all that it can.
         function: The function that asks for the files.
         filtered: Whether there is a filter that the query itself does not apply.
-
-    Raises:
-        FileNameError: Some files would be read in groups, or under other names than Spark's.
     """
     info = plan.info
     # Readers of these tables give names of another form, or give none.

@@ -71,9 +71,6 @@ def relation(
         answer: Takes `pinned` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
             internal rows, or a text that says why there is none. The first one given in a process
             answers for all.
-
-    Raises:
-        RelationUnavailableError: This Spark lacks a class or method that relations need.
     """
     try:
         factory = _factory(spark, answer)
@@ -86,11 +83,7 @@ def relation(
 
 
 def hybrid(spark: SparkSession) -> Any:
-    """Return the JVM's `WindrowHybrid.Factory`, for a session with relations.
-
-    Raises:
-        HybridUnavailableError: This Spark lacks a class or method that it needs.
-    """
+    """Return the JVM's `WindrowHybrid.Factory`, for a session with relations."""
     gateway: Any = spark.sparkContext._gateway
     try:
         with _compiling:
@@ -104,11 +97,7 @@ def hybrid(spark: SparkSession) -> Any:
 
 
 def plan_hybrids(spark: SparkSession) -> None:
-    """From now on, divide the scans of a session's relations, and see who asks for their files.
-
-    Raises:
-        HybridUnavailableError: This Spark lacks a class or method that this needs.
-    """
+    """From now on, divide the scans of a session's relations, and see who asks for their files."""
     hybrid(spark).plan(spark._jsparkSession)
     gateway: Any = spark.sparkContext._gateway
     try:
@@ -138,9 +127,6 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
         spark: A classic session with relations.
         format: The table's format.
         options: The format's options.
-
-    Raises:
-        FormatUnavailableError: This Spark has no reader of the format.
     """
     base = _HIVE_TEXT if "serde" in options else _READERS[format]
     name = _planned_name(base)
@@ -167,10 +153,6 @@ def check_columns(
         format: The table's format.
         options: The format's options.
         columns: The columns in its files.
-
-    Raises:
-        AnalysisException: Spark refuses a column, as `spark.read` does.
-        FormatUnavailableError: This Spark has no reader of the format.
     """
     jvm: Any = spark.sparkContext._jvm
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
@@ -186,9 +168,6 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
         spark: A classic session.
         batches: The JVM's RDD of batches that `packing.py` packed.
         columns: Their columns.
-
-    Raises:
-        RelationUnavailableError: This Spark lacks a class or method that this needs.
     """
     try:
         with _compiling:

@@ -101,11 +101,7 @@ class Sources:
             return name
 
     def find(self, name: str, table: str) -> Source:
-        """Return the source with a name.
-
-        Raises:
-            ClientClosedError: Its client has been closed.
-        """
+        """Return the source with a name."""
         source = self._sources.get(name)
         if source is None or source.client.is_closed:
             raise ClientClosedError(table)
@@ -152,11 +148,6 @@ def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Tree]) -> 
         pinned: What the relation reads.
         columns: The columns to return, in this order.
         filters: Spark's filters, as `WindrowRelation.java` writes them.
-
-    Raises:
-        ClientClosedError: The relation's client has been closed.
-        ReadError: The files cannot be read.
-        ProblemError: The coordinator refuses.
     """
     source = SOURCES.find(pinned.source, pinned.table)
     plan = _GROUPED_PLANS.take(pinned, columns, filters)
@@ -217,9 +208,6 @@ def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> Any:
         spark: A classic session.
         plan: The coordinator's answer.
         groups: Its groups, as the coordinator streams them.
-
-    Raises:
-        ReadError: The files cannot be read.
     """
     # Without groups it does not matter whether the table can be read in groups.
     if len(groups):
@@ -307,10 +295,6 @@ def planned(
         pinned: What the relation reads.
         columns: The columns to return.
         conditions: Conditions from the query's filters.
-
-    Raises:
-        ProblemError: The coordinator refuses.
-        SettingError: A setting of the session would change rows.
     """
     given = [] if pinned.filter is None else [pinned.filter]
     try:

@@ -29,12 +29,7 @@ _compiling = threading.Lock()
 
 
 def register_format(spark: SparkSession, opened: Opener) -> None:
-    """Register the format `windrow` for all sessions of a driver; the last opener is used.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
-        RelationUnavailableError: This Spark lacks a class or method that this needs.
-    """
+    """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
     sessions = [spark]
 

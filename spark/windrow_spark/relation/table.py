@@ -38,13 +38,7 @@ def open_table(
     reader: Reader,
     options: Mapping[str, Any],
 ) -> DataFrame:
-    """Return a table as a DataFrame; see `windrow.Client.read`.
-
-    Raises:
-        ReadError: The session, a column's type or the files' format does not allow it.
-        ProblemError: The coordinator refuses.
-        AnalysisException: Files of this format cannot hold a column of such a type.
-    """
+    """Return a table as a DataFrame; see `windrow.Client.read`."""
     # A plan of one file tells columns, snapshot and size.
     first = client.plan(
         table,
@@ -129,12 +123,7 @@ def explain_read(
     reader: Reader,
     options: Mapping[str, Any],
 ) -> ReadExplanation:
-    """Return how a scan of a table would be divided; see `windrow.Client.explain_read`.
-
-    Raises:
-        ReadError: The session, a column's type or the files' format does not allow it.
-        ProblemError: The coordinator refuses.
-    """
+    """Return how a scan of a table would be divided; see `windrow.Client.explain_read`."""
     whole = client.plan(table, snapshot_id=snapshot_id, version=version, limit=1, **options).info
     plan = client.plan(
         table,

@@ -43,9 +43,6 @@ def check_files(
         sums: Sums of the rows as the tasks saw them.
         made: Rows of each key according to folders and footers.
         counted: Rows of each key according to the data, if they were counted.
-
-    Raises:
-        NotReproducibleError: Rows are missing, or there are too many.
     """
     rows = int(pc.sum(files["row_count"]).as_py() or 0)
     if rows != sums.rows:

@@ -73,11 +73,6 @@ def count_rows(
         partition_columns: The table's partition columns; `df` has columns of the same names.
         buckets: The table's buckets.
         hashed: Whether to sum the hashes. If not, Spark reads only the key columns.
-
-    Raises:
-        TooManyKeysError: There are more keys than a plan may have.
-        UnfitValueError: A value could not be read back from a folder of the table, or is spelled
-            in two ways.
     """
     names = [column.name for column in partition_columns]
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]

@@ -33,10 +33,6 @@ def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
     Args:
         column: The table's column.
         texts: Spark's unescaped text of each value; None for null.
-
-    Raises:
-        UnfitValueError: A value does not have the column's type, or cannot be the name of a
-            folder; the error names it.
     """
     type_ = partition_type(column.type)
     if type_ is None:
@@ -74,9 +70,6 @@ def refuse_two_spellings(column: Column, texts: Sequence[str | None]) -> None:
     Args:
         column: The table's column.
         texts: Texts that are values of the column, as `wire_values` takes them.
-
-    Raises:
-        UnfitValueError: Two texts are one value.
     """
     type_ = partition_type(column.type)
     distinct = sorted({text for text in texts if text is not None})

@@ -45,9 +45,6 @@ def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> Dat
     Returns:
         The columns of `df`, in `plan.tasks` Spark partitions (at most, for `coalesce`), sorted by
         the partition columns, bucket and the table's sort columns.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
     """
     return place_with_bucket(df, plan, table)[0].select(*map(quoted, df.columns))
 

@@ -21,9 +21,6 @@ def check_keys(names: Iterable[str], unstable: dict[str, Unstable]) -> None:
     Args:
         names: Partition and bucket columns.
         unstable: The unstable columns that `lineage_of` found.
-
-    Raises:
-        UnstableColumnError: A column may differ between attempts.
     """
     for name in names:
         found = unstable.get(name)
@@ -38,9 +35,6 @@ def check_salts(df: DataFrame, asked: Iterable[str], unstable: dict[str, Unstabl
         df: The rows.
         asked: Names of the columns.
         unstable: The unstable columns that `lineage_of` found.
-
-    Raises:
-        UnstableColumnError: A column cannot be a salt.
     """
     for name in asked:
         reason = _refusal(name, df.schema[name].dataType, unstable)
@@ -51,11 +45,7 @@ def check_salts(df: DataFrame, asked: Iterable[str], unstable: dict[str, Unstabl
 def default_salts(
     df: DataFrame, partition_columns: Sequence[str], unstable: dict[str, Unstable]
 ) -> list[str]:
-    """Return at most 64 columns that can be salts and are not partition columns.
-
-    Raises:
-        NoSaltError: There is no such column.
-    """
+    """Return at most 64 columns that can be salts and are not partition columns."""
     refused: list[tuple[str, str]] = []
     fit: list[str] = []
     for field in df.schema.fields:

@@ -61,10 +61,6 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         df: The rows; column names are compared without regard to case, as in Spark.
         table: The table to write to. A table without files and declared columns takes any.
         mode: `overwrite` takes any columns if the table declares none.
-
-    Raises:
-        UnfitRowsError: Columns are unknown, missing, duplicate, of a different type, or of a type
-            that cannot be read; the error names all of them.
     """
     partition = partition_columns_of(table)
     own = {name.lower(): name for name in df.columns}

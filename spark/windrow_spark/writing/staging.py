@@ -52,10 +52,6 @@ def stage(
         table: The table, for its partition columns, buckets, sort columns and codec.
         folder: Absolute path that the driver and all executors can reach.
         arrived: Observes `sums_of` the rows in the tasks that write them.
-
-    Raises:
-        SparkConnectError: The session is one of Spark Connect.
-        PySparkException: A task failed; the caller must remove the folder, which may hold files.
     """
     placed, bucket = place_with_bucket(df, plan, table, arrived)
     columns = [column.name for column in plan.partition_columns]

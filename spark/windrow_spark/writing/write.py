@@ -323,11 +323,7 @@ def _staged(
 
 @contextmanager
 def _staging_errors(table: str) -> Iterator[None]:
-    """Turn errors of Spark and the file system into one that says in one line what failed.
-
-    Raises:
-        StagingFailedError: Spark could not read, count or stage the rows.
-    """
+    """Turn errors of Spark and the file system into one that says in one line what failed."""
     try:
         yield
     except (PySparkException, Py4JError) as error:

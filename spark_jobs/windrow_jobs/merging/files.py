@@ -56,12 +56,6 @@ def merge(
         target_bytes: Target size of a file.
         scale: Expected bytes of merged rows, as a multiple of their bytes now.
         path: Path of the new files, without a number and a suffix.
-
-    Raises:
-        UnfitFileError: The files cannot be merged.
-        ValuesDifferError: A new file differs.
-        OSError: A file cannot be read or written.
-        ArrowException: A file is damaged.
     """
     merger = _Merger(sources, sort)
     count = merger.files_for(sum(one.stored_bytes for one in sources) * scale, target_bytes)
@@ -84,9 +78,6 @@ class _Merger:
     Args:
         sources: Files that are alike.
         sort: What each file is sorted by.
-
-    Raises:
-        UnfitFileError: The files cannot be merged.
     """
 
     def __init__(self, sources: Sequence[Source], sort: Sequence[SortKey]) -> None:
@@ -219,11 +210,7 @@ class _Rows:
         self._rest: pa.Table | None = None
 
     def take(self, count: int) -> Iterator[pa.Table]:
-        """Yield the next rows.
-
-        Raises:
-            UnfitFileError: There are fewer.
-        """
+        """Yield the next rows."""
         while count:
             table = self._rest if self._rest is not None else next(self._tables, None)
             if table is None:

@@ -124,11 +124,7 @@ class Head:
 
     @classmethod
     def of(cls, footer: bytes) -> Head:
-        """Parse the head of a footer.
-
-        Raises:
-            ThriftError: It is damaged.
-        """
+        """Parse the head of a footer."""
         skimmer = Skimmer(footer)
         version = 1
         for number, kind in skimmer.fields():
@@ -192,11 +188,7 @@ class Footer:
 
     @classmethod
     def of(cls, data: bytes) -> Footer:
-        """Parse a footer.
-
-        Raises:
-            ThriftError: It is damaged.
-        """
+        """Parse a footer."""
         head = Head.of(data)
         skimmer = Skimmer(data)
         keys: list[KeyValue] = []
@@ -309,11 +301,7 @@ def _element(skimmer: Skimmer) -> Element:
 
 
 def _leaves(elements: Sequence[Element]) -> list[tuple[Element, list[bytes]]]:
-    """Return the leaves of a schema, each with the names on its path.
-
-    Raises:
-        ThriftError: The numbers of children do not fit.
-    """
+    """Return the leaves of a schema, each with the names on its path."""
     leaves: list[tuple[Element, list[bytes]]] = []
     path: list[bytes] = []
     # How many children are missing of each group that is not complete.

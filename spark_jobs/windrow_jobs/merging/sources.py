@@ -63,12 +63,7 @@ class Source:
         return self.path.rpartition("/")[0]
 
     def footer(self) -> Footer:
-        """Return the file's footer.
-
-        Raises:
-            UnfitFileError: It has changed, or cannot be merged.
-            OSError: It cannot be read.
-        """
+        """Return the file's footer."""
         with self._opened() as file:
             footer = footer_of(file)
         _require_whole(footer)
@@ -79,11 +74,6 @@ class Source:
 
         Args:
             schema: A physical schema for files with its head.
-
-        Raises:
-            UnfitFileError: It has changed.
-            OSError: It cannot be read.
-            ArrowException: It is damaged.
         """
         with self._opened() as file:
             yield from tables_in(file, schema, self.plain_bytes // max(self.rows, 1))
@@ -116,11 +106,6 @@ class Sources:
 
         Args:
             path: Path relative to the location.
-
-        Raises:
-            UnfitFileError: It is no Parquet file that can be merged.
-            FileNotFoundError: It is gone.
-            OSError: It cannot be read.
         """
         with _opened(self._location, self._home, path) as file:
             status = os.fstat(file.fileno())
@@ -166,11 +151,7 @@ def _require_whole(footer: Footer) -> None:
 
 
 def footer_of(file: Any) -> Footer:
-    """Return the footer of an open file.
-
-    Raises:
-        UnfitFileError: It is damaged.
-    """
+    """Return the footer of an open file."""
     try:
         return Footer.of(_footer_bytes(file))
     except ThriftError as error:
@@ -184,9 +165,6 @@ def tables_in(file: Any, schema: PhysicalSchema, row_bytes: int) -> Iterator[pa.
         file: The file.
         schema: A physical schema for files with its head.
         row_bytes: Expected bytes of a row.
-
-    Raises:
-        ArrowException: It is damaged.
     """
     footer = schema.footer(_footer_bytes(file))
     metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))

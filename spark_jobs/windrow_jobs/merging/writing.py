@@ -46,11 +46,7 @@ class Writing:
 
     @classmethod
     def of(cls, footer: Footer, physical: PhysicalSchema) -> Writing:
-        """Return how to write files like the one with a footer.
-
-        Raises:
-            UnfitFileError: Arrow cannot write such files.
-        """
+        """Return how to write files like the one with a footer."""
         metadata = pq.read_metadata(pa.BufferReader(file_of(physical.footer(footer.data))))
         schema = metadata.schema.to_arrow_schema()
         paths = _paths(schema, metadata.schema)
@@ -110,9 +106,6 @@ class Sorting:
         Args:
             physical: The physical schema of the files.
             keys: Keys; those with columns that the files lack are ignored.
-
-        Raises:
-            UnfitFileError: The order of a column is not known.
         """
         head = physical.head
         columns = head.columns
@@ -146,11 +139,7 @@ _WRITER = inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
 def _paths(schema: pa.Schema, stored: Any) -> list[str]:
-    """Return the paths of leaves in files that Arrow writes of a schema.
-
-    Raises:
-        UnfitFileError: Arrow would nest values otherwise than they are.
-    """
+    """Return the paths of leaves in files that Arrow writes of a schema."""
     sink = pa.BufferOutputStream()
     try:
         pq.write_table(schema.empty_table(), sink, store_schema=False)
