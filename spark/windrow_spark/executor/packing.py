@@ -10,22 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow_core.files.types import has_order
+
 _NONE = -1
 
 
 def is_packable(type_: pa.DataType) -> bool:
     """Tell whether a column of this type can be packed."""
-    return bool(
-        pt.is_boolean(type_)
-        or pt.is_signed_integer(type_)
-        or pt.is_float32(type_)
-        or pt.is_float64(type_)
-        or pt.is_decimal128(type_)
-        or pt.is_date32(type_)
-        or pt.is_timestamp(type_)
-        or pt.is_string(type_)
-        or pt.is_binary(type_)
-    )
+    is_table_type = not (pt.is_unsigned_integer(type_) or pt.is_float16(type_))
+    return is_table_type and has_order(type_) and not pt.is_decimal256(type_)
 
 
 def packed(batch: pa.RecordBatch) -> bytes:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 import xxhash
 
-from windrow_core.files.types import stored_as
+from windrow_core.files.types import has_order, stored_as
 from windrow_service.planner.pruning.expressions import Scalar
 
 MAX_FILTER_BYTES = 32 * 1024
@@ -54,16 +54,7 @@ Hashes = npt.NDArray[np.uint64]
 
 def can_filter(type_: pa.DataType) -> bool:
     """Tell whether there can be Bloom filters for columns of this type."""
-    tests = (
-        pt.is_boolean,
-        pt.is_integer,
-        pt.is_floating,
-        pt.is_decimal,
-        pt.is_date,
-        pt.is_timestamp,
-        _is_bytes,
-    )
-    return any(is_a(type_) for is_a in tests)
+    return has_order(type_) or bool(pt.is_date(type_)) or _is_bytes(type_)
 
 
 def bloom_filter(values: pa.Array | pa.ChunkedArray) -> bytes:

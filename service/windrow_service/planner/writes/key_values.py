@@ -62,12 +62,10 @@ def _converted(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
         raise ValueError(texts)
     if pt.is_string(type_):
         return texts
-    if pt.is_date32(type_):
-        return texts.cast(type_)
     if pt.is_timestamp(type_):
         return _times(texts, type_)
-    if pt.is_binary(type_):
-        return pc.cast(texts, type_)
+    if pt.is_binary(type_) or pt.is_temporal(type_):
+        return texts.cast(type_)
     raise TypeError(type_)
 
 
