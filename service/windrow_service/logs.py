@@ -104,10 +104,10 @@ def logging_to(
     try:
         yield
     finally:
-        for logger, level_before, propagated in before:
+        for logger, level_before, propagate in before:
             logger.removeHandler(handler)
             logger.setLevel(level_before)
-            logger.propagate = propagated
+            logger.propagate = propagate
         writer.stop()
 
 
@@ -157,14 +157,14 @@ def _render_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def _traceback(raised: bool | BaseException | ExcInfo) -> str:
-    if isinstance(raised, BaseException):
-        raised = (type(raised), raised, raised.__traceback__)
-    elif raised is True:
-        raised = cast(ExcInfo, sys.exc_info())
-    assert isinstance(raised, tuple)
-    formatted = traceback.TracebackException(*raised, limit=-_MAX_FRAMES)
-    return _cut("".join(formatted.format()), _MAX_SEARCHED)
+def _traceback(error: bool | BaseException | ExcInfo) -> str:
+    if isinstance(error, BaseException):
+        error = (type(error), error, error.__traceback__)
+    elif error is True:
+        error = cast(ExcInfo, sys.exc_info())
+    assert isinstance(error, tuple)
+    stack = traceback.TracebackException(*error, limit=-_MAX_FRAMES)
+    return _cut("".join(stack.format()), _MAX_SEARCHED)
 
 
 def _hiding(secrets: tuple[str, ...]) -> Processor:
@@ -200,19 +200,19 @@ def _hiding(secrets: tuple[str, ...]) -> Processor:
 def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Escape characters that a terminal would obey; only exceptions keep their line breaks."""
     return {
-        name: _escaped(value, kept="\n\t" if name == "exception" else "")
+        name: _escaped(value, exempt="\n\t" if name == "exception" else "")
         if isinstance(value, str)
         else value
         for name, value in event.items()
     }
 
 
-def _escaped(text: str, *, kept: str) -> str:
+def _escaped(text: str, *, exempt: str) -> str:
     if text.isprintable():
         return text
     return "".join(
         char
-        if char.isprintable() or char in kept
+        if char.isprintable() or char in exempt
         else char.encode("unicode_escape", "backslashreplace").decode()
         for char in text
     )

@@ -14,8 +14,8 @@ from windrow_service.settings import Settings
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document that the coordinator serves."""
-    served: dict[str, Any] = json.loads(json.dumps(build_app(Settings()).openapi()))
-    return served
+    contract: dict[str, Any] = json.loads(json.dumps(build_app(Settings()).openapi()))
+    return contract
 
 
 def main() -> None:

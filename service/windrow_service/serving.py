@@ -113,12 +113,12 @@ def _delay_sigterm() -> Iterator[None]:
 
 def _secrets(settings: Settings) -> set[str]:
     """Return the secrets of this process, which must not appear in its log."""
-    found = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    secrets = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
     for issuer in settings.issuers.values():
         if issuer.sign_in is not None and issuer.sign_in.client_secret is not None:
-            found.add(issuer.sign_in.client_secret.get_secret_value())
+            secrets.add(issuer.sign_in.client_secret.get_secret_value())
     for url in (settings.database_url, settings.redis_url):
         password = urlsplit(url.get_secret_value()).password if url else None
         if password:
-            found |= {password, unquote(password)}
-    return found
+            secrets |= {password, unquote(password)}
+    return secrets

@@ -30,11 +30,11 @@ from windrow_service.usecases.access.authenticate import ANONYMOUS, Principal
 from windrow_service.usecases.access.grants import compiled
 from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.plans.errors import PlanCancelledError, PlansFullError
-from windrow_service.usecases.plans.history import Wanted
+from windrow_service.usecases.plans.history import PlanConditions
 from windrow_service.usecases.plans.ports import Mine, PlanBody, PlanChunk
 from windrow_service.usecases.ports import Once
 
-EVERYTHING, NEWEST = Mine.of(ANONYMOUS), Wanted()
+EVERYTHING, NEWEST = Mine.of(ANONYMOUS), PlanConditions()
 Law = Callable[[SqlPlanStore, SqlPlanHistory], Awaitable[None]]
 
 
@@ -49,7 +49,9 @@ def holds(database_url: sa.URL) -> Callable[[Law], None]:
     return lambda law: on_database(database_url, lambda database: run(law, database))
 
 
-async def ids(history: SqlPlanHistory, wanted: Wanted = NEWEST, mine: Mine = EVERYTHING) -> Any:
+async def ids(
+    history: SqlPlanHistory, wanted: PlanConditions = NEWEST, mine: Mine = EVERYTHING
+) -> Any:
     return [one.plan_id for one in await history.page(mine, wanted, 1_000)]
 
 
@@ -162,14 +164,14 @@ def test_plans_are_found_by_table_time_and_id_a_page_at_a_time(
                 and (since is None or at >= since)
                 and (until is None or at < until)
             ]
-            wanted = Wanted(table=table, since=since, until=until)
+            wanted = PlanConditions(table=table, since=since, until=until)
             found: list[str] = []
             while page := await history.page(EVERYTHING, wanted, 2):
                 found += [one.plan_id for one in page]
                 wanted = replace(wanted, before=page[-1].number)
             assert found == expected
-        assert await ids(history, Wanted(plan_id="p4")) == ["p4"]
-        assert await ids(history, Wanted(plan_id="p")) == []
+        assert await ids(history, PlanConditions(plan_id="p4")) == ["p4"]
+        assert await ids(history, PlanConditions(plan_id="p")) == []
 
     holds(law)
 

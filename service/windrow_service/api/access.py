@@ -37,8 +37,8 @@ class Authentication:
             try:
                 # Cookies count on pages only: another site can make a browser send a call.
                 if is_page(scope["path"]):
-                    kept = access.browsers.session_in(request)
-                    request.state.signed_in = await access.sessions.find(kept)
+                    secret = access.browsers.session_in(request)
+                    request.state.signed_in = await access.sessions.find(secret)
                     request.state.principal = request.state.signed_in.principal
                 else:
                     request.state.principal = await access.authenticate(_token_in(request))

@@ -54,7 +54,7 @@ class _State(TypedDict):
 
 
 def _routes() -> list[BaseRoute]:
-    guarded: tuple[GuardedRouter, ...] = (
+    routers: tuple[GuardedRouter, ...] = (
         tables.router,
         partitions.router,
         refreshes.router,
@@ -73,7 +73,7 @@ def _routes() -> list[BaseRoute]:
     )
     router = APIRouter()
     refusals = problems.problem_responses(401, 403, 429, 503)
-    for each in guarded:
+    for each in routers:
         router.include_router(each, responses=refusals)
     router.include_router(operations.health)
     router.include_router(dashboard.router)

@@ -90,19 +90,19 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seen = 0
+        size_bytes = 0
         length = _header(scope, b"content-length")
-        announced = int(length) if length.isdigit() else 0
+        length_bytes = int(length) if length.isdigit() else 0
         too_large = self._limits.of(scope)
         with (self._streams if _is_stream(scope) else self._others).body() as body:
 
             async def bounded() -> Message:
-                nonlocal seen
-                if announced > too_large.max_bytes:
+                nonlocal size_bytes
+                if length_bytes > too_large.max_bytes:
                     raise too_large
                 message = await body.part(receive)
-                seen += len(message.get("body", b""))
-                if seen > too_large.max_bytes:
+                size_bytes += len(message.get("body", b""))
+                if size_bytes > too_large.max_bytes:
                     raise too_large
                 return message
 

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from windrow_service.api.errors import FormOutdatedError
-from windrow_service.usecases.access.ports import BegunSignIn, Session
+from windrow_service.usecases.access.ports import PendingSignIn, Session
 from windrow_service.usecases.access.sessions import LONGEST
 
 _SESSION, _SIGN_IN = "windrow_session", "windrow_sign_in"
@@ -35,10 +35,10 @@ class Browsers:
         """Return the signed value that forms on a caller's pages contain."""
         return str(self._forms.dumps(principal))
 
-    def check_form(self, principal: str, sent: str) -> None:
+    def check_form(self, principal: str, form: str) -> None:
         """Make sure that a form was made for the caller."""
         try:
-            made_for = self._forms.loads(sent, max_age=int(LONGEST.total_seconds()))
+            made_for = self._forms.loads(form, max_age=int(LONGEST.total_seconds()))
         except BadData as error:
             raise FormOutdatedError from error
         if made_for != principal:
@@ -59,20 +59,22 @@ class Browsers:
         """Make a browser forget its session."""
         self._keep(request, answer, _SESSION, "", 0, "strict")
 
-    def sign_in_in(self, request: Request) -> tuple[BegunSignIn, str] | None:
+    def sign_in_in(self, request: Request) -> tuple[PendingSignIn, str] | None:
         """Return the sign-in that a browser has begun, and the page it leads to; None if none."""
         try:
-            kept = self._sign_ins.loads(
+            fields = self._sign_ins.loads(
                 self._kept(request, _SIGN_IN) or "", max_age=_SIGN_IN_LASTS_S
             )
         except BadData:
             return None
-        issuer, state, nonce, verifier, to = kept
-        return BegunSignIn(issuer=issuer, state=state, nonce=nonce, verifier=verifier), to
+        issuer, state, nonce, verifier, to = fields
+        return PendingSignIn(issuer=issuer, state=state, nonce=nonce, verifier=verifier), to
 
-    def keep_sign_in(self, request: Request, answer: Response, begun: BegunSignIn, to: str) -> None:
+    def keep_sign_in(
+        self, request: Request, answer: Response, sign_in: PendingSignIn, to: str
+    ) -> None:
         """Make a browser keep the sign-in that it has begun, and the page it leads to."""
-        signed = str(self._sign_ins.dumps([*astuple(begun), to]))
+        signed = str(self._sign_ins.dumps([*astuple(sign_in), to]))
         # The browser comes back from the issuer's site, and would not send a strict cookie then.
         self._keep(request, answer, _SIGN_IN, signed, _SIGN_IN_LASTS_S, "lax")
 
@@ -107,5 +109,5 @@ class Browsers:
     def _is_encrypted(self, request: Request) -> bool:
         # A caller that lies in the header only gets a cookie that its browser does not send back.
         # Of several values, the first is from the proxy that the browser talks to.
-        forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip()
-        return self._encrypted or "https" in (request.url.scheme, forwarded.lower())
+        scheme = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip()
+        return self._encrypted or "https" in (request.url.scheme, scheme.lower())

@@ -31,17 +31,17 @@ TokenIdPath = Annotated[
     response_model=NewToken,
     responses=problem_responses(400, 413, 422, 503, 504),
 )
-async def create_token(asked: TokenRequest, services: AccessDep, once: OnceDep) -> Response:
+async def create_token(request: TokenRequest, services: AccessDep, once: OnceDep) -> Response:
     """Make a token for a caller. Only this answer contains its secret.
 
     The database keeps only a digest of the secret. If the answer is lost, repeating the request
     with its `Idempotency-Key` makes no second token, but returns the id of the first: revoke it,
     and make another with a new key.
     """
-    expires_in = asked.expires_in_seconds
+    expires_in = request.expires_in_seconds
     token, secret = await services.tokens.create(
-        asked.name,
-        [*asked.scopes, *asked.grants],
+        request.name,
+        [*request.scopes, *request.grants],
         None if expires_in is None else timedelta(seconds=expires_in),
         once(_new_token_answer),
     )

@@ -266,14 +266,14 @@ class _BoundedHttp(HttpToolsProtocol):
     def _watch(self) -> None:
         """Start the deadline for what is expected next."""
         is_head = self._expects in (_Expects.REQUEST, _Expects.HEAD)
-        needed = _Expects.HEAD if is_head else self._expects
-        if needed is self._timed:
+        part = _Expects.HEAD if is_head else self._expects
+        if part is self._timed:
             return
         self._stop_timer()
-        self._timed = needed
-        if needed is _Expects.HEAD:
+        self._timed = part
+        if part is _Expects.HEAD:
             self._timer = self.loop.call_later(self.limits.head_timeout_s, self._head_is_late)
-        elif needed is _Expects.BODY:
+        elif part is _Expects.BODY:
             self._patience_s = self.limits.body_timeout_s
             self._look_again()
 

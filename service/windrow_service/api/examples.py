@@ -52,17 +52,17 @@ def add_examples(document: dict[str, Any]) -> None:
 
 def _add(operation: dict[str, Any], step: Step) -> None:
     operation["description"] += f"\n\n*{step['when']}*"
-    given = step.get("path", {}) | step.get("query", {})
+    values = step.get("path", {}) | step.get("query", {})
     for parameter in operation.get("parameters", ()):
         # The page would send the example of an optional parameter whenever somebody tries the call.
-        if parameter["required"] and parameter["name"] in given:
-            parameter.setdefault("example", given[parameter["name"]])
-    answered = operation["responses"][str(step["status"])].get("content", {})
+        if parameter["required"] and parameter["name"] in values:
+            parameter.setdefault("example", values[parameter["name"]])
+    answer = operation["responses"][str(step["status"])].get("content", {})
     for content, value in (
         (operation.get("requestBody", {}).get("content", {}), step.get("body")),
-        (answered, step["answer"]),
+        (answer, step["answer"]),
     ):
         if value is not None:
-            shown = content["application/json"].setdefault("examples", {})
-            name = step["operation"] if not shown else f"{step['operation']}_{len(shown) + 1}"
-            shown[name] = {"summary": step["when"], "value": value}
+            examples = content["application/json"].setdefault("examples", {})
+            name = step["operation"] if not examples else f"{step['operation']}_{len(examples) + 1}"
+            examples[name] = {"summary": step["when"], "value": value}

@@ -103,8 +103,8 @@ def _structure(body: bytes) -> Iterator[_Kinds]:
 
 def _most_keys(structure: _Kinds, depths: NDArray[np.int32]) -> int:
     """Return the number of keys of the object with the most keys."""
-    chosen = (structure == _OPEN) | (structure == _COLON)
+    mask = (structure == _OPEN) | (structure == _COLON)
     # In this order, the colons of each object directly follow its bracket.
-    order = np.argsort(depths[chosen].astype(np.int16), kind="stable")
-    opens = np.flatnonzero(structure[chosen][order] == _OPEN)
+    order = np.argsort(depths[mask].astype(np.int16), kind="stable")
+    opens = np.flatnonzero(structure[mask][order] == _OPEN)
     return int(np.diff(opens, append=order.size).max(initial=1)) - 1

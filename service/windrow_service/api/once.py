@@ -95,7 +95,7 @@ async def _once(
     # In a thread, because hashing a large body would delay other requests.
     fingerprint = await asyncio.to_thread(_fingerprint, request, body)
 
-    def made(answer: Callable[[Any], KeptAnswer]) -> Once:
+    def once_for(answer: Callable[[Any], KeptAnswer]) -> Once:
         return Once(
             principal=principal.name,
             key=key,
@@ -103,14 +103,14 @@ async def _once(
             answer=lambda result: answer(result).model_dump_json(),
         )
 
-    asked = made(lambda _: KeptAnswer(status=0))
+    claim = once_for(lambda _: KeptAnswer(status=0))
     # Before the work, which may be expensive.
-    await access.once.refuse_repeated(asked)
+    await access.once.refuse_repeated(claim)
     try:
-        yield made
+        yield once_for
     except (TableChangedError, NotFoundError):
         # This very change may have been made in the meantime.
-        await access.once.refuse_repeated(asked)
+        await access.once.refuse_repeated(claim)
         raise
 
 
@@ -133,6 +133,6 @@ async def _repeat(_: Request, error: Exception) -> Response:
 
 def _fingerprint(request: Request, body: bytes) -> str:
     digest = hashlib.sha256(body)
-    asked = (request.method, request.url.path, request.url.query)
-    digest.update(repr((*asked, request.headers.get("If-Match"))).encode())
+    parts = (request.method, request.url.path, request.url.query)
+    digest.update(repr((*parts, request.headers.get("If-Match"))).encode())
     return digest.hexdigest()

@@ -45,11 +45,11 @@ def add_pages(app: FastAPI) -> None:
 def _policy(page: bytes) -> str:
     """Return the policy of the page: only its own scripts, and requests to this coordinator."""
     digests = [hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page)]
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    sources = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src 'self' {allowed}",
+            f"script-src 'self' {sources}",
             "style-src 'self'",
             "img-src 'self' data:",
             "connect-src 'self'",

@@ -12,7 +12,7 @@ from windrow_service.api.deps import ListPageDep, Moment, json_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import PlansDep
-from windrow_service.usecases.plans.history import NEWEST, Wanted
+from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 
 router = GuardedRouter(tags=["plans"])
 
@@ -57,8 +57,10 @@ async def list_plans(
     refused requests are not.
     """
     before = page.begin("plans", NEWEST)
-    wanted = Wanted(before=before, plan_id=plan_id, table=table, since=since, until=until)
-    plans = await services.look_back.page(principal, wanted, page.limit())
+    conditions = PlanConditions(
+        before=before, plan_id=plan_id, table=table, since=since, until=until
+    )
+    plans = await services.look_back.page(principal, conditions, page.limit())
     return await json_answer(
         PlanHistoryPage(
             plans=plans, next_page_token=page.next_token("plans", plans, lambda plan: plan.number)

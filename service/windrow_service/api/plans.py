@@ -58,8 +58,8 @@ class _Replaying(GuardedRoute):
                 return await first_time(request)
             except RepeatedRequestError as error:
                 services = services_of(request)
-                made = KeptAnswer.model_validate_json(error.answer)
-                plan = await services.plans.read.get(made.body, request.state.principal)
+                answer = KeptAnswer.model_validate_json(error.answer)
+                plan = await services.plans.read.get(answer.body, request.state.principal)
                 tokens = services.access.page_tokens.of(plan.principal)
                 accept = request.headers.get("Accept", "")
                 response = await _answer_with_plan(services.plans, tokens, plan, accept)
@@ -200,8 +200,8 @@ async def _answer_with_plan(
 ) -> Response:
     if plan.info is not None:
         if ARROW_STREAM in accept:
-            described = to_json(dict(plan.info))
-            return await _stream_answer(services.read.stream(plan, described))
+            description = to_json(dict(plan.info))
+            return await _stream_answer(services.read.stream(plan, description))
         return await _first_page_answer(services, tokens, plan)
     answer = _status_answer(plan)
     answer.status_code = status.HTTP_202_ACCEPTED

@@ -54,13 +54,13 @@ async def refresh_table(
     takes longer than that; `GET` on the same path then shows its progress. Repeating the call needs
     no idempotency key: the files decide what is published.
     """
-    asked = request or RefreshRequest()
-    if asked.valid_write_ids not in (None, ON_DISK):
-        WriteIds.parse(asked.valid_write_ids)
-    started = await services.refreshes.start(name, full=full, asked=asked)
-    ended = services.refreshes.wait(started, full=full, asked=asked)
+    options = request or RefreshRequest()
+    if options.valid_write_ids not in (None, ON_DISK):
+        WriteIds.parse(options.valid_write_ids)
+    started = await services.refreshes.start(name, full=full, request=options)
+    outcome = services.refreshes.wait(started, full=full, request=options)
     try:
-        return await asyncio.wait_for(ended, wait_of(prefer))
+        return await asyncio.wait_for(outcome, wait_of(prefer))
     except asyncio.TimeoutError:
         return _accepted(started, response)
 

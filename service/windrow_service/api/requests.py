@@ -52,13 +52,13 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                added = (_NOSNIFF, (_REQUEST_ID_HEADER, request_id.encode()))
-                message = {**message, "headers": [*message.get("headers", ()), *added]}
+                headers = (_NOSNIFF, (_REQUEST_ID_HEADER, request_id.encode()))
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
         spans = services_of(Request(scope)).operations.spans
         with (
-            spans.request(scope["method"], scope["headers"], request_id) as answered,
+            spans.request(scope["method"], scope["headers"], request_id) as record_answer,
             bound_contextvars(request_id=request_id),
             acting(lambda: _actor(scope)),
         ):
@@ -74,13 +74,13 @@ class RequestLog:
                 await problem_answer(Request(scope), error)(scope, receive, noting)
             finally:
                 status = status or _CLIENT_CLOSED
-                answered(_route(scope) or "", status)
+                record_answer(_route(scope) or "", status)
                 _note(scope, status, time.perf_counter() - began)
 
 
 def _request_id(scope: Scope) -> str:
-    sent = Headers(scope=scope).get("X-Request-Id", "")
-    return sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+    header = Headers(scope=scope).get("X-Request-Id", "")
+    return header if _REQUEST_ID.fullmatch(header) else secrets.token_hex(8)
 
 
 def _actor(scope: Scope) -> Actor:

@@ -148,8 +148,8 @@ class GuardedRouter(APIRouter):
         **options: Any,
     ) -> None:
         """Add a call."""
-        found = _SUBJECT.match(path)
-        rules = _OF_PATH.get(found[1] if found else None, set())
+        match = _SUBJECT.match(path)
+        rules = _OF_PATH.get(match[1] if match else None, set())
         if rules.isdisjoint(one.dependency for one in dependencies or ()):
             raise RuleMissingError(path)
         super().add_api_route(path, endpoint, dependencies=dependencies, **options)

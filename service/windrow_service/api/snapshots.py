@@ -118,11 +118,11 @@ async def publish_inventory(
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, but mode={mode}")
         mode = content.mode or mode
-    sent = SentInventory(
+    inventory = SentInventory(
         content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
     )
     change = once(_snapshot_answer)
-    result = await services.publish(name, sent, version_of(if_match), change)
+    result = await services.publish(name, inventory, version_of(if_match), change)
     return _snapshot_answer(result).response()
 
 

@@ -22,6 +22,6 @@ async def _answer(request: Request, error: Exception) -> Response:
     assert isinstance(error, TableNotFoundError)
     with suppress(StoreUnavailableError):
         tables = services_of(request).tables.tables
-        seen = request.state.principal.tables
-        error = replace(error, near=tuple(await tables.similar(error.table, seen)))
+        readable = request.state.principal.tables
+        error = replace(error, near=tuple(await tables.similar(error.table, readable)))
     return problem_answer(request, error)

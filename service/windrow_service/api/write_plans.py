@@ -30,9 +30,9 @@ async def plan_write(request: Request, services: WritesDep, principal: Principal
     """
     body = await request.body()
     # With 100,000 keys, parsing the request and encoding the answer take a second.
-    wanted = await read_json(services.runner, WritePlanRequest, body)
-    if wanted.table is not None:
-        principal.require_table("read", wanted.table)
-    plan = await services.plan(wanted)
+    plan_request = await read_json(services.runner, WritePlanRequest, body)
+    if plan_request.table is not None:
+        principal.require_table("read", plan_request.table)
+    plan = await services.plan(plan_request)
     answer = await services.runner.run(plan.model_dump_json)
     return Response(answer, media_type=JSON.decode())

@@ -11,18 +11,18 @@ from windrow_service.planner.splits import Bools, Hashes
 NO_KEYS: Hashes = np.empty(0, np.uint64)
 
 
-def changed(held: Hashes, added: Hashes, removed: Hashes) -> Hashes:
+def changed(keys: Hashes, added: Hashes, removed: Hashes) -> Hashes:
     """Return keys in ascending order, without the removed ones and with the added ones.
 
     Args:
-        held: Ascending, without duplicates.
+        keys: Ascending, without duplicates.
         added: In any order.
         removed: In any order; a key that is also in `added` stays.
     """
-    kept = held[~_is_among(held, np.unique(removed))]
+    rest = keys[~_is_among(keys, np.unique(removed))]
     new = np.unique(added)
-    new = new[~_is_among(new, kept)]
-    return np.insert(kept, np.searchsorted(kept, new), new)
+    new = new[~_is_among(new, rest)]
+    return np.insert(rest, np.searchsorted(rest, new), new)
 
 
 def shards_of(keys: Hashes) -> list[int]:
@@ -47,5 +47,5 @@ def _is_among(keys: Hashes, others: Hashes) -> Bools:
     if not len(others):
         return np.zeros(len(keys), np.bool_)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
-    found: Bools = others[at] == keys
-    return found
+    mask: Bools = others[at] == keys
+    return mask

@@ -22,7 +22,7 @@ from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS,
 @dataclass(slots=True)
 class _Worker:
     info: WorkerInfo
-    held: dict[int, Hashes] = field(default_factory=dict)
+    keys: dict[int, Hashes] = field(default_factory=dict)
 
 
 class MemoryCacheMap:
@@ -42,16 +42,16 @@ class MemoryCacheMap:
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
         self._forget_silent(now)
-        known = self._workers.get(worker_id)
-        if known is None and len(self._workers) >= self._max_workers:
+        before = self._workers.get(worker_id)
+        if before is None and len(self._workers) >= self._max_workers:
             raise TooManyWorkersError(self._max_workers)
         info = WorkerInfo(
             worker_id=worker_id,
-            session=known.info.session if known else secrets.token_hex(8),
+            session=before.info.session if before else secrets.token_hex(8),
             expires_at=now + timedelta(seconds=heartbeat.ttl_seconds),
             **heartbeat.model_dump(),
         )
-        self._workers[worker_id] = _Worker(info, known.held if known else {})
+        self._workers[worker_id] = _Worker(info, before.keys if before else {})
         return info
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
@@ -68,14 +68,14 @@ class MemoryCacheMap:
         worker = self._workers.get(report.worker_id)
         if worker is None or worker.info.session != report.session:
             raise WorkerNotFoundError(report.worker_id)
-        before = worker.held.get(report.table_id, NO_KEYS)
+        before = worker.keys.get(report.table_id, NO_KEYS)
         after = changed(NO_KEYS if report.replace else before, report.added, report.removed)
-        total = sum(map(len, worker.held.values())) - len(before) + len(after)
+        total = sum(map(len, worker.keys.values())) - len(before) + len(after)
         if total > self._max_files:
             raise CacheFullError(report.worker_id, total, self._max_files)
-        worker.held[report.table_id] = after
+        worker.keys[report.table_id] = after
         if not len(after):
-            del worker.held[report.table_id]
+            del worker.keys[report.table_id]
         return len(after)
 
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
@@ -83,7 +83,7 @@ class MemoryCacheMap:
             Holding(
                 worker.host,
                 worker.capacity_bytes,
-                self._workers[worker.worker_id].held.get(table_id, NO_KEYS),
+                self._workers[worker.worker_id].keys.get(table_id, NO_KEYS),
             )
             for worker in await self.live(now)
         ]

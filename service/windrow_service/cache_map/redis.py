@@ -68,16 +68,16 @@ class RedisCacheMap:
         ttl = timedelta(seconds=heartbeat.ttl_seconds)
 
         async def change(pipe: Pipeline) -> WorkerInfo:
-            known = await _find(pipe, worker_id, now)
+            before = await _find(pipe, worker_id, now)
             keys: list[str] = []
-            if known is not None:
-                await pipe.watch(_tables(known.session))
-                keys = _keys_of(known.session, await pipe.hkeys(_tables(known.session)))
+            if before is not None:
+                await pipe.watch(_tables(before.session))
+                keys = _keys_of(before.session, await pipe.hkeys(_tables(before.session)))
             elif await pipe.zcount(_WORKERS, f"({now.timestamp()}", "+inf") >= self._max_workers:
                 raise TooManyWorkersError(self._max_workers)
             worker = WorkerInfo(
                 worker_id=worker_id,
-                session=known.session if known else secrets.token_hex(8),
+                session=before.session if before else secrets.token_hex(8),
                 expires_at=now + ttl,
                 **heartbeat.model_dump(),
             )
@@ -97,11 +97,11 @@ class RedisCacheMap:
 
     async def forget(self, worker_id: str, now: datetime) -> None:
         async def change(pipe: Pipeline) -> None:
-            known = await _find(pipe, worker_id, now)
-            if known is None:
+            worker = await _find(pipe, worker_id, now)
+            if worker is None:
                 raise WorkerNotFoundError(worker_id)
-            await pipe.watch(_tables(known.session))
-            keys = _keys_of(known.session, await pipe.hkeys(_tables(known.session)))
+            await pipe.watch(_tables(worker.session))
+            keys = _keys_of(worker.session, await pipe.hkeys(_tables(worker.session)))
             pipe.multi()
             pipe.zrem(_WORKERS, worker_id)
             pipe.delete(_worker(worker_id), *keys)
@@ -120,10 +120,10 @@ class RedisCacheMap:
             await pipe.watch(index)
             counts = {int(k): int(v) for k, v in (await pipe.hgetall(index)).items()}
             reuses = shards and not report.replace
-            held = _joined(await pipe.hmget(key, map(_field, shards)) if reuses else ())
-            before = len(held) if not report.replace else counts.get(report.table_id, 0)
+            keys = _joined(await pipe.hmget(key, map(_field, shards)) if reuses else ())
+            before = len(keys) if not report.replace else counts.get(report.table_id, 0)
             # Off the event loop, because there may be millions of keys.
-            after, pieces = await asyncio.to_thread(_change_shards, held, report, shards)
+            after, pieces = await asyncio.to_thread(_change_shards, keys, report, shards)
             counts[report.table_id] = counts.get(report.table_id, 0) - before + len(after)
             if sum(counts.values()) > self._max_files:
                 raise CacheFullError(report.worker_id, sum(counts.values()), self._max_files)
@@ -149,14 +149,14 @@ class RedisCacheMap:
             async with redis.pipeline(transaction=False) as pipe:
                 for worker in workers:
                     pipe.hgetall(_cached(worker.session, table_id))
-                found = await pipe.execute()
+                answers = await pipe.execute()
             return [
                 Holding(
                     worker.host,
                     worker.capacity_bytes,
                     _joined(shards[name] for name in sorted(shards)),
                 )
-                for worker, shards in zip(workers, found, strict=True)
+                for worker, shards in zip(workers, answers, strict=True)
             ]
 
         return await self._server.ask(read)
@@ -177,23 +177,23 @@ class RedisCacheMap:
 
 
 async def _find(pipe: Pipeline, worker_id: str, now: datetime) -> WorkerInfo | None:
-    stored = await pipe.get(_worker(worker_id))
-    worker = WorkerInfo.model_validate_json(stored) if stored is not None else None
+    text = await pipe.get(_worker(worker_id))
+    worker = WorkerInfo.model_validate_json(text) if text is not None else None
     return worker if worker is not None and worker.expires_at > now else None
 
 
 async def _live(redis: Redis, now: datetime) -> Sequence[WorkerInfo]:
-    stored = await redis.sort(_WORKERS, by="nosort", get=[_worker("*")])
-    workers = [WorkerInfo.model_validate_json(each) for each in stored if each is not None]
+    texts = await redis.sort(_WORKERS, by="nosort", get=[_worker("*")])
+    workers = [WorkerInfo.model_validate_json(each) for each in texts if each is not None]
     alive = (worker for worker in workers if worker.expires_at > now)
     return sorted(alive, key=lambda worker: worker.worker_id)
 
 
 def _change_shards(
-    held: Hashes, report: CacheReport, shards: Sequence[int]
+    keys: Hashes, report: CacheReport, shards: Sequence[int]
 ) -> tuple[Hashes, dict[bytes, bytes]]:
     """Return what a worker holds after a report, in the shards that the report concerns."""
-    after = changed(held, report.added, report.removed)
+    after = changed(keys, report.added, report.removed)
     pieces = cut_shards(after, shards)
     encoded = (piece.astype(_KEY_TYPE, copy=False).tobytes() for piece in pieces)
     return after, dict(zip(map(_field, shards), encoded, strict=True))

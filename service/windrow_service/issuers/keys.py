@@ -93,12 +93,12 @@ class IssuerKeys:
         return await self._requests.get(url, token)
 
     @staticmethod
-    def _usable_keys(found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
-        listed = found.get("keys")
-        if not isinstance(listed, list) or len(listed) > _MAX_KEYS:
+    def _usable_keys(answer: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
+        entries = answer.get("keys")
+        if not isinstance(entries, list) or len(entries) > _MAX_KEYS:
             raise ValueError("the answer has no keys, or too many")
         keys: dict[str, jwt.PyJWK] = {}
-        for one in listed:
+        for one in entries:
             if not isinstance(one, dict) or one.get("use", "sig") != "sig":
                 continue
             key_id = one.get("kid")

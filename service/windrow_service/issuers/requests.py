@@ -54,25 +54,25 @@ class IssuerRequests:
     async def describe(self) -> dict[str, Any]:
         """Return the issuer's description of itself."""
         url = f"{self._issuer.url.rstrip('/')}/.well-known/openid-configuration"
-        described = await self.get(url)
-        if described.get("issuer") != self._issuer.url:
+        description = await self.get(url)
+        if description.get("issuer") != self._issuer.url:
             raise ValueError("the description is of another issuer")
-        return described
+        return description
 
     async def get(self, url: str, token: str | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        status, found = await self._send(self._http.build_request("GET", url, headers=headers))
+        status, answer = await self._send(self._http.build_request("GET", url, headers=headers))
         if status != httpx.codes.OK:
             raise ValueError(f"the answer has the status {status}")
-        return found
+        return answer
 
     async def post(
         self, url: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> tuple[int, dict[str, Any]]:
         """Send a form; return the status and JSON object of the answer, which may be a refusal."""
-        asked = self._http.build_request("POST", url, data=dict(form), headers=dict(headers))
-        return await self._send(asked)
+        request = self._http.build_request("POST", url, data=dict(form), headers=dict(headers))
+        return await self._send(request)
 
     async def _send(self, request: httpx.Request) -> tuple[int, dict[str, Any]]:
         # The client's own timeout is for each step, not for all of them.
@@ -88,15 +88,15 @@ class IssuerRequests:
                     raise ValueError("the answer is too long")
         finally:
             await answer.aclose()
-        found = json.loads(body)
-        if not isinstance(found, dict):
+        content = json.loads(body)
+        if not isinstance(content, dict):
             raise ValueError("the answer is not an object")
-        return answer.status_code, found
+        return answer.status_code, content
 
 
-def safe_url_in(described: Mapping[str, Any], name: str) -> str:
+def safe_url_in(description: Mapping[str, Any], name: str) -> str:
     """Return a URL from an issuer's description."""
-    url = described.get(name)
+    url = description.get(name)
     if not isinstance(url, str) or not is_safe_url(url):
         raise ValueError(f"the description names no safe {name}")
     return url

@@ -26,7 +26,7 @@ from windrow_service.usecases.access.errors import (
     SignInUnconfirmedError,
     UnauthenticatedError,
 )
-from windrow_service.usecases.access.ports import BegunSignIn, Identity
+from windrow_service.usecases.access.ports import Identity, PendingSignIn
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
@@ -71,8 +71,8 @@ class SigningIn:
         self._tokens = tokens
         self._page = page
         self._clock = clock
-        self._offered = {
-            name: _Offered(name, issuer, issuer.sign_in, seconds)
+        self._providers = {
+            name: _Provider(name, issuer, issuer.sign_in, seconds)
             for name, issuer in issuers.items()
             if issuer.sign_in is not None
         }
@@ -81,8 +81,8 @@ class SigningIn:
     def ways(self) -> Sequence[tuple[str, str]]:
         """The URLs that send browsers to issuers, each with the title of its issuer."""
         return [
-            (f"{self._page}/{name}", offered.sign_in.title or name)
-            for name, offered in self._offered.items()
+            (f"{self._page}/{name}", provider.sign_in.title or name)
+            for name, provider in self._providers.items()
         ]
 
     def _callback_url(self, name: str) -> str:
@@ -90,46 +90,46 @@ class SigningIn:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        for offered in self._offered.values():
-            await offered.requests.aclose()
+        for provider in self._providers.values():
+            await provider.requests.aclose()
 
-    async def begin(self, name: str) -> tuple[str, BegunSignIn]:
+    async def begin(self, name: str) -> tuple[str, PendingSignIn]:
         """Return the URL to send a browser to, and the sign-in that it keeps meanwhile.
 
         Raises:
             SignInNotOfferedError: People cannot sign in with this issuer.
             IssuerUnavailableError: The issuer does not answer, or its answer makes no sense.
         """
-        offered = self._offered_issuer(name)
-        endpoints = await offered.endpoints()
-        begun = BegunSignIn(
+        provider = self._provider(name)
+        endpoints = await provider.endpoints()
+        sign_in = PendingSignIn(
             issuer=name,
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
             verifier=secrets.token_urlsafe(48),
         )
-        challenge = hashlib.sha256(begun.verifier.encode()).digest()
-        asked = {
+        challenge = hashlib.sha256(sign_in.verifier.encode()).digest()
+        query = {
             "response_type": "code",
-            "client_id": offered.sign_in.client_id,
+            "client_id": provider.sign_in.client_id,
             "redirect_uri": self._callback_url(name),
-            "scope": " ".join(offered.sign_in.scopes),
-            "state": begun.state,
-            "nonce": begun.nonce,
+            "scope": " ".join(provider.sign_in.scopes),
+            "state": sign_in.state,
+            "nonce": sign_in.nonce,
             "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        return with_query(endpoints.authorization, asked), begun
+        return with_query(endpoints.authorization, query), sign_in
 
     async def finish(
-        self, name: str, answer: Mapping[str, str], begun: BegunSignIn | None
+        self, name: str, answer: Mapping[str, str], sign_in: PendingSignIn | None
     ) -> Identity:
         """Return who has signed in.
 
         Args:
             name: Name in the settings of the issuer from which the browser should come.
             answer: Fields with which the issuer sent the browser back.
-            begun: The sign-in that the browser kept; None if it kept none.
+            sign_in: The sign-in that the browser kept; None if it kept none.
 
         Raises:
             SignInNotOfferedError: People cannot sign in with this issuer.
@@ -138,13 +138,17 @@ class SigningIn:
             SignInUnconfirmedError: The issuer did not confirm the code with a valid ID token.
             IssuerUnavailableError: The issuer does not answer, or its answer makes no sense.
         """
-        offered = self._offered_issuer(name)
-        if begun is None or begun.issuer != name or not _same(answer.get("state"), begun.state):
+        provider = self._provider(name)
+        if (
+            sign_in is None
+            or sign_in.issuer != name
+            or not _same(answer.get("state"), sign_in.state)
+        ):
             raise SignInOutdatedError
-        endpoints = await offered.endpoints()
+        endpoints = await provider.endpoints()
         sender = answer.get("iss")
         # RFC 9207: the answer of one issuer must not be taken for that of another.
-        if sender != offered.issuer.url and (sender is not None or endpoints.names_itself):
+        if sender != provider.issuer.url and (sender is not None or endpoints.names_itself):
             _log.warning("a sign-in was answered for another issuer", issuer=name)
             raise SignInOutdatedError
         if "error" in answer:
@@ -153,52 +157,52 @@ class SigningIn:
         code = answer.get("code", "")
         if not 0 < len(code) <= _MAX_CODE:
             raise SignInOutdatedError
-        token = await self._redeemed(offered, endpoints, code, begun)
+        token = await self._redeemed(provider, endpoints, code, sign_in)
         try:
             identity = await self._tokens.identify_by_id_token(
-                name, token, offered.sign_in.client_id, begun.nonce
+                name, token, provider.sign_in.client_id, sign_in.nonce
             )
         except UnauthenticatedError:
             raise SignInUnconfirmedError(name) from None
         # The ID token itself often expires within minutes: it only had to be valid now.
-        return replace(identity, expires_at=self._clock() + offered.sign_in.lasts)
+        return replace(identity, expires_at=self._clock() + provider.sign_in.lasts)
 
-    def _offered_issuer(self, name: str) -> _Offered:
-        if name not in self._offered:
+    def _provider(self, name: str) -> _Provider:
+        if name not in self._providers:
             raise SignInNotOfferedError
-        return self._offered[name]
+        return self._providers[name]
 
     async def _redeemed(
-        self, offered: _Offered, endpoints: _Endpoints, code: str, begun: BegunSignIn
+        self, provider: _Provider, endpoints: _Endpoints, code: str, sign_in: PendingSignIn
     ) -> str:
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": self._callback_url(offered.name),
-            "code_verifier": begun.verifier,
-            "client_id": offered.sign_in.client_id,
+            "redirect_uri": self._callback_url(provider.name),
+            "code_verifier": sign_in.verifier,
+            "client_id": provider.sign_in.client_id,
         }
         headers: dict[str, str] = {}
         try:
-            secret = await offered.secret()
+            secret = await provider.secret()
             if secret is not None and endpoints.secret_in_form:
                 form["client_secret"] = secret
             elif secret is not None:
-                headers["Authorization"] = _basic(offered.sign_in.client_id, secret)
-            status, found = await offered.requests.post(endpoints.token, form, headers)
+                headers["Authorization"] = _basic(provider.sign_in.client_id, secret)
+            status, answer = await provider.requests.post(endpoints.token, form, headers)
         except UNUSABLE as error:
-            raise offered.unavailable(error) from None
+            raise provider.unavailable(error) from None
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise offered.unavailable(ValueError(f"the answer has the status {status}"))
-        token = found.get("id_token")
+            raise provider.unavailable(ValueError(f"the answer has the status {status}"))
+        token = answer.get("id_token")
         if status != HTTPStatus.OK or not isinstance(token, str):
-            why = str(found.get("error", "no id_token"))[:64]
-            _log.warning("an issuer did not confirm a sign-in", issuer=offered.name, why=why)
-            raise SignInUnconfirmedError(offered.name)
+            why = str(answer.get("error", "no id_token"))[:64]
+            _log.warning("an issuer did not confirm a sign-in", issuer=provider.name, why=why)
+            raise SignInUnconfirmedError(provider.name)
         return token
 
 
-class _Offered:
+class _Provider:
     """An issuer that people can sign in with."""
 
     def __init__(
@@ -245,16 +249,16 @@ class _Offered:
         return IssuerUnavailableError(self.name)
 
 
-def _endpoints_in(described: Mapping[str, Any]) -> _Endpoints:
-    ways = described.get("token_endpoint_auth_methods_supported")
+def _endpoints_in(description: Mapping[str, Any]) -> _Endpoints:
+    ways = description.get("token_endpoint_auth_methods_supported")
     return _Endpoints(
-        authorization=safe_url_in(described, "authorization_endpoint"),
-        token=safe_url_in(described, "token_endpoint"),
+        authorization=safe_url_in(description, "authorization_endpoint"),
+        token=safe_url_in(description, "token_endpoint"),
         # Sent in a header, unless the issuer says that it only reads the form.
         secret_in_form=isinstance(ways, list)
         and "client_secret_post" in ways
         and "client_secret_basic" not in ways,
-        names_itself=described.get("authorization_response_iss_parameter_supported") is True,
+        names_itself=description.get("authorization_response_iss_parameter_supported") is True,
     )
 
 
@@ -264,5 +268,7 @@ def _basic(client_id: str, secret: str) -> str:
     return f"Basic {base64.b64encode(both.encode()).decode()}"
 
 
-def _same(sent: str | None, kept: str) -> bool:
-    return sent is not None and hmac.compare_digest(sent.encode(errors="replace"), kept.encode())
+def _same(state: str | None, secret: str) -> bool:
+    return state is not None and hmac.compare_digest(
+        state.encode(errors="replace"), secret.encode()
+    )

@@ -95,10 +95,10 @@ class SignedTokens:
         """Return the identity that a token states, to be stored in place of the token."""
         if len(token) > _MAX_LENGTH:
             raise UnauthenticatedError
-        head, claimed = _unverified_parts(token)
-        if not isinstance(claimed, str) or claimed not in self._issuers:
+        head, issuer_url = _unverified_parts(token)
+        if not isinstance(issuer_url, str) or issuer_url not in self._issuers:
             raise UnauthenticatedError
-        name, issuer = self._issuers[claimed]
+        name, issuer = self._issuers[issuer_url]
         return await self._checked(name, issuer, token, head, _TYPES, issuer.audience)
 
     async def identify_by_id_token(
@@ -112,14 +112,16 @@ class SignedTokens:
             client_id: The client that the token must be for.
             nonce: Nonce of the sign-in that the token must belong to.
         """
-        (issuer,) = (issuer for named, issuer in self._issuers.values() if named == name)
+        (issuer,) = (issuer for other, issuer in self._issuers.values() if other == name)
         if len(token) > _MAX_ID_TOKEN:
             raise UnauthenticatedError
         head, _ = _unverified_parts(token)
 
         def check_sign_in(claims: Mapping[str, Any]) -> None:
-            sent = claims.get("nonce")
-            if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+            value = claims.get("nonce")
+            if not isinstance(value, str) or not hmac.compare_digest(
+                value.encode(), nonce.encode()
+            ):
                 raise ValueError("the token belongs to another sign-in")
             several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
             if claims.get("azp", None if several else client_id) != client_id:
@@ -183,10 +185,10 @@ def _unverified_parts(token: str) -> tuple[Mapping[str, Any], object]:
 
 
 def _identity(issuer: Issuer, claims: Mapping[str, Any]) -> Identity:
-    kept = {"sub", issuer.name_claim, issuer.groups_claim, issuer.scopes_claim}
+    names = {"sub", issuer.name_claim, issuer.groups_claim, issuer.scopes_claim}
     return Identity(
         issuer=issuer.url,
-        claims={name: value for name, value in claims.items() if name in kept},
+        claims={name: value for name, value in claims.items() if name in names},
         expires_at=datetime.fromtimestamp(int(claims["exp"]), timezone.utc) + issuer.leeway,
     )
 

@@ -61,12 +61,12 @@ class NamedTasks(Generic[T]):
         """Begin work under a name."""
         task = self._tasks[name] = asyncio.create_task(work)
 
-        def forget(ended: asyncio.Task[T]) -> None:
-            if self._tasks.get(name) is ended:
+        def forget(task: asyncio.Task[T]) -> None:
+            if self._tasks.get(name) is task:
                 del self._tasks[name]
-            if not ended.cancelled():
+            if not task.cancelled():
                 # Nobody may be waiting for the task any more, to retrieve its error.
-                ended.exception()
+                task.exception()
 
         task.add_done_callback(forget)
         return task

@@ -100,7 +100,7 @@ class Refreshes:
         meters.gauge("refreshes_running", lambda: len(self._runs))
 
     async def start(
-        self, table: str, *, full: bool = False, asked: RefreshRequest = _ANYTHING
+        self, table: str, *, full: bool = False, request: RefreshRequest = _ANYTHING
     ) -> RefreshStatus:
         """Start a refresh, or return the table's running one, on whichever replica.
 
@@ -121,8 +121,8 @@ class Refreshes:
                 refresh_id=secrets.token_hex(16),
                 table=table,
                 status="running",
-                valid_write_ids=asked.valid_write_ids,
-                version=asked.version,
+                valid_write_ids=request.valid_write_ids,
+                version=request.version,
                 started_at=now,
                 seconds=0.0,
                 progress=RefreshProgress(phase="listing"),
@@ -145,13 +145,13 @@ class Refreshes:
                 self._tasks.start(status.refresh_id, self._run(run))
                 return status
             running = record.status
-            sees = asked.valid_write_ids in (None, running.valid_write_ids)
-            if sees and asked.version == running.version and (record.full or not full):
+            sees = request.valid_write_ids in (None, running.valid_write_ids)
+            if sees and request.version == running.version and (record.full or not full):
                 return self._seen(record)
             await self._outcome(record.status)
 
     async def wait(
-        self, started: RefreshStatus, *, full: bool = False, asked: RefreshRequest = _ANYTHING
+        self, started: RefreshStatus, *, full: bool = False, request: RefreshRequest = _ANYTHING
     ) -> RefreshStatus:
         """Wait until a refresh that `start` returned, or another that replaced it, is done.
 
@@ -162,11 +162,11 @@ class Refreshes:
             TableNotFoundError: The table was deleted meanwhile.
             StoreUnavailableError: The database is away, so it is unknown how the refresh ended.
         """
-        while (ended := await self._outcome(started)) is None:
-            started = await self.start(started.table, full=full, asked=asked)
-        if ended.problem is not None:
-            raise RefreshFailedError(ended.problem)
-        return ended
+        while (outcome := await self._outcome(started)) is None:
+            started = await self.start(started.table, full=full, request=request)
+        if outcome.problem is not None:
+            raise RefreshFailedError(outcome.problem)
+        return outcome
 
     async def refresh_unless_checked(self, table: str, since: datetime) -> None:
         """Refresh a table unless its snapshot agreed with its files at `since` or later."""
@@ -247,10 +247,10 @@ class Refreshes:
             poll_s = min(1.5 * poll_s, _MAX_POLL_S)
 
     async def _run(self, run: _Run) -> Ended:
-        asked = RefreshRequest(
+        request = RefreshRequest(
             valid_write_ids=run.status.valid_write_ids, version=run.status.version
         )
-        work = self._refresh(run.status.table, run.full, run.follow, run.stop, asked)
+        work = self._refresh(run.status.table, run.full, run.follow, run.stop, request)
         try:
             done = await renewed("a refresh", work, lambda: self._renew(run))
         except Exception as error:  # reported to its callers

@@ -51,7 +51,7 @@ class SqlCacheRuleStore:
         table: str,
         rule: str,
         definition: CacheRuleDefinition,
-        expected: str | None,
+        if_match: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
         """Make or replace a rule; repeating the same definition changes nothing."""
@@ -60,7 +60,7 @@ class SqlCacheRuleStore:
             await claim(connection, once, now)
             table_id = await lock_table(connection, table)
             row = await _find(connection, table_id, rule)
-            _check_version(table, rule, row, expected)
+            _check_version(table, rule, row, if_match)
             ends = definition.expires_at
             values: dict[str, object] = {
                 "version": new_version(),
@@ -88,10 +88,10 @@ class SqlCacheRuleStore:
     ) -> Sequence[StoredCacheRule]:
         definition = schema.cache_rules.c.definition
         # Together, long ones would take too much memory.
-        shown = sa.case((sa.func.length(definition) <= _MAX_SHOWN, definition), else_=_TOO_LONG)
+        text = sa.case((sa.func.length(definition) <= _MAX_SHOWN, definition), else_=_TOO_LONG)
         others = [column for column in schema.cache_rules.c if column is not definition]
         query = (
-            sa.select(*others, schema.tables.c.name.label("table_name"), shown.label("definition"))
+            sa.select(*others, schema.tables.c.name.label("table_name"), text.label("definition"))
             .join(schema.tables, schema.tables.c.table_id == _RULES.table_id)
             .where(is_among(among), _RULES.expires_at.is_(None) | (_RULES.expires_at > now))
             .order_by(schema.tables.c.name, _RULES.name)
@@ -106,13 +106,13 @@ class SqlCacheRuleStore:
             return _stored(await _require(connection, table, table_row.table_id, rule))
 
     async def delete(
-        self, table: str, rule: str, expected: str | None, once: Once | None = None
+        self, table: str, rule: str, if_match: str | None, once: Once | None = None
     ) -> None:
         async with self._database.writing() as connection:
             await claim(connection, once, self._clock())
             table_id = await lock_table(connection, table)
             row = await _require(connection, table, table_id, rule)
-            _check_version(table, rule, row, expected)
+            _check_version(table, rule, row, if_match)
             await connection.execute(sa.delete(schema.cache_rules).where(_is(table_id, rule)))
             await self._note(connection, "deleted", table, rule, row, {})
             await settle(connection, once, None)
@@ -123,9 +123,9 @@ class SqlCacheRuleStore:
             return await _by_name(connection, _RULES.table_id == table_row.table_id)
 
     async def active(self, table_id: int, now: datetime) -> Sequence[StoredCacheRule]:
-        unexpired = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
+        is_active = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
         async with self._database.reading() as connection:
-            return await _by_name(connection, (_RULES.table_id == table_id) & unexpired)
+            return await _by_name(connection, (_RULES.table_id == table_id) & is_active)
 
     async def purge(self, now: datetime) -> int:
         return await self._database.delete(schema.cache_rules, _RULES.expires_at <= now - _KEPT)
@@ -174,11 +174,11 @@ def _is(table_id: int, rule: str) -> sa.ColumnElement[bool]:
     return (_RULES.table_id == table_id) & (_RULES.name == rule)
 
 
-def _check_version(table: str, rule: str, row: Any, expected: str | None) -> None:
+def _check_version(table: str, rule: str, row: Any, if_match: str | None) -> None:
     version = row.version if row is not None else "no version"
-    holds = expected in (None, version) or (expected == "*" and row is not None)
-    if expected is not None and not holds:
-        raise CacheRuleChangedError(table, rule, expected, version)
+    holds = if_match in (None, version) or (if_match == "*" and row is not None)
+    if if_match is not None and not holds:
+        raise CacheRuleChangedError(table, rule, if_match, version)
 
 
 async def _check_room(

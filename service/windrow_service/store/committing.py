@@ -19,13 +19,13 @@ async def lock_table(connection: AsyncConnection, table: str) -> int:
     """Lock a table's row until the transaction ends; return the table's number."""
     name = schema.tables.c.name
     # An update that changes nothing locks the row, in either database.
-    locked = await connection.execute(
+    result = await connection.execute(
         sa.update(schema.tables)
         .where(name == table)
         .values(name=name)
         .returning(schema.tables.c.table_id)
     )
-    table_id = locked.scalar_one_or_none()
+    table_id = result.scalar_one_or_none()
     if table_id is None:
         raise TableNotFoundError(table)
     return int(table_id)

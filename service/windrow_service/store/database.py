@@ -77,8 +77,8 @@ class Database:
                     if error.connection_invalidated:
                         raise OutcomeUnknownError from error
                     raise
-                for event, said in connection.info.pop(_AFTER_COMMIT, ()):
-                    _log.info(event, **said)
+                for event, fields in connection.info.pop(_AFTER_COMMIT, ()):
+                    _log.info(event, **fields)
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             raise_named(error)
             raise
@@ -231,13 +231,13 @@ async def insert_missing(
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(table).values(row).on_conflict_do_nothing()
     # Not every driver counts the rows of a statement with RETURNING.
-    inserted = await connection.execute(statement.returning(*table.primary_key))
-    return inserted.first() is not None
+    result = await connection.execute(statement.returning(*table.primary_key))
+    return result.first() is not None
 
 
-def after_commit(connection: AsyncConnection, event: str, said: Mapping[str, Any]) -> None:
+def after_commit(connection: AsyncConnection, event: str, fields: Mapping[str, Any]) -> None:
     """Write a line to the log once the transaction of `Database.writing` is committed."""
-    connection.info.setdefault(_AFTER_COMMIT, []).append((event, said))
+    connection.info.setdefault(_AFTER_COMMIT, []).append((event, fields))
 
 
 def _has_room_in(folder: Path) -> bool:

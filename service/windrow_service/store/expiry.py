@@ -41,10 +41,10 @@ class SqlSnapshotKeeping:
             .over(partition_by=snapshots.table_id, order_by=snapshots.snapshot_id.desc())
             .label("newer")
         )
-        ranked = sa.select(snapshots.table_id, snapshots.snapshot_id, snapshots.created_at, newer)
+        ranking = sa.select(snapshots.table_id, snapshots.snapshot_id, snapshots.created_at, newer)
         if table is not None:
-            ranked = ranked.where(snapshots.table_id == table.table_id)
-        old = ranked.subquery()
+            ranking = ranking.where(snapshots.table_id == table.table_id)
+        old = ranking.subquery()
         is_current = sa.exists().where(
             schema.tables.c.table_id == old.c.table_id,
             schema.tables.c.current_snapshot_id == old.c.snapshot_id,
@@ -54,7 +54,7 @@ class SqlSnapshotKeeping:
             plans.snapshot_id == old.c.snapshot_id,
             plans.expires_at > now,
         )
-        wanted = sa.select(old.c.table_id, old.c.snapshot_id).where(
+        candidates = sa.select(old.c.table_id, old.c.snapshot_id).where(
             sa.or_(
                 old.c.newer > max_count,
                 (old.c.newer > keep_last) & (old.c.created_at < created_before),
@@ -66,14 +66,14 @@ class SqlSnapshotKeeping:
             await claim(connection, once, now)
             rows = await connection.execute(
                 sa.delete(schema.snapshots)
-                .where(sa.tuple_(snapshots.table_id, snapshots.snapshot_id).in_(wanted))
+                .where(sa.tuple_(snapshots.table_id, snapshots.snapshot_id).in_(candidates))
                 .returning(snapshots.table_id, snapshots.snapshot_id)
             )
-            dropped = sorted(map(tuple, rows))
-            gone = [snapshot_id for _, snapshot_id in dropped]
-            await _note_dropped(connection, now, dropped)
-            await settle(connection, once, gone)
-        return gone
+            keys = sorted(map(tuple, rows))
+            snapshot_ids = [snapshot_id for _, snapshot_id in keys]
+            await _note_dropped(connection, now, keys)
+            await settle(connection, once, snapshot_ids)
+        return snapshot_ids
 
     async def collect(self, limit: int) -> int:
         """Drop manifests, but none that a publisher is about to use.
@@ -83,37 +83,39 @@ class SqlSnapshotKeeping:
         publisher has used a manifest and committed since the statement here began, the foreign key
         refuses the deletion: then nothing is deleted until the next call.
         """
-        listed = schema.snapshot_manifests.c.manifest_id
-        unused = (
+        uses = schema.snapshot_manifests.c.manifest_id
+        query = (
             sa.select(schema.manifests.c.manifest_id)
-            .where(~sa.exists().where(listed == schema.manifests.c.manifest_id))
+            .where(~sa.exists().where(uses == schema.manifests.c.manifest_id))
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
         try:
             async with self._database.writing() as connection:
                 # A separate query: as a subquery it could run, and lock rows, more than once.
-                found = (await connection.scalars(unused)).all()
-                gone = await connection.execute(
-                    sa.delete(schema.manifests).where(schema.manifests.c.manifest_id.in_(found))
+                manifest_ids = (await connection.scalars(query)).all()
+                result = await connection.execute(
+                    sa.delete(schema.manifests).where(
+                        schema.manifests.c.manifest_id.in_(manifest_ids)
+                    )
                 )
         except IntegrityError:
             return 0
-        return gone.rowcount
+        return result.rowcount
 
 
 async def _note_dropped(
-    connection: AsyncConnection, now: datetime, dropped: Sequence[tuple[int, int]]
+    connection: AsyncConnection, now: datetime, keys: Sequence[tuple[int, int]]
 ) -> None:
-    if not dropped:
+    if not keys:
         return
     tables = schema.tables.c
-    table_ids = {table_id for table_id, _ in dropped}
+    table_ids = {table_id for table_id, _ in keys}
     rows = await connection.execute(
         sa.select(tables.table_id, tables.name).where(tables.table_id.in_(table_ids))
     )
     for table_id, name in sorted(map(tuple, rows)):
-        snapshots = [snapshot_id for of_table, snapshot_id in dropped if of_table == table_id]
+        snapshots = [snapshot_id for of_table, snapshot_id in keys if of_table == table_id]
         await note(connection, now, "snapshot", "deleted", table=name, item=_as_ranges(snapshots))
 
 

@@ -69,8 +69,8 @@ def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
     Args:
         on_server: Whether the database is PostgreSQL.
     """
-    needed = (_number("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
-    return _number("file_count", on_server) - needed
+    ideal = (_number("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
+    return _number("file_count", on_server) - ideal
 
 
 def _number(field: str, on_server: bool) -> sa.ColumnElement[int]:

@@ -62,11 +62,11 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
 
 def check(connection: sa.Connection) -> None:
     """Check that a database is at the newest revision."""
-    found, wanted = _revision(connection), newest_revision()
-    _check_known(found)
-    if found != wanted:
+    revision, newest = _revision(connection), newest_revision()
+    _check_known(revision)
+    if revision != newest:
         raise RevisionError(
-            f"the database is at revision {found or 'none'} and this version needs {wanted}: "
+            f"the database is at revision {revision or 'none'} and this version needs {newest}: "
             "run `windrow db upgrade`"
         )
 
@@ -100,10 +100,10 @@ def _begin_no_transactions(connection: sa.engine.interfaces.DBAPIConnection, _: 
 
 def _known_revision(connection: sa.Connection) -> str | None:
     """Return the revision; stamp a database from before revisions existed with the first one."""
-    found = _revision(connection)
+    revision = _revision(connection)
     tables = set(sa.inspect(connection).get_table_names())
-    if found is not None or "tables" not in tables:
-        return found
+    if revision is not None or "tables" not in tables:
+        return revision
     columns = {column["name"] for column in sa.inspect(connection).get_columns("snapshots")}
     if not tables >= _FIRST_TABLES or "ranges" not in columns:
         raise RevisionError(
@@ -118,8 +118,8 @@ def _known_revision(connection: sa.Connection) -> str | None:
 
 def _check_known(revision: str | None) -> None:
     script = ScriptDirectory.from_config(_config())
-    known = {one.revision for one in script.walk_revisions()}
-    if revision is not None and revision not in known:
+    revisions = {one.revision for one in script.walk_revisions()}
+    if revision is not None and revision not in revisions:
         raise RevisionError(
             f"the database is at revision {revision}, which this version of Windrow does not "
             "know: run the version that upgraded it, or a later one"

@@ -38,6 +38,6 @@ async def similar_names(connection: AsyncConnection, name: str, among: Names) ->
     """Return the names that are similar to one, best first."""
     distance = sa.func.abs(sa.func.length(_NAME) - len(name))
     query = sa.select(_NAME).where(is_among(among)).order_by(distance, _NAME).limit(_COMPARED)
-    folded = {known.lower(): known for known in await connection.scalars(query)}
-    near = difflib.get_close_matches(name.lower(), folded, n=3)
-    return tuple(folded[one] for one in near)
+    by_lower = {original.lower(): original for original in await connection.scalars(query)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3)
+    return tuple(by_lower[one] for one in near)

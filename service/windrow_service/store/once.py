@@ -21,13 +21,13 @@ async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -
     """Claim the caller's key, before the change and in its transaction."""
     if once is None:
         return
-    taken = {
+    row = {
         "principal": once.principal,
         "key": once.key,
         "fingerprint": once.fingerprint,
         "expires_at": now + _KEPT,
     }
-    if not await insert_missing(connection, schema.idempotency_keys, taken):
+    if not await insert_missing(connection, schema.idempotency_keys, row):
         raise_known(await _row(connection, once), once)
 
 

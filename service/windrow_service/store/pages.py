@@ -78,10 +78,10 @@ def without_fields(
     """
     if not on_server:
         return sa.func.json_remove(text, *(f"$.{field}" for field in fields))
-    kept: sa.ColumnElement[Any] = sa.cast(without_nulls(text), postgresql.JSONB)
+    result: sa.ColumnElement[Any] = sa.cast(without_nulls(text), postgresql.JSONB)
     for field in fields:
-        kept = kept.op("-")(sa.cast(field, sa.Text))
-    return sa.cast(kept, sa.Text)
+        result = result.op("-")(sa.cast(field, sa.Text))
+    return sa.cast(result, sa.Text)
 
 
 class ParsedTexts(Generic[Parsed]):
@@ -89,8 +89,8 @@ class ParsedTexts(Generic[Parsed]):
 
     def __init__(self, parse: Callable[..., Parsed]) -> None:
         self._parse = parse
-        self._kept: LRUCache[Any, tuple[int, Parsed]] = LRUCache(
-            _MAX_KEPT_CHARACTERS, getsizeof=lambda kept: kept[0]
+        self._cache: LRUCache[Any, tuple[int, Parsed]] = LRUCache(
+            _MAX_KEPT_CHARACTERS, getsizeof=lambda entry: entry[0]
         )
         # Embedded coordinators of one process have event loops in several threads.
         self._lock = threading.Lock()
@@ -98,12 +98,12 @@ class ParsedTexts(Generic[Parsed]):
     def __call__(self, *parts: Any) -> Parsed:
         """Return the result for some texts and other values."""
         with self._lock:
-            kept = self._kept.get(parts)
-        if kept is not None:
-            return kept[1]
+            entry = self._cache.get(parts)
+        if entry is not None:
+            return entry[1]
         parsed = self._parse(*parts)
         size = _LEAST_CHARACTERS + sum(len(part) for part in parts if isinstance(part, str))
         if size <= _MAX_KEPT_CHARACTERS:
             with self._lock:
-                self._kept[parts] = size, parsed
+                self._cache[parts] = size, parsed
         return parsed

@@ -13,7 +13,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.names import is_among
 from windrow_service.store.pages import fetch_page
-from windrow_service.usecases.plans.history import Wanted, past_of
+from windrow_service.usecases.plans.history import PlanConditions, past_of
 from windrow_service.usecases.plans.ports import Mine, PlanRecord
 from windrow_service.usecases.ports import Page
 
@@ -40,22 +40,22 @@ class SqlPlanHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Page[PastPlan]:
+    async def page(self, mine: Mine, conditions: PlanConditions, limit: int) -> Page[PastPlan]:
         table = _history.table_name
         own = (_history.principal == mine.maker) & is_among(mine.readable, table)
         query = (
             sa.select(_history.number, _history.body)
-            .where(_history.number < wanted.before, own | is_among(mine.administered, table))
+            .where(_history.number < conditions.before, own | is_among(mine.administrable, table))
             .order_by(_history.number.desc())
         )
-        if wanted.plan_id is not None:
-            query = query.where(_history.plan_id == wanted.plan_id)
-        if wanted.table is not None:
-            query = query.where(table == wanted.table)
-        if wanted.since is not None:
-            query = query.where(_history.created_at >= wanted.since)
-        if wanted.until is not None:
-            query = query.where(_history.created_at < wanted.until)
+        if conditions.plan_id is not None:
+            query = query.where(_history.plan_id == conditions.plan_id)
+        if conditions.table is not None:
+            query = query.where(table == conditions.table)
+        if conditions.since is not None:
+            query = query.where(_history.created_at >= conditions.since)
+        if conditions.until is not None:
+            query = query.where(_history.created_at < conditions.until)
         async with self._database.reading() as connection:
             rows, more = await fetch_page(
                 connection, query, _history.number, (_history.body,), limit

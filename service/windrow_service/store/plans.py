@@ -138,7 +138,7 @@ class SqlPlanStore:
 
     async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
         row = _row_of(plan)
-        changed = {name: row[name] for name in _FOUND_OUT}
+        changes = {name: row[name] for name in _FOUND_OUT}
         this = _plans.c.plan_id == plan.plan_id
         try:
             async with self._database.writing() as connection:
@@ -148,7 +148,7 @@ class SqlPlanStore:
                 if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
                     raise PlanCancelledError
                 await self._keep(connection, plan, body)
-                await self._store(connection, sa.update(_plans).where(this).values(changed), plan)
+                await self._store(connection, sa.update(_plans).where(this).values(changes), plan)
         except IntegrityError as error:
             raise PlanNotFoundError(plan.plan_id) from error
         self._note(plan, body)
@@ -161,8 +161,8 @@ class SqlPlanStore:
         if past is None:
             await connection.execute(plan_row)
         elif self._database.is_postgresql:
-            kept = sa.insert(_history).values(past).returning(_history.c.number)
-            await connection.execute(plan_row.add_cte(kept.cte("kept_past")))
+            insert = sa.insert(_history).values(past).returning(_history.c.number)
+            await connection.execute(plan_row.add_cte(insert.cte("kept_past")))
         else:
             await connection.execute(plan_row)
             await connection.execute(sa.insert(_history), past)
@@ -210,7 +210,7 @@ class SqlPlanStore:
             sa.select(_plans)
             .join(schema.tables, schema.tables.c.table_id == _plans.c.table_id)
             .where(_plans.c.status == "submitted", _plans.c.expires_at > now)
-            .where(own | is_among(mine.administered))
+            .where(own | is_among(mine.administrable))
             # All plans are kept for the same time, and this column has an index.
             .order_by(_plans.c.expires_at.desc(), _plans.c.plan_id)
             .limit(limit)
@@ -281,68 +281,68 @@ class SqlPlanStore:
         async with self._database.writing() as connection:
             await claim(connection, once, now)
             query = sa.delete(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
-            gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
-            if not gone:
+            rows = (await connection.execute(query.returning(_plans.c.body_id))).all()
+            if not rows:
                 raise PlanNotFoundError(plan_id)
-            await _drop_unused(connection, [body_id for (body_id,) in gone])
+            await _drop_unused(connection, [body_id for (body_id,) in rows])
             await settle(connection, once, None)
 
     async def renew(self, plan_id: str, lease_until: datetime) -> bool:
         async with self._database.writing() as connection:
-            renewed = await connection.execute(
+            result = await connection.execute(
                 sa.update(_plans)
                 .where(_plans.c.plan_id == plan_id, _plans.c.status == "submitted")
                 .values(lease_until=lease_until)
             )
-        return renewed.rowcount == 1
+        return result.rowcount == 1
 
     async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
-        abandoned = (
+        is_abandoned = (
             (_plans.c.status == "submitted")
             & (_plans.c.lease_until < now)
             & (_plans.c.expires_at > now)
         )
-        query = sa.select(_plans).where(abandoned).limit(_ADOPTED)
-        adopted = []
+        query = sa.select(_plans).where(is_abandoned).limit(_ADOPTED)
+        plans = []
         for row in await self._database.rows(query):
             async with self._database.writing() as connection:
-                taken = await connection.execute(
+                result = await connection.execute(
                     sa.update(_plans)
-                    .where(abandoned, _plans.c.plan_id == row.plan_id)
+                    .where(is_abandoned, _plans.c.plan_id == row.plan_id)
                     .values(lease_until=lease_until)
                 )
-            if taken.rowcount == 1:
-                adopted.append(_record_of(row))
-        return adopted
+            if result.rowcount == 1:
+                plans.append(_record_of(row))
+        return plans
 
     async def purge(self, now: datetime) -> int:
         async with self._database.writing() as connection:
             query = sa.delete(_plans).where(_plans.c.expires_at <= now)
-            gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
-            await _drop_unused(connection, [body_id for (body_id,) in gone])
+            rows = (await connection.execute(query.returning(_plans.c.body_id))).all()
+            await _drop_unused(connection, [body_id for (body_id,) in rows])
         async with self._database.writing() as connection:
             # If two plans with the same groups were deleted at the same moment, these remain.
             await _drop(connection, _bodies.c.created_at <= now - _ORPHANED)
         async with self._database.reading() as connection:
-            kept = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
-        self._kept_bytes = int(kept or 0)
-        return len(gone)
+            total = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
+        self._kept_bytes = int(total or 0)
+        return len(rows)
 
 
 async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | None]) -> None:
     """Drop the given groups if no plan uses them any more."""
-    named = [body_id for body_id in body_ids if body_id is not None]
-    for begin in range(0, len(named), _PER_DELETE):
-        await _drop(connection, _bodies.c.body_id.in_(named[begin : begin + _PER_DELETE]))
+    ids = [body_id for body_id in body_ids if body_id is not None]
+    for begin in range(0, len(ids), _PER_DELETE):
+        await _drop(connection, _bodies.c.body_id.in_(ids[begin : begin + _PER_DELETE]))
 
 
 async def _drop(connection: AsyncConnection, some: sa.ColumnElement[bool]) -> None:
-    unused = ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
+    is_unused = ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
     # A plan that shares groups may be stored meanwhile. Its foreign key then makes the deletion
     # fail, and all of them stay until the next time.
     with suppress(IntegrityError):
         async with connection.begin_nested():
-            await connection.execute(sa.delete(_bodies).where(some, unused))
+            await connection.execute(sa.delete(_bodies).where(some, is_unused))
 
 
 def _row_of(plan: PlanRecord) -> dict[str, Any]:

@@ -40,7 +40,9 @@ class SqlRefreshStore:
             "cancelled": False,
             "status": status.model_dump_json(),
         }
-        ended = sa.case((_refreshes.c.lease_until.is_(None), _refreshes.c.status), else_=sa.null())
+        last_status = sa.case(
+            (_refreshes.c.lease_until.is_(None), _refreshes.c.status), else_=sa.null()
+        )
         try:
             async with self._database.writing() as connection:
                 table_id = await _table_id(connection, status.table)
@@ -52,7 +54,7 @@ class SqlRefreshStore:
                             _refreshes.c.table_id == table_id,
                             _refreshes.c.lease_until.is_(None) | (_refreshes.c.lease_until < now),
                         )
-                        .values(row | {"previous": ended})
+                        .values(row | {"previous": last_status})
                     )
                 return _record_of(await _row(connection, status.table))
         except IntegrityError as error:
@@ -115,16 +117,16 @@ class SqlRefreshStore:
             )
             if cancelled.rowcount != 1:
                 raise RefreshNotRunningError(table)
-            found = _record_of(await _row(connection, table))
+            record = _record_of(await _row(connection, table))
             await note(
                 connection,
                 now,
                 "refresh",
                 "cancelled",
                 table=table,
-                item=found.status.refresh_id,
+                item=record.status.refresh_id,
             )
-            return found
+            return record
 
 
 def _runs(table_id: int, status: RefreshStatus) -> sa.ColumnElement[bool]:

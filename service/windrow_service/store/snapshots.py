@@ -60,14 +60,14 @@ class SqlSnapshotStore:
     ) -> tuple[StoredTable, Snapshot]:
         async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
-            wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
+            target = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
             if version is not None:
-                wanted = await _newest_of(connection, table, table_row.table_id, version)
-            if wanted is None:
+                target = await _newest_of(connection, table, table_row.table_id, version)
+            if target is None:
                 raise TableNotRefreshedError(table)
-            key = (table_row.table_id, wanted)
+            key = (table_row.table_id, target)
             # The current snapshot is never dropped: no need to check that it still exists.
-            is_current = wanted == table_row.current_snapshot_id
+            is_current = target == table_row.current_snapshot_id
             snapshot = self._read.get(key) if is_current else None
             if snapshot is None:
                 snapshot = await _load(connection, table, *key)
@@ -95,28 +95,28 @@ class SqlSnapshotStore:
         self, table: str, snapshot: Snapshot, manifests: Sequence[Manifest]
     ) -> list[bytes]:
         manifest_ids = [manifest.manifest_id for manifest in manifests]
-        found: dict[str, bytes] = {}
+        by_id: dict[str, bytes] = {}
         async with self._database.reading() as connection:
             for begin in range(0, len(manifest_ids), _BODIES_PER_QUERY):
-                wanted = manifest_ids[begin : begin + _BODIES_PER_QUERY]
+                ids = manifest_ids[begin : begin + _BODIES_PER_QUERY]
                 query = sa.select(schema.manifests.c.manifest_id, schema.manifests.c.body)
                 rows = await connection.execute(
-                    query.where(schema.manifests.c.manifest_id.in_(wanted))
+                    query.where(schema.manifests.c.manifest_id.in_(ids))
                 )
-                found.update((manifest_id, body) for manifest_id, body in rows)
-        if not found.keys() >= set(manifest_ids):
+                by_id.update((manifest_id, body) for manifest_id, body in rows)
+        if not by_id.keys() >= set(manifest_ids):
             raise SnapshotNotFoundError(table, snapshot.info.snapshot_id)
-        return [found[manifest_id] for manifest_id in manifest_ids]
+        return [by_id[manifest_id] for manifest_id in manifest_ids]
 
     async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
         current = table.info.current_snapshot
         async with self._database.reading() as connection:
-            kept = await connection.execute(
+            result = await connection.execute(
                 sa.select(schema.listings.c.body, schema.listings.c.snapshot_id).where(
                     schema.listings.c.table_id == table.table_id
                 )
             )
-            row = kept.one_or_none()
+            row = result.one_or_none()
         if row is None:
             return None, False
         return row.body, current is not None and row.snapshot_id == current.snapshot_id
@@ -211,15 +211,15 @@ def _not_checked_since(table: StoredTable) -> sa.ColumnElement[bool]:
 async def _newest_of(connection: AsyncConnection, table: str, table_id: int, version: str) -> int:
     """Return the newest snapshot of a version, named as in the log or as a refresh named it."""
     of = schema.snapshots.c
-    found = await connection.scalar(
+    newest = await connection.scalar(
         sa.select(sa.func.max(of.snapshot_id)).where(
             of.table_id == table_id,
             sa.or_(of.asked_version == version, of.table_version == version),
         )
     )
-    if found is None:
+    if newest is None:
         raise VersionNotKnownError(table, version)
-    return int(found)
+    return int(newest)
 
 
 def _info_of(inventory: NextSnapshot, snapshot_id: int, now: datetime) -> SnapshotInfo:
@@ -244,8 +244,8 @@ def _memory_of(snapshot: Snapshot) -> int:
     if snapshot.delete_files is not None:
         tables += snapshot.delete_files.nbytes
     columns, manifests = len(snapshot.info.columns), snapshot.manifests
-    removed = sum(manifest.removed.nbytes for manifest in manifests)
-    return int(_COLUMN_BYTES * columns + _ENTRY_BYTES * len(manifests) + removed + tables)
+    removed_bytes = sum(manifest.removed.nbytes for manifest in manifests)
+    return int(_COLUMN_BYTES * columns + _ENTRY_BYTES * len(manifests) + removed_bytes + tables)
 
 
 def _newest_first(table_id: int, column: sa.ColumnElement[Any]) -> sa.Select[Any]:
@@ -264,11 +264,11 @@ async def _load(
     ).one_or_none()
     if row is None:
         raise SnapshotNotFoundError(table, snapshot_id)
-    listed = schema.snapshot_manifests.c
+    columns = schema.snapshot_manifests.c
     entries = await connection.execute(
-        sa.select(listed.manifest_id, listed.first_path, listed.last_path, listed.removed)
-        .where(listed.table_id == table_id, listed.snapshot_id == snapshot_id)
-        .order_by(listed.position)
+        sa.select(columns.manifest_id, columns.first_path, columns.last_path, columns.removed)
+        .where(columns.table_id == table_id, columns.snapshot_id == snapshot_id)
+        .order_by(columns.position)
     )
     if len(row.info) + len(row.ranges) <= _SHORT_BYTES:
         return _snapshot_of(row, entries.all())
@@ -289,9 +289,9 @@ def _snapshot_of(row: Any, entries: Sequence[Any]) -> Snapshot:
                 last_path=last_path,
                 ranges=ranges,
                 row=at,
-                removed=np.frombuffer(removed or b"", np.dtype("<i4")),
+                removed=np.frombuffer(removed_rows or b"", np.dtype("<i4")),
             )
-            for at, (manifest_id, first_path, last_path, removed) in enumerate(entries)
+            for at, (manifest_id, first_path, last_path, removed_rows) in enumerate(entries)
         ),
         ranges=ranges,
         delete_files=_table_of(row.delete_files) if row.delete_files is not None else None,
@@ -340,11 +340,11 @@ async def _keep_manifest(connection: AsyncConnection, manifest_id: str, body: by
     stays current while the table's row is locked.
     """
     keys = schema.manifests.c.manifest_id
-    locked = sa.select(keys).where(keys == manifest_id)
+    lock = sa.select(keys).where(keys == manifest_id)
     while not await insert_missing(
         connection, schema.manifests, {"manifest_id": manifest_id, "body": body}
     ):
-        if await connection.scalar(locked.with_for_update(read=True, key_share=True)):
+        if await connection.scalar(lock.with_for_update(read=True, key_share=True)):
             return
 
 

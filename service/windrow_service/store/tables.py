@@ -131,32 +131,34 @@ class SqlTableStore:
         self, containing: str, offset: int, limit: int, among: Names
     ) -> tuple[int, Sequence[ListedTable]]:
         key, name = schema.tables.c.table_id, schema.tables.c.name
-        wanted = is_among(among) & sa.func.lower(name).contains(containing.lower(), autoescape=True)
+        condition = is_among(among) & sa.func.lower(name).contains(
+            containing.lower(), autoescape=True
+        )
         surplus = surplus_files(self._database.is_postgresql)
         # Only the keys are sorted: sorting whole rows takes longer.
         order = (
             sa.select(key)
             .select_from(WITH_SNAPSHOTS)
-            .where(wanted)
+            .where(condition)
             .order_by(surplus.desc().nulls_last(), name)
             .offset(offset)
             .limit(limit)
         )
         async with self._database.reading() as connection:
             count = await connection.scalar(
-                sa.select(sa.func.count()).select_from(schema.tables).where(wanted)
+                sa.select(sa.func.count()).select_from(schema.tables).where(condition)
             )
             keys = list(await connection.scalars(order))
             figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
             query = sa.select(key, name, figures.label("figures")).select_from(WITH_SNAPSHOTS)
             rows = await connection.execute(query.where(key.in_(keys)))
-            found = {
+            by_id = {
                 row.table_id: ListedTable(
                     row.name, row.figures and snapshot_without_columns(row.figures)
                 )
                 for row in rows
             }
-        return count or 0, [found[one] for one in keys if one in found]
+        return count or 0, [by_id[one] for one in keys if one in by_id]
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         async with self._database.reading() as connection:
@@ -198,12 +200,12 @@ async def _change(
     if drops_partitions:
         changes["partition_count"] = None
     # This comes first: it takes the lock, and checks that `row` is still up to date.
-    moved = await connection.execute(
+    result = await connection.execute(
         sa.update(schema.tables)
         .where(schema.tables.c.table_id == row.table_id, schema.tables.c.version == row.version)
         .values(changes)
     )
-    if moved.rowcount != 1:
+    if result.rowcount != 1:
         raise _OvertakenError
     await refuse_others(connection, row.table_id, row.name)
     if not consent:
@@ -241,8 +243,8 @@ async def _refuse_losses(
     partitions = row.partition_count if _has_other_partitions(before, after) else None
     if count or partitions is not None:
         fields = TableDefinition.model_fields
-        changed = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
-        raise UnconfirmedReplacementError(row.name, changed, count, partitions)
+        names = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
+        raise UnconfirmedReplacementError(row.name, names, count, partitions)
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:
@@ -305,9 +307,9 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
     if before.format == after.format == "iceberg":
         # `metadata` says where the log of the same table goes on: older snapshots stay true.
         options = after.format_options
-        kept = {name: text for name, text in before.format_options.items() if name != "metadata"}
+        older = {name: text for name, text in before.format_options.items() if name != "metadata"}
         newer = {name: text for name, text in options.items() if name == "metadata"}
-        same["format_options"] = {**kept, **newer}
+        same["format_options"] = {**older, **newer}
     return before.model_copy(update=same) != after
 
 

@@ -67,17 +67,17 @@ class SqlTokenStore:
     async def revoke(self, token_id: str, now: datetime) -> Token:
         is_it = schema.tokens.c.token_id == token_id
         async with self._database.writing() as connection:
-            revoked = await connection.execute(
+            result = await connection.execute(
                 sa.update(schema.tokens)
                 .where(is_it, schema.tokens.c.revoked_at.is_(None))
                 .values(revoked_at=now)
             )
-            found = await connection.execute(sa.select(schema.tokens).where(is_it))
-            row = found.one_or_none()
+            rows = await connection.execute(sa.select(schema.tokens).where(is_it))
+            row = rows.one_or_none()
             if row is None:
                 raise TokenNotFoundError(token_id)
             token = _token(row)
-            if revoked.rowcount:
+            if result.rowcount:
                 await note(connection, now, "token", "deleted", item=_named(token))
             return token
 

@@ -113,11 +113,16 @@ class SqlWriteStore:
                 return self._record(table, row)
             if row.state != "staging":
                 raise WriteNotCancellableError(table, write_id, row.state)
-            ended = {"state": "undone", "state_since": now, "updated_at": now, "lease_until": None}
+            changes = {
+                "state": "undone",
+                "state_since": now,
+                "updated_at": now,
+                "lease_until": None,
+            }
             await connection.execute(
                 sa.update(_writes)
                 .where(_is(table_id, write_id))
-                .values(ended | {"cancelled_by": actor().principal})
+                .values(changes | {"cancelled_by": actor().principal})
             )
             states = {"before": row.state, "after": "undone"}
             await note(connection, now, "write", "cancelled", table=table, item=write_id, **states)
@@ -146,11 +151,11 @@ class SqlWriteStore:
             .order_by(_writes.c.updated_at.desc())
         )
         lease = _writes.c.lease_until
-        found: list[Any] = []
+        rows: list[Any] = []
         async with self._database.reading() as connection:
             for which in (lease.is_not(None), lease.is_(None)):
-                found += (await connection.execute(of_tables.where(which).limit(limit))).all()
-        return [self._record(row.name, row) for row in found[:limit]]
+                rows += (await connection.execute(of_tables.where(which).limit(limit))).all()
+        return [self._record(row.name, row) for row in rows[:limit]]
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool
@@ -166,8 +171,8 @@ class SqlWriteStore:
             rows, more = await fetch_page(
                 connection, query, _writes.c.number, (_writes.c.report,), limit
             )
-        found = (StoredWrite(number=row.number, info=self._record(table, row)) for row in rows)
-        return Page(found, more=more)
+        entries = (StoredWrite(number=row.number, info=self._record(table, row)) for row in rows)
+        return Page(entries, more=more)
 
     async def reported(self, table: str, limit: int, *, keys: bool = False) -> list[WriteRecord]:
         async with self._database.reading() as connection:
@@ -201,8 +206,8 @@ class SqlWriteStore:
             _writes.c.table_id == table_id, _writes.c.state == "published"
         )
         async with self._database.reading() as connection:
-            found = await connection.scalar(query)
-        return None if found is None else utc(found)
+            latest = await connection.scalar(query)
+        return None if latest is None else utc(latest)
 
     def _record(self, table: str, row: Any, *, keys: bytes | None = None) -> WriteRecord:
         lease_until = None if row.lease_until is None else utc(row.lease_until)
@@ -297,8 +302,8 @@ def _packed(report: WriteReport | None) -> dict[str, Any]:
 def _unpacked(report: str | None, keys: bytes | None) -> WriteReport | None:
     if report is None:
         return None
-    found = WriteReport.model_validate_json(report)
+    summary = WriteReport.model_validate_json(report)
     if keys is None:
-        return found
+        return summary
     of_keys = KeyReport.model_validate_json(zlib.decompress(keys))
-    return found.model_copy(update={"keys": of_keys})
+    return summary.model_copy(update={"keys": of_keys})

@@ -22,22 +22,20 @@ class Watch:
     meters: Meters
     spans: Spans
 
-    def over(
-        self, adapter: T, store: Store, room: str, unanswered: tuple[type[Exception], ...]
-    ) -> T:
+    def over(self, adapter: T, store: Store, room: str, outages: tuple[type[Exception], ...]) -> T:
         """Watch each call of an adapter from now on, and return the adapter.
 
         Args:
             adapter: The adapter; each of its public coroutines is a call.
             store: The store that it calls.
             room: First part of the names of its operations.
-            unanswered: Errors which mean that the store did not answer.
+            outages: Errors which mean that the store did not answer.
         """
         if self.meters is UNMEASURED and self.spans is UNTRACED:
             return adapter
         for name, method in inspect.getmembers(adapter, inspect.iscoroutinefunction):
             if not name.startswith("_"):
-                setattr(adapter, name, self._watched(method, store, f"{room}.{name}", unanswered))
+                setattr(adapter, name, self._watched(method, store, f"{room}.{name}", outages))
         return adapter
 
     def _watched(
@@ -45,9 +43,9 @@ class Watch:
         method: Callable[..., Awaitable[Any]],
         store: Store,
         operation: str,
-        unanswered: tuple[type[Exception], ...],
+        outages: tuple[type[Exception], ...],
     ) -> Callable[..., Awaitable[Any]]:
-        called = self.meters.caller(store, operation)
+        record = self.meters.caller(store, operation)
 
         @wraps(method)
         async def watched(*args: Any, **kwargs: Any) -> Any:
@@ -55,10 +53,10 @@ class Watch:
             try:
                 with self.spans.call(store, operation):
                     return await method(*args, **kwargs)
-            except unanswered:
+            except outages:
                 failed = True
                 raise
             finally:
-                called(time.perf_counter() - began, failed)
+                record(time.perf_counter() - began, failed)
 
         return watched

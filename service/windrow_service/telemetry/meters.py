@@ -61,7 +61,7 @@ class Meters:
     def manifests(self, *, hits: int, misses: int) -> None:
         """Record how many manifests were in memory, and how many were not."""
 
-    def refresh(self, ended: RefreshStatus) -> None:
+    def refresh(self, status: RefreshStatus) -> None:
         """Record a refresh that ended here."""
 
     def write(self, kind: str, state: str) -> None:

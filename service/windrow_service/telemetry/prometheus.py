@@ -164,8 +164,8 @@ class PrometheusMeters(Meters):
         self._planned["bytes"].inc(summary.size_bytes)
         for what, counter in self._pruned.items():
             for step in _PRUNING_STEPS:
-                if pruned := getattr(summary, f"{what}_pruned_by_{step}"):
-                    counter.labels(step).inc(pruned)
+                if count := getattr(summary, f"{what}_pruned_by_{step}"):
+                    counter.labels(step).inc(count)
         if summary.cacheable_files:
             for choice, field in _PLACEMENTS.items():
                 self._placements.labels(choice).inc(getattr(summary, field))
@@ -182,10 +182,10 @@ class PrometheusMeters(Meters):
         self._manifests.labels("hit").inc(hits)
         self._manifests.labels("miss").inc(misses)
 
-    def refresh(self, ended: RefreshStatus) -> None:
-        self._refreshes.labels(ended.status).observe(ended.seconds)
-        self._files_listed.inc(ended.progress.files_found)
-        self._footers_read.inc(ended.progress.footers_read)
+    def refresh(self, status: RefreshStatus) -> None:
+        self._refreshes.labels(status.status).observe(status.seconds)
+        self._files_listed.inc(status.progress.files_found)
+        self._footers_read.inc(status.progress.footers_read)
 
     def write(self, kind: str, state: str) -> None:
         self._writes.labels(kind, state).inc()
@@ -240,13 +240,13 @@ class _Shared(Collector):
         )
         live = self.workers
         yield GaugeMetricFamily("windrow_cache_workers", "Live workers.", value=len(live))
-        shown = sorted(live, key=lambda one: (-one.counters.hits - one.counters.misses, one.host))
-        shown = shown[: self._max_workers]
+        workers = sorted(live, key=lambda one: (-one.counters.hits - one.counters.misses, one.host))
+        workers = workers[: self._max_workers]
         for name, verb in (("capacity_bytes", "may hold"), ("used_bytes", "holds")):
             family = GaugeMetricFamily(
                 f"windrow_cache_{name}", f"Bytes that the worker {verb}.", labels=("worker",)
             )
-            for worker in shown:
+            for worker in workers:
                 family.add_metric((worker.worker_id,), getattr(worker, name))
             yield family
         for name, help_text in (
@@ -256,10 +256,10 @@ class _Shared(Collector):
             ("elsewhere", "Files read by the worker's tasks that belong to other workers."),
             ("evictions", "Files that the worker removed to make room."),
         ):
-            counted = CounterMetricFamily(f"windrow_cache_{name}", help_text, labels=("worker",))
-            for worker in shown:
-                counted.add_metric((worker.worker_id,), getattr(worker.counters, name))
-            yield counted
+            counter = CounterMetricFamily(f"windrow_cache_{name}", help_text, labels=("worker",))
+            for worker in workers:
+                counter.add_metric((worker.worker_id,), getattr(worker.counters, name))
+            yield counter
 
 
 def _by_table(

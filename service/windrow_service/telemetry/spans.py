@@ -41,7 +41,7 @@ class Spans:
         """Trace a call to the database or the cache map until the end of the block."""
         return nullcontext()
 
-    def phases(self, work: str, ended: Sequence[Phase]) -> None:
+    def phases(self, work: str, phases: Sequence[Phase]) -> None:
         """Trace the phases of some work of a request, once they have ended."""
 
     def close(self) -> None:

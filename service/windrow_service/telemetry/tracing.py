@@ -26,9 +26,9 @@ class OpenTelemetrySpans(Spans):
 
     def __init__(self) -> None:
         in_attributes = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-        named = in_attributes or "OTEL_SERVICE_NAME" in os.environ
+        has_name = in_attributes or "OTEL_SERVICE_NAME" in os.environ
         self._provider = TracerProvider(
-            resource=Resource.create({} if named else {SERVICE_NAME: "windrow"}),
+            resource=Resource.create({} if has_name else {SERVICE_NAME: "windrow"}),
             shutdown_on_exit=False,
         )
         # Sends in a thread; spans that it cannot send in time are dropped.
@@ -39,9 +39,9 @@ class OpenTelemetrySpans(Spans):
     def request(
         self, method: str, headers: Iterable[tuple[bytes, bytes]], request_id: str
     ) -> Iterator[Answered]:
-        sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         with self._tracer.start_as_current_span(
-            method, context=propagate.extract(sent), kind=SpanKind.SERVER
+            method, context=propagate.extract(carrier), kind=SpanKind.SERVER
         ) as span:
 
             def answered(route: str, status: int) -> None:
@@ -69,11 +69,11 @@ class OpenTelemetrySpans(Spans):
         ):
             yield
 
-    def phases(self, work: str, ended: Sequence[Phase]) -> None:
+    def phases(self, work: str, phases: Sequence[Phase]) -> None:
         if not _is_in_trace():
             return
         clocks_apart_s = time.time() - time.perf_counter()
-        for phase in ended:
+        for phase in phases:
             began_s, ended_s = phase.began_s + clocks_apart_s, phase.ended_s + clocks_apart_s
             span = self._tracer.start_span(f"{work} {phase.name}", start_time=int(began_s * 1e9))
             span.end(int(ended_s * 1e9))

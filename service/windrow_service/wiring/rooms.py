@@ -144,8 +144,8 @@ def open_plans(
     settings, limits = adapters.settings, adapters.settings.limits
     plans, codec = adapters.plans, ArrowGroups()
     history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
-    shared = TasksInCommon()
-    adapters.stack.push_async_callback(shared.aclose)
+    shared_work = TasksInCommon()
+    adapters.stack.push_async_callback(shared_work.aclose)
     make = MakePlan(
         tables=adapters.tables,
         snapshots=adapters.snapshots,
@@ -160,7 +160,7 @@ def open_plans(
             meters=adapters.watch.meters,
             spans=adapters.watch.spans,
         ),
-        shared=shared,
+        shared_work=shared_work,
         refresher=refreshes,
         describe=_problem_of,
         clock=now,

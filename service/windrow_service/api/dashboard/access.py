@@ -68,20 +68,20 @@ async def create_token(
     request: Request, access: AccessDep, operations: OperationsDep, principal: PrincipalDep
 ) -> Response:
     """Make a token, and show its secret this one time."""
-    asked = await changes_of(request)
+    form = await changes_of(request)
     try:
         token, secret = await access.tokens.create(
-            asked.get("name", ""),
-            asked.get("grants", "").split(),
-            _lifetime(asked.get("days", "")),
-            _once(principal.name, asked),
+            form.get("name", ""),
+            form.get("grants", "").split(),
+            _lifetime(form.get("days", "")),
+            _once(principal.name, form),
         )
     except (InvalidTokenError, IdempotencyKeyReusedError) as error:
         is_new = isinstance(error, InvalidTokenError)
-        refused = (
+        refusal = (
             str(error) if is_new else "this form has already made another token: send it again"
         )
-        answer = await _access_page(request, access, operations.audit, refused=refused, asked=asked)
+        answer = await _access_page(request, access, operations.audit, refusal=refusal, form=form)
         answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return answer
     except RepeatedRequestError as made:
@@ -95,9 +95,9 @@ async def create_token(
 )
 async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDep) -> Response:
     """Revoke a token; the one that the caller signed in with, only after a confirmation."""
-    asked = await changes_of(request)
+    form = await changes_of(request)
     is_own = request.state.signed_in.token_id == token_id
-    if is_own and asked.get("sure") != "yes":
+    if is_own and form.get("sure") != "yes":
         return await page(
             request,
             "revoke_own.html",
@@ -115,8 +115,8 @@ async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDe
 @router.post(f"{_ACCESS}/sign-out", dependencies=[ADMIN])
 async def sign_out_caller(request: Request, access: AccessDep, principal: PrincipalDep) -> Response:
     """End the sessions of a caller in all browsers."""
-    asked = await changes_of(request)
-    caller = asked.get("caller", "")
+    form = await changes_of(request)
+    caller = form.get("caller", "")
     count = await access.sessions.end_all_of(caller)
     _log.info("sessions were ended", of=caller[:128], count=count, principal=principal.name)
     return RedirectResponse(relative_to(request, _ACCESS), HTTPStatus.SEE_OTHER)
@@ -131,8 +131,8 @@ async def _access_page(
     before: int = _NEWEST,
     after: str = "",
     *,
-    refused: str = "",
-    asked: Mapping[str, str] | None = None,
+    refusal: str = "",
+    form: Mapping[str, str] | None = None,
 ) -> Response:
     changes = await audit.page(before, _CHANGES, table=table or None, principal=who or None)
     tokens = await access.tokens.page(after, _TOKENS)
@@ -151,8 +151,8 @@ async def _access_page(
         sessions=await access.sessions.current(_SESSIONS),
         lifetimes=_LIFETIMES,
         key=secrets.token_hex(16),
-        refused=refused,
-        asked={"name": "", "grants": "", "days": "90", **(asked or {})},
+        refused=refusal,
+        asked={"name": "", "grants": "", "days": "90", **(form or {})},
     )
 
 
@@ -162,13 +162,13 @@ def _lifetime(days: str) -> timedelta | None:
     return None if days == "never" else timedelta(days=int(days))
 
 
-def _once(principal: str, asked: Mapping[str, str]) -> Once:
+def _once(principal: str, form: Mapping[str, str]) -> Once:
     """Return the key that keeps a form sent twice from making two tokens."""
-    fields = repr([asked.get(name) for name in ("name", "grants", "days")])
+    fields = repr([form.get(name) for name in ("name", "grants", "days")])
     return Once(
         principal=principal,
         # Unlike any key of a call, which cannot contain a space.
-        key=f"page {asked.get('key', '')[:64]}",
+        key=f"page {form.get('key', '')[:64]}",
         fingerprint=hashlib.sha256(fields.encode()).hexdigest(),
         answer=_token_id,
     )

@@ -35,23 +35,23 @@ async def leave(issuer: str, request: Request, access: AccessDep, to: str = "tab
     try:
         if access.signing_in is None:
             raise SignInNotOfferedError
-        url, begun = await access.signing_in.begin(issuer)
+        url, sign_in = await access.signing_in.begin(issuer)
     except UseCaseError as error:
         return await sign_in_page(request, to, error)
     answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
-    access.browsers.keep_sign_in(request, answer, begun, page_asked_for(to))
+    access.browsers.keep_sign_in(request, answer, sign_in, page_asked_for(to))
     return answer
 
 
 @open_router.get(f"{SIGN_IN}/{{issuer}}/callback")
 async def come_back(issuer: str, request: Request, access: AccessDep) -> Response:
     """Begin a session for the person that an issuer has identified."""
-    kept = access.browsers.sign_in_in(request)
-    begun, to = kept or (None, "tables")
+    cookie = access.browsers.sign_in_in(request)
+    sign_in, to = cookie or (None, "tables")
     try:
         if access.signing_in is None:
             raise SignInNotOfferedError
-        identity = await access.signing_in.finish(issuer, dict(request.query_params), begun)
+        identity = await access.signing_in.finish(issuer, dict(request.query_params), sign_in)
         session, secret = await access.sessions.begin_of(identity)
     except UseCaseError as error:
         answer = await sign_in_page(request, to, error)

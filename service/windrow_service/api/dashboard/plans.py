@@ -17,7 +17,7 @@ from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
 from windrow_service.api.rules import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
 from windrow_service.api.services import PlansDep
-from windrow_service.usecases.plans.history import NEWEST, Wanted
+from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 
 router = GuardedRouter(include_in_schema=False)
 _SHOWN = 100
@@ -53,15 +53,15 @@ async def list_plans(
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
 ) -> Response:
     """List the caller's plans, the latest first: plans being made, then finished ones."""
-    wanted = Wanted(before=before, table=table or None, since=since, until=until)
-    past = await services.look_back.page(principal, wanted, _SHOWN)
+    conditions = PlanConditions(before=before, table=table or None, since=since, until=until)
+    past = await services.look_back.page(principal, conditions, _SHOWN)
     is_first_page = before == NEWEST and since is None and until is None
     under_way = await services.read.under_way(principal, _SHOWN) if is_first_page else []
-    asked = {"table": table, "since": _form_text(since), "until": _form_text(until)}
+    form = {"table": table, "since": _form_text(since), "until": _form_text(until)}
     return await page(
         request,
         "plans.html",
-        asked=asked,
+        asked=form,
         under_way=[one for one in under_way if table in ("", one.request.table)],
         plans=past,
         older=past[-1].number if past.more else None,
@@ -77,7 +77,7 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
     """
     live, past = plan.live, plan.past
     summary = None if past is None else past.summary
-    pruned = [
+    by_step = [
         (
             name,
             getattr(summary, f"files_pruned_by_{step}"),
@@ -93,7 +93,7 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
         past=past,
         table=live.request.table if past is None and live is not None else past and past.table,
         summary=summary,
-        pruned=pruned,
+        pruned=by_step,
         phases=_PHASES,
         too_many=summary is not None and summary.files_total > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,

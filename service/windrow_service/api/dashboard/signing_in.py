@@ -96,7 +96,7 @@ async def sign_in_page(request: Request, to: str, error: UseCaseError | None = N
     """
     signing_in = services_of(request).access.signing_in
     problem = None if error is None else describe(error)
-    refused = "" if problem is None else problem.body["detail"]
+    refusal = "" if problem is None else problem.body["detail"]
     is_token_refused = isinstance(error, UnauthenticatedError)
     answer = await page(
         request,
@@ -104,7 +104,7 @@ async def sign_in_page(request: Request, to: str, error: UseCaseError | None = N
         to=page_asked_for(to),
         ways=[] if signing_in is None else signing_in.ways,
         # The error's own message is for callers of the API.
-        refused=_NOT_VALID if is_token_refused else refused,
+        refused=_NOT_VALID if is_token_refused else refusal,
         is_token_refused=is_token_refused,
     )
     if problem is not None:

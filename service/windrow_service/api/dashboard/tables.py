@@ -106,11 +106,11 @@ class _Figures:
 def _figures(info: SnapshotInfo | None) -> _Figures | None:
     if info is None:
         return None
-    needed = math.ceil(info.size_bytes / WELL_SIZED_BYTES)
+    ideal = math.ceil(info.size_bytes / WELL_SIZED_BYTES)
     small_bits = _SMALL_BYTES.bit_length()
     return _Figures(
         small=None if info.file_sizes is None else sum(info.file_sizes[:small_bits]),
-        excess=max(info.file_count - needed, 0),
+        excess=max(info.file_count - ideal, 0),
         mean_bytes=info.size_bytes / max(info.file_count, 1),
         open_seconds=info.file_count * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
         read_seconds=info.size_bytes / READ_BYTES_PER_SECOND,
@@ -122,17 +122,17 @@ def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:
         return None
     counts = info.file_sizes
     first = min(_FIRST_BITS, len(counts) - 1)
-    kept = [sum(counts[: first + 1]), *counts[first + 1 :]]
+    heights = [sum(counts[: first + 1]), *counts[first + 1 :]]
     names = [f"under {size(2**first)}"]
     names += [
         f"{size(2 ** (bits - 1))} to {size(2**bits)}" for bits in range(first + 1, len(counts))
     ]
-    begin = next(at for at, count in enumerate(kept) if count)
-    kept, names = kept[begin:], names[begin:]
+    begin = next(at for at, count in enumerate(heights) if count)
+    heights, names = heights[begin:], names[begin:]
     labels = [name.split(" to ")[0].replace("under ", "<") for name in names]
     return {
-        "rows": list(zip(names, kept, strict=True)),
-        "chart": bars("Files by size", labels, kept),
+        "rows": list(zip(names, heights, strict=True)),
+        "chart": bars("Files by size", labels, heights),
     }
 
 

@@ -67,17 +67,17 @@ def _pygal() -> Any:
 
 
 def _inline(chart: Any, title: str) -> Markup:
-    drawn = chart.render_tree()
+    svg = chart.render_tree()
     # The page's policy forbids their inline styles and scripts.
-    for definitions in drawn.findall("defs"):
-        drawn.remove(definitions)
-    for each in list(drawn):
+    for definitions in svg.findall("defs"):
+        svg.remove(definitions)
+    for each in list(svg):
         if each.tag == "title":
-            drawn.remove(each)
-    for each in drawn.iter():
+            svg.remove(each)
+    for each in svg.iter():
         # The style sheet sets the sizes of texts.
         each.attrib.pop("style", None)
-    drawn.attrib.pop("id", None)
-    drawn.set("role", "img")
-    drawn.set("aria-label", title)
-    return Markup(ElementTree.tostring(drawn, encoding="unicode", method="html"))
+    svg.attrib.pop("id", None)
+    svg.set("role", "img")
+    svg.set("aria-label", title)
+    return Markup(ElementTree.tostring(svg, encoding="unicode", method="html"))

@@ -47,22 +47,22 @@ def relative_to(request: Request, path: str) -> str:
     return "../" * (request.url.path.count("/") - 1) + path.removeprefix("/")
 
 
-def page_asked_for(asked: str) -> str:
+def page_asked_for(path: str) -> str:
     """Return the page that a browser asked for if it is a page here, else the first page."""
-    return asked if len(asked) <= _MAX_ASKED and _PAGE.fullmatch(asked) else "tables"
+    return path if len(path) <= _MAX_ASKED and _PAGE.fullmatch(path) else "tables"
 
 
 async def page(request: Request, template: str, **context: Any) -> Response:
     """Return a page."""
-    made = environment(True).get_template(template)
-    text = await made.render_async(**_common(request), **context)
+    html = environment(True).get_template(template)
+    text = await html.render_async(**_common(request), **context)
     return HTMLResponse(text, headers=_HEADERS)
 
 
 def page_in_parts(request: Request, template: str, **context: Any) -> Response:
     """Return a page whose beginning is sent before its template awaits slower parts."""
-    made = environment(True).get_template(template)
-    parts = made.generate_async(**_common(request), **context)
+    html = environment(True).get_template(template)
+    parts = html.generate_async(**_common(request), **context)
     return StreamingResponse(parts, headers=_HEADERS, media_type="text/html; charset=utf-8")
 
 
@@ -72,16 +72,16 @@ def problem_page(
     """Return the page of an error, or a redirect to the sign-in page."""
     status = problem["status"]
     if status == HTTPStatus.UNAUTHORIZED and request.url.path != SIGN_IN:
-        asked = request.url.path.removeprefix(ROOT).removeprefix("/")
+        target = request.url.path.removeprefix(ROOT).removeprefix("/")
         if request.url.query:
-            asked += f"?{request.url.query}"
-        back = f"?to={quote(asked)}" if asked and request.method == "GET" else ""
+            target += f"?{request.url.query}"
+        back = f"?to={quote(target)}" if target and request.method == "GET" else ""
         to = relative_to(request, SIGN_IN) + back
         return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
-    made = environment(False).get_template(PROBLEM)
-    kept = {name: text for name, text in headers.items() if name != "WWW-Authenticate"}
+    html = environment(False).get_template(PROBLEM)
+    others = {name: text for name, text in headers.items() if name != "WWW-Authenticate"}
     return HTMLResponse(
-        made.render(**_common(request), problem=problem), status, {**_HEADERS, **kept}
+        html.render(**_common(request), problem=problem), status, {**_HEADERS, **others}
     )
 
 
@@ -104,7 +104,7 @@ def environment(is_async: bool) -> Environment:
     # Imported late, like everything that only pages need: many coordinators never show one.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("windrow_service.api.html"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -114,10 +114,10 @@ def environment(is_async: bool) -> Environment:
         # Templates change only with the version.
         auto_reload=False,
     )
-    made.filters.update(
+    templates.filters.update(
         size=size, number=_number, when=_when, seconds=_seconds, with_code=_with_code
     )
-    return made
+    return templates
 
 
 def _with_code(text: str) -> str:

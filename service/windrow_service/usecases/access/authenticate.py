@@ -161,11 +161,11 @@ class Authenticate:
         self._issuers = issuers
         self._clock = clock
         self.required = required
-        self._found: TTLCache[str, IdentifiedCaller] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+        self._callers: TTLCache[str, IdentifiedCaller] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
         # A cache of its own, so that guessed tokens do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
-    async def __call__(self, sent: str | None) -> Principal:
+    async def __call__(self, token: str | None) -> Principal:
         """Return the caller that sent a token.
 
         Raises:
@@ -175,29 +175,29 @@ class Authenticate:
         """
         if not self.required:
             return ANONYMOUS
-        if sent is None:
+        if token is None:
             raise UnauthenticatedError
-        digest = digest_of(sent)
-        caller = self._found.get(digest)
+        digest = digest_of(token)
+        caller = self._callers.get(digest)
         if caller is None:
-            caller = await self._find(sent, digest)
-            self._found[digest] = caller
+            caller = await self._find(token, digest)
+            self._callers[digest] = caller
         if caller.expires_at is not None and self._clock() >= caller.expires_at:
             raise UnauthenticatedError
         return caller.principal
 
-    async def _find(self, sent: str, digest: str) -> IdentifiedCaller:
-        if not is_ours(sent):
+    async def _find(self, token: str, digest: str) -> IdentifiedCaller:
+        if not is_ours(token):
             if self._issuers is None:
                 raise UnauthenticatedError
-            return await self._issuers.find(sent)
+            return await self._issuers.find(token)
         if digest in self._unknown:
             raise UnauthenticatedError
-        token = await self._tokens.find(digest)
-        if token is None or not token.is_valid(self._clock()):
+        record = await self._tokens.find(digest)
+        if record is None or not record.is_valid(self._clock()):
             self._unknown[digest] = None
             raise UnauthenticatedError
-        return caller_of(token)
+        return caller_of(record)
 
 
 def caller_of(token: Token) -> IdentifiedCaller:

@@ -53,8 +53,8 @@ def grant_of(text: str) -> tuple[str, str]:
     if not colon or pattern == _EVERY:
         return scope, _EVERY
     name = pattern.removesuffix(_BELOW)
-    allowed = WORKER_ID if scope == "worker" else TABLE_NAME
-    if len(name) > _MAX_NAME or not re.fullmatch(allowed, name):
+    syntax = WORKER_ID if scope == "worker" else TABLE_NAME
+    if len(name) > _MAX_NAME or not re.fullmatch(syntax, name):
         what = "worker" if scope == "worker" else "table"
         raise InvalidTokenError(
             f"{pattern[:128]!r} names no {what}: use a name such as `sales.orders`, one that ends "
@@ -66,19 +66,19 @@ def grant_of(text: str) -> tuple[str, str]:
 @lru_cache(1_000)
 def compiled(texts: tuple[str, ...]) -> Grants:
     """Return grants in the form in which they are checked."""
-    granted: dict[str, set[str]] = {scope: set() for scope in SCOPES}
+    by_scope: dict[str, set[str]] = {scope: set() for scope in SCOPES}
     for text in texts:
         scope, pattern = grant_of(text)
-        for included in SCOPES[scope]:
+        for other in SCOPES[scope]:
             # Only `admin` on everything includes `worker`: a pattern of tables names no workers.
-            if included != "worker" or scope == "worker" or pattern == _EVERY:
-                granted[included].add(pattern)
-    return Grants({scope: _names(patterns) for scope, patterns in granted.items()})
+            if other != "worker" or scope == "worker" or pattern == _EVERY:
+                by_scope[other].add(pattern)
+    return Grants({scope: _names(patterns) for scope, patterns in by_scope.items()})
 
 
 def _names(patterns: Iterable[str]) -> Names:
-    kept = frozenset(patterns)
-    if _EVERY in kept:
+    names = frozenset(patterns)
+    if _EVERY in names:
         return Names(every=True)
-    below = frozenset(pattern for pattern in kept if pattern.endswith(_BELOW))
-    return Names(exact=kept - below, below=frozenset(pattern[:-1] for pattern in below))
+    below = frozenset(pattern for pattern in names if pattern.endswith(_BELOW))
+    return Names(exact=names - below, below=frozenset(pattern[:-1] for pattern in below))

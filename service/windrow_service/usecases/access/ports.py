@@ -97,7 +97,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunSignIn:
+class PendingSignIn:
     """The state that a browser keeps while its user signs in at an issuer.
 
     Attributes:

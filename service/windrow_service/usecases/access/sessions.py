@@ -82,7 +82,7 @@ class Sessions:
         self._issuers = issuers
         self._clock = clock
         self._required = required
-        self._found: TTLCache[str, SignedIn] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+        self._users: TTLCache[str, SignedIn] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
     async def begin(self, token: str) -> tuple[Session, str]:
         """Begin a session for the sender of a token; return it with the secret for the browser.
@@ -122,20 +122,20 @@ class Sessions:
         if secret is None or not _SECRET.fullmatch(secret):
             raise UnauthenticatedError
         digest = digest_of(secret)
-        found = self._found.get(digest)
-        if found is None:
-            found = await self._look_up(digest)
-            self._found[digest] = found
-        if found.expires_at is None or self._clock() >= found.expires_at:
+        user = self._users.get(digest)
+        if user is None:
+            user = await self._look_up(digest)
+            self._users[digest] = user
+        if user.expires_at is None or self._clock() >= user.expires_at:
             raise UnauthenticatedError
-        return found
+        return user
 
     async def end(self, secret: str | None) -> None:
         """End the session of a browser, if it has one."""
         if secret is not None:
             digest = digest_of(secret)
             await self._sessions.remove(digest)
-            self._found.pop(digest, None)
+            self._users.pop(digest, None)
 
     async def current(self, limit: int) -> Sequence[Session]:
         """Return the sessions that have not ended, the newest first."""
@@ -144,9 +144,11 @@ class Sessions:
     async def end_all_of(self, principal: str) -> int:
         """End all sessions of a caller, within seconds on all replicas; return how many."""
         count = await self._sessions.remove_all_of(principal)
-        known = [one for one, found in self._found.items() if found.principal.name == principal]
-        for digest in known:
-            self._found.pop(digest, None)
+        digests = [
+            digest for digest, user in self._users.items() if user.principal.name == principal
+        ]
+        for digest in digests:
+            self._users.pop(digest, None)
         return count
 
     async def _begin(

@@ -59,8 +59,8 @@ class ManageTokens:
             raise InvalidTokenError(f"a token needs a scope: {', '.join(SCOPES)}")
         if len(grants) > MAX_GRANTS:
             raise InvalidTokenError(f"a token has at most {MAX_GRANTS} grants: use patterns")
-        granted = [grant_of(text) for text in grants]
-        everywhere = {scope for scope, pattern in granted if pattern == "*"}
+        pairs = [grant_of(text) for text in grants]
+        everywhere = {scope for scope, pattern in pairs if pattern == "*"}
         if expires_in is not None and not timedelta() < expires_in <= _LONGEST:
             raise InvalidTokenError(
                 f"a token must be valid for more than 0 and at most {_LONGEST.days:,} days"
@@ -70,7 +70,7 @@ class ManageTokens:
             token_id=secrets.token_hex(8),
             name=name,
             scopes=tuple(scope for scope in SCOPES if scope in everywhere),
-            grants=tuple(sorted({f"{scope}:{on}" for scope, on in granted if on != "*"})),
+            grants=tuple(sorted({f"{scope}:{on}" for scope, on in pairs if on != "*"})),
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
         )

@@ -40,7 +40,7 @@ class CacheRuleStore(Protocol):
         table: str,
         rule: str,
         definition: CacheRuleDefinition,
-        expected: str | None,
+        if_match: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
         """Make or replace a rule; return it, and whether it is new.
@@ -49,7 +49,7 @@ class CacheRuleStore(Protocol):
             table: The table's name.
             rule: The rule's name.
             definition: What the rule marks.
-            expected: The version that the rule must have; `*` for any version, None for no
+            if_match: The version that the rule must have; `*` for any version, None for no
                 condition.
             once: The caller's key.
 
@@ -76,14 +76,14 @@ class CacheRuleStore(Protocol):
         """
 
     async def delete(
-        self, table: str, rule: str, expected: str | None, once: Once | None = None
+        self, table: str, rule: str, if_match: str | None, once: Once | None = None
     ) -> None:
         """Delete a rule.
 
         Raises:
             TableNotFoundError: No table has this name.
             CacheRuleNotFoundError: The table has no such rule.
-            CacheRuleChangedError: The rule is at another version than `expected`.
+            CacheRuleChangedError: The rule is at another version than `if_match`.
         """
 
     async def list(self, table: str) -> Sequence[StoredCacheRule]:

@@ -45,7 +45,7 @@ class DefineCacheRule:
         table: str,
         rule: str,
         definition: CacheRuleDefinition,
-        expected: str | None,
+        if_match: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
         """Return the rule, and whether it is new.
@@ -57,7 +57,7 @@ class DefineCacheRule:
             InvalidFilterError: The filter cannot be read, or names an unknown column.
             InvalidCacheRuleError: The filter names a column that is not a partition column, or
                 the rule would have expired already, or could mark nothing.
-            CacheRuleChangedError: The rule is not at version `expected`.
+            CacheRuleChangedError: The rule is not at version `if_match`.
             TooManyCacheRulesError: The rule is new, and the table has `MAX_CACHE_RULES`.
             BusyError: Too much is waiting already.
         """
@@ -73,7 +73,7 @@ class DefineCacheRule:
                 )
 
         await self.runner.run(check)
-        return await self.rules.put(table, rule, definition, expected, once)
+        return await self.rules.put(table, rule, definition, if_match, once)
 
 
 def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMITED) -> Expression:

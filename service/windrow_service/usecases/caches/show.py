@@ -34,14 +34,14 @@ class ShowCache:
             BusyError: Too much is waiting already.
         """
         table, snapshot = await self.snapshots.get(name, None)
-        stored = await self.rules.active(table.table_id, self.clock())
-        rules = [await self.caching.rule(rule, snapshot) for rule in stored]
+        rules = await self.rules.active(table.table_id, self.clock())
+        marking_rules = [await self.caching.rule(rule, snapshot) for rule in rules]
         holdings = await self.caching.holdings(table.table_id)
         figures = await self.manifests.scan(
             name,
             snapshot,
-            lambda: Or(tuple(rule.expression for rule in rules if rule is not None)),
-            lambda _, files: cache_figures(files, rules, holdings or ()),
+            lambda: Or(tuple(rule.expression for rule in marking_rules if rule is not None)),
+            lambda _, files: cache_figures(files, marking_rules, holdings or ()),
         )
         return TableCache(
             table=name,
@@ -53,12 +53,12 @@ class ShowCache:
             rules=[
                 CacheRuleFigures(
                     **rule.info.model_dump(),
-                    file_count=marked.files,
-                    size_bytes=marked.size_bytes,
-                    cached_files=cached.files,
-                    cached_bytes=cached.size_bytes,
+                    file_count=total.files,
+                    size_bytes=total.size_bytes,
+                    cached_files=in_cache.files,
+                    cached_bytes=in_cache.size_bytes,
                 )
-                for rule, (marked, cached) in zip(stored, figures.rules, strict=True)
+                for rule, (total, in_cache) in zip(rules, figures.rules, strict=True)
             ],
             workers=[
                 WorkerFigures(

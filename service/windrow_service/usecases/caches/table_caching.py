@@ -31,11 +31,11 @@ _WHOLE_TABLES_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placement:
     """Where the files of a snapshot are read, as long as workers hold the same files."""
 
     holdings: Sequence[Holding]
-    cached: Cached
+    result: Cached
 
     def is_of(self, holdings: Sequence[Holding]) -> bool:
         """Tell whether workers still hold the same files."""
@@ -51,18 +51,18 @@ class _WholeTableCaching(Caching):
     """A table's caches; for plans of all its files the result is remembered."""
 
     file_count: int = 0
-    recall: Callable[[], _Placed | None] = lambda: None
-    remember: Callable[[_Placed], None] = lambda placed: None
+    recall: Callable[[], _Placement | None] = lambda: None
+    remember: Callable[[_Placement], None] = lambda placement: None
 
     def of(self, files: pa.Table, rows: Ints) -> Cached:
         """Return the workers of files, from the last plan of the whole table if it still holds."""
         if len(rows) != self.file_count:
             return Caching.of(self, files, rows)
-        known = self.recall()
-        if known is None or not known.is_of(self.holdings):
-            known = _Placed(self.holdings, Caching.of(self, files, rows))
-            self.remember(known)
-        return known.cached
+        placement = self.recall()
+        if placement is None or not placement.is_of(self.holdings):
+            placement = _Placement(self.holdings, Caching.of(self, files, rows))
+            self.remember(placement)
+        return placement.result
 
 
 class TableCaching:
@@ -90,11 +90,11 @@ class TableCaching:
         self._runner = runner
         self._clock = clock
         # By rule and snapshot; None if the rule marks none of its files.
-        self._known: LRUCache[tuple[int, int, str, str], MarkingRule | None] = LRUCache(
+        self._marking_rules: LRUCache[tuple[int, int, str, str], MarkingRule | None] = LRUCache(
             _MAX_RULES_KEPT
         )
         # By snapshot and rules. Placing a million files takes a third of the time of their plan.
-        self._placed: LRUCache[tuple[int, int, tuple[str, ...]], _Placed] = LRUCache(
+        self._placements: LRUCache[tuple[int, int, tuple[str, ...]], _Placement] = LRUCache(
             _WHOLE_TABLES_KEPT
         )
         self._lock = threading.Lock()
@@ -110,32 +110,32 @@ class TableCaching:
         """
         if not table.has_cache_rules:
             return Caching()
-        stored = await self._rules.active(table.table_id, self._clock())
-        found = [await self.rule(each, snapshot) for each in stored]
-        rules = [rule for rule in found if rule is not None]
+        entries = await self._rules.active(table.table_id, self._clock())
+        candidates = [await self.rule(each, snapshot) for each in entries]
+        rules = [rule for rule in candidates if rule is not None]
         if not rules:
             return Caching()
-        versions = tuple(each.version for each in stored)
+        versions = tuple(each.version for each in entries)
         key = table.table_id, snapshot.info.snapshot_id, versions
 
         # Planning calls these two functions from its threads.
-        def recall() -> _Placed | None:
+        def recall() -> _Placement | None:
             with self._lock:
-                return self._placed.get(key)
+                return self._placements.get(key)
 
-        def remember(placed: _Placed) -> None:
+        def remember(placement: _Placement) -> None:
             with self._lock:
-                self._placed[key] = placed
+                self._placements[key] = placement
 
         holdings = await self.holdings(table.table_id) or ()
         return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
 
-    async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
+    async def rule(self, entry: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
         """Return a rule in the planner's form; None if it marks no file of a snapshot."""
-        key = stored.table_id, snapshot.info.snapshot_id, stored.info.rule, stored.version
-        if key not in self._known:
-            self._known[key] = await self._bound(stored.info, snapshot)
-        return self._known[key]
+        key = entry.table_id, snapshot.info.snapshot_id, entry.info.rule, entry.version
+        if key not in self._marking_rules:
+            self._marking_rules[key] = await self._bound(entry.info, snapshot)
+        return self._marking_rules[key]
 
     async def _bound(self, info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
         rule = await self._runner.run(lambda: _marking_rule(info, snapshot))

@@ -87,14 +87,14 @@ class _Phases:
     """
 
     def __init__(self, check: Checkpoint) -> None:
-        self.ended: list[Phase] = []
+        self.past: list[Phase] = []
         self._check = check
         self._phase, self._since = PlanPhase.MANIFESTS, time.perf_counter()
 
     @property
     def seconds(self) -> dict[str, float]:
         """Seconds that each phase took, by name."""
-        return {phase.name: phase.ended_s - phase.began_s for phase in self.ended}
+        return {phase.name: phase.ended_s - phase.began_s for phase in self.past}
 
     def begin(self, phase: PlanPhase) -> None:
         """End the current phase, and begin another."""
@@ -105,7 +105,7 @@ class _Phases:
     def end(self) -> None:
         """End the current phase."""
         now = time.perf_counter()
-        self.ended.append(Phase(self._phase.label, self._since, now))
+        self.past.append(Phase(self._phase.label, self._since, now))
         self._since = now
 
 
@@ -164,7 +164,7 @@ class DraftPlan:
             )
         finally:
             phases.end()
-            self.spans.phases("plan", phases.ended)
+            self.spans.phases("plan", phases.past)
         seconds = phases.seconds
         self.meters.plan(draft.summary, seconds)
         return draft, seconds
@@ -205,8 +205,8 @@ def draft_plan(
     # Rows without columns have no order.
     sort_columns = definition.sort_columns if columns else ()
     sort_names = _columns([column.name for column in sort_columns], types)
-    settled = settle(request, definition)
-    options = settled.options
+    resolution = settle(request, definition)
+    options = resolution.options
     policy = policy_of(options, max_files)
     fields = _file_fields(definition, scan, columns)
     groups = plan_groups(
@@ -217,7 +217,7 @@ def draft_plan(
         columns=columns,
         limit=_limit(definition, scan.snapshot, request),
         delete_files=scan.snapshot.delete_files,
-        by_manifest=scan.pruned,
+        by_manifest=scan.others,
         table_format=files_of(definition.format),
         # Where only Spark's own reader reads the files, it knows the defaults from the session.
         mapped=bool(fields) and definition.format not in READ_BY_SPARK,
@@ -225,17 +225,17 @@ def draft_plan(
         begin=begin,
     )
     begin(PlanPhase.ENCODE)
-    needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
-    needed.update(sort_names)
-    hidden = [name for name in types if name in needed and name not in columns]
+    dependencies = {name for left in groups.residual_filters if left for name in columns_of(left)}
+    dependencies.update(sort_names)
+    hidden_names = [name for name in types if name in dependencies and name not in columns]
     if files_of(definition.format) == "parquet":
-        excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden])
+        excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden_names])
         groups = replace(groups, excerpts=excerpts)
     return Draft(
-        summary=_summary(groups, policy).model_copy(update=_predicted(groups, settled, policy)),
+        summary=_summary(groups, policy).model_copy(update=_predicted(groups, resolution, policy)),
         body=codec.encode(groups, check),
         columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
-        hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
+        hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden_names])),
         sort_columns=[
             column.model_copy(update={"name": name})
             for column, name in zip(sort_columns, sort_names, strict=True)
@@ -243,7 +243,7 @@ def draft_plan(
         file_fields=fields,
         outlines=list(groups.excerpts.outlines) if groups.excerpts is not None else [],
         filter=to_tree(expression) if expression is not None else None,
-        options=settled,
+        options=resolution,
     )
 
 
@@ -251,11 +251,11 @@ def _file_fields(
     definition: TableDefinition, scan: SnapshotScan, columns: Sequence[str]
 ) -> dict[str, FileField]:
     """Return how files hold those of the columns read that are not found by name alone."""
-    compared = columns_of(scan.expression) if scan.expression is not None else ()
-    wanted = [*columns, *compared]
+    filter_columns = columns_of(scan.expression) if scan.expression is not None else ()
+    names = [*columns, *filter_columns]
     if definition.format in LOGGED:
-        return file_fields(scan.snapshot.data_schema, wanted)
-    return default_fields(scan.snapshot.data_schema, wanted)
+        return file_fields(scan.snapshot.data_schema, names)
+    return default_fields(scan.snapshot.data_schema, names)
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:
@@ -264,33 +264,33 @@ def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest
     return None if holds_unseen else request.limit
 
 
-def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
+def _columns(names: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
     """Resolve names of columns: exactly if possible, else ignoring case."""
-    names = TableColumns(types)
-    found: list[str] = []
-    for name in asked:
-        column = names.find(name)
+    resolver = TableColumns(types)
+    columns: list[str] = []
+    for name in names:
+        column = resolver.find(name)
         if column is None:
-            raise InvalidColumnsError(names.why_none(name))
-        if column in found:
+            raise InvalidColumnsError(resolver.why_none(name))
+        if column in columns:
             raise InvalidColumnsError(f"column {name!r} is asked for twice: name it once")
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
     # np.unique would hold the interpreter's lock for 0.1 s if there are many splits.
-    planned = np.zeros(len(groups.files), np.bool_)
-    planned[groups.splits.file] = True
+    mask = np.zeros(len(groups.files), np.bool_)
+    mask[groups.splits.file] = True
     counts = np.diff(groups.offsets)
-    rows = groups.files["row_count"].filter(pa.array(planned))
-    pruned = groups.pruning.pruned
+    rows = groups.files["row_count"].filter(pa.array(mask))
+    by_step = groups.pruning.pruned
     return PlanSummary(
         strategy=policy.strategy,
-        files_total=len(groups.files) + pruned["manifest"].files,
-        files_planned=int(np.count_nonzero(planned)),
-        **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
-        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruned.items()},
+        files_total=len(groups.files) + by_step["manifest"].files,
+        files_planned=int(np.count_nonzero(mask)),
+        **{f"files_pruned_by_{step}": by.files for step, by in by_step.items()},
+        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in by_step.items()},
         size_bytes=int(groups.splits.length.sum()),
         row_count=None if rows.null_count else int(rows.to_numpy().sum()),
         group_count=len(groups),
@@ -298,8 +298,8 @@ def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
         largest_group_bytes=int(groups.size_bytes.max(initial=0)),
         smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
         largest_group_splits=int(counts.max(initial=0)),
-        **_placements(groups, planned),
-        delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
+        **_placements(groups, mask),
+        delete_files=int(groups.files["delete_count"].to_numpy()[mask].sum()),
         delete_opens=len(groups.deletes.rows) if groups.deletes else 0,
         delete_opens_by_split=int(groups.splits.deletes.count.sum())
         if groups.splits.deletes is not None
@@ -310,18 +310,20 @@ def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
     )
 
 
-def _predicted(groups: GroupedSplits, settled: SettledOptions, policy: Policy) -> dict[str, float]:
+def _predicted(
+    groups: GroupedSplits, resolution: SettledOptions, policy: Policy
+) -> dict[str, float]:
     if len(groups) > _PREDICTED_GROUPS:
         return {}
     # Opening a file costs readers the same, whichever strategy made their groups.
-    cost = settled.asked.open_file_cost
+    cost = resolution.explicit.open_file_cost
     reader = replace(policy, open_file_cost=DEFAULT_OPEN_FILE_COST if cost is None else cost)
-    predicted = predict_times(groups, reader)
-    return {name: round(seconds, 6) for name, seconds in asdict(predicted).items()}
+    times = predict_times(groups, reader)
+    return {name: round(seconds, 6) for name, seconds in asdict(times).items()}
 
 
-def _placements(groups: GroupedSplits, planned: Bools) -> dict[str, int]:
-    cacheable = groups.cached.cacheable & planned
+def _placements(groups: GroupedSplits, mask: Bools) -> dict[str, int]:
+    cacheable = groups.cached.cacheable & mask
     counts = np.bincount(groups.cached.choice[cacheable], minlength=FALLBACK + 1).tolist()
     return {
         "cacheable_files": sum(counts),

@@ -75,15 +75,15 @@ class ExplainPlan:
     def _explain(
         self, plan: Plan, scan: SnapshotScan, files: pa.Table, caching: Caching
     ) -> PlanExplanation:
-        asked = plan.requested_options or plan.options
+        base = plan.requested_options or plan.options
         open_file_cost = (
-            DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
+            DEFAULT_OPEN_FILE_COST if base.open_file_cost is None else base.open_file_cost
         )
         figures: list[StrategyFigures] = []
         fields: dict[str, Any] = {}
         own = plan.options.strategy
         for strategy in (own, *(name for name in STRATEGIES if name != own)):
-            options = with_defaults(asked.model_copy(update={"strategy": strategy}))
+            options = with_defaults(base.model_copy(update={"strategy": strategy}))
             policy = policy_of(options, self.max_plan_files)
             groups = plan_groups(
                 files,
@@ -91,14 +91,14 @@ class ExplainPlan:
                 policy,
                 caching.of,
                 limit=plan.limit,
-                by_manifest=scan.pruned,
+                by_manifest=scan.others,
                 table_format=plan.format,
                 any_line=begins_at_any_line(plan.format_options),
             )
-            predicted = predict(groups, replace(policy, open_file_cost=open_file_cost))
-            figures.append(_figures(strategy, groups, predicted))
+            prediction = predict(groups, replace(policy, open_file_cost=open_file_cost))
+            figures.append(_figures(strategy, groups, prediction))
             if strategy == own:
-                fields = _own_fields(groups, predicted, policy.max_split_size)
+                fields = _own_fields(groups, prediction, policy.max_split_size)
             # Keeping the groups of two strategies would take twice the memory.
             del groups
         return PlanExplanation(
@@ -126,28 +126,28 @@ def _expression(plan: Plan, snapshot: Snapshot) -> Expression | None:
     return None if plan.filter is None else read_filter(plan.filter, types_of(snapshot))
 
 
-def _figures(strategy: str, groups: GroupedSplits, predicted: Prediction) -> StrategyFigures:
+def _figures(strategy: str, groups: GroupedSplits, prediction: Prediction) -> StrategyFigures:
     return StrategyFigures(
         strategy=strategy,
         group_count=len(groups),
-        fewest_groups=predicted.fewest_groups,
-        fill=predicted.fill,
-        host_local_bytes=predicted.host_local_bytes,
-        longest_task_seconds=predicted.longest_task_seconds,
-        slowest_slot_seconds=predicted.slowest_slot_seconds,
-        all_tasks_seconds=predicted.all_tasks_seconds,
+        fewest_groups=prediction.fewest_groups,
+        fill=prediction.fill,
+        host_local_bytes=prediction.host_local_bytes,
+        longest_task_seconds=prediction.longest_task_seconds,
+        slowest_slot_seconds=prediction.slowest_slot_seconds,
+        all_tasks_seconds=prediction.all_tasks_seconds,
     )
 
 
 def _own_fields(
-    groups: GroupedSplits, predicted: Prediction, max_split_size: int
+    groups: GroupedSplits, prediction: Prediction, max_split_size: int
 ) -> dict[str, Any]:
     size_bytes = int(groups.splits.length.sum())
-    located, at_host = predicted.located_bytes, predicted.host_local_bytes
+    located_bytes, at_host = prediction.located_bytes, prediction.host_local_bytes
     return {
         "pruned": [
-            PrunedFiles(step=step, files=gone.files, size_bytes=gone.size_bytes)
-            for step, gone in groups.pruning.pruned.items()
+            PrunedFiles(step=step, files=counts.files, size_bytes=counts.size_bytes)
+            for step, counts in groups.pruning.pruned.items()
         ],
         "reasons": [
             GroupReason(reason=reason, groups=of.groups, splits=of.splits, size_bytes=of.size_bytes)
@@ -166,8 +166,8 @@ def _own_fields(
         "fill_histogram": fill_histogram(groups, max_split_size).tolist(),
         "locality": Locality(
             host_bytes=at_host,
-            rack_bytes=predicted.rack_local_bytes,
-            elsewhere_bytes=located - at_host - predicted.rack_local_bytes,
-            unknown_bytes=size_bytes - located,
+            rack_bytes=prediction.rack_local_bytes,
+            elsewhere_bytes=located_bytes - at_host - prediction.rack_local_bytes,
+            unknown_bytes=size_bytes - located_bytes,
         ),
     }

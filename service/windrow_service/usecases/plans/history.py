@@ -47,15 +47,15 @@ def past_of(plan: PlanRecord, stored_at: datetime | None) -> PastPlan | None:
 
 
 def _filter_text(request: PlanRequest) -> str | None:
-    wanted = request.filter
-    if wanted is None:
+    predicate = request.filter
+    if predicate is None:
         return None
-    text = wanted if isinstance(wanted, str) else wanted.model_dump_json()
+    text = predicate if isinstance(predicate, str) else predicate.model_dump_json()
     return text if len(text) <= _MAX_FILTER else f"{text[:_MAX_FILTER]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlanConditions:
     """Conditions that plans in the history must meet.
 
     Attributes:
@@ -76,7 +76,7 @@ class Wanted:
 class PlanHistory(Protocol):
     """Finished plans; the plan store adds each one in the transaction that stores it."""
 
-    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Page[PastPlan]:
+    async def page(self, mine: Mine, conditions: PlanConditions, limit: int) -> Page[PastPlan]:
         """Return at most `limit` of the wanted plans, the newest first."""
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
@@ -103,9 +103,11 @@ class LookBack:
     history: PlanHistory
     read: ReadPlan
 
-    async def page(self, caller: Principal, wanted: Wanted, limit: int) -> Page[PastPlan]:
+    async def page(
+        self, caller: Principal, conditions: PlanConditions, limit: int
+    ) -> Page[PastPlan]:
         """Return at most `limit` of the plans that the caller may look at, the newest first."""
-        return await self.history.page(Mine.of(caller), wanted, limit)
+        return await self.history.page(Mine.of(caller), conditions, limit)
 
     async def known(self, plan_id: str, caller: Principal) -> KnownPlan:
         """Return everything that is known about a plan that the caller may look at.
@@ -113,8 +115,8 @@ class LookBack:
         Raises:
             PlanNotFoundError: The caller may look at no plan with this id, not even in the history.
         """
-        found = await self.page(caller, Wanted(plan_id=plan_id), 1)
-        past = found[0] if found else None
+        entries = await self.page(caller, PlanConditions(plan_id=plan_id), 1)
+        past = entries[0] if entries else None
         try:
             live = await self.read.get(plan_id, caller)
         except PlanNotFoundError:

@@ -49,7 +49,7 @@ class MakePlan:
     snapshots: SnapshotStore
     plans: PlanStore
     draft: DraftPlan
-    shared: SharedWork
+    shared_work: SharedWork
     refresher: Refresher
     describe: Callable[[Exception], dict[str, Any]]
     clock: Clock
@@ -79,14 +79,14 @@ class MakePlan:
         await self._refresh_if_stale(request, self.clock())
         table, snapshot = await self._snapshot_of(request)
         plan = pinned(self._record(table, request, principal), table, snapshot)
-        found = await self._reusable(plan)
-        if found is not None:
-            plan = same_groups(found, plan)
+        twin = await self._reusable(plan)
+        if twin is not None:
+            plan = same_groups(twin, plan)
             await self.plans.put(plan, once=once)
             return plan
 
-        async def keep(made: PlanRecord, body: PlanBody | None) -> None:
-            await self.plans.put(made, body, once=once)
+        async def keep(record: PlanRecord, body: PlanBody | None) -> None:
+            await self.plans.put(record, body, once=once)
 
         return await self._complete(table, snapshot, plan, keep)
 
@@ -188,24 +188,24 @@ class MakePlan:
             leads = True
             draft, seconds = await self.draft(table, snapshot, plan.request, check)
             info = described(table, snapshot, plan, draft, seconds)
-            made = replace(plan, state="completed", info=info, body_id=plan.plan_id)
+            record = replace(plan, state="completed", info=info, body_id=plan.plan_id)
             check()
-            await keep(made, draft.body)
-            return made
+            await keep(record, draft.body)
+            return record
 
         while True:
             try:
-                made = await self.shared.run(plan.request_key, work)
+                record = await self.shared_work.run(plan.request_key, work)
             except _OF_ONE_CALLER:
                 if leads:
                     raise
                 continue
             if leads:
-                return made
-            made = same_groups(made, plan)
+                return record
+            record = same_groups(record, plan)
             try:
-                await keep(made, None)
+                await keep(record, None)
             except PlanNotFoundError:
                 # The plan that these groups were made for has just been deleted.
                 continue
-            return made
+            return record

@@ -29,17 +29,17 @@ class SettledOptions:
     """The options of a plan.
 
     Attributes:
-        asked: Options as set by request, session and table; None where the strategy decides.
+        explicit: Options as set by request, session and table; None where the strategy decides.
         sources: The source of each option's value.
     """
 
-    asked: PlanOptions
+    explicit: PlanOptions
     sources: Mapping[str, OptionSource]
 
     @property
     def options(self) -> PlanOptions:
         """The options, completed with the strategy's defaults."""
-        return with_defaults(self.asked)
+        return with_defaults(self.explicit)
 
 
 def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
@@ -52,12 +52,12 @@ def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
         ("request", request.options),
     )
     for source, layer in layers:
-        given = layer.model_dump(exclude_unset=True, exclude_none=True)
-        values |= given
-        sources |= dict.fromkeys(given, source)
+        choices = layer.model_dump(exclude_unset=True, exclude_none=True)
+        values |= choices
+        sources |= dict.fromkeys(choices, source)
     _cap_sizes(values, sources)
     try:
-        return SettledOptions(asked=PlanOptions.completed(values), sources=sources)
+        return SettledOptions(explicit=PlanOptions.completed(values), sources=sources)
     except ValueError as error:
         raise InvalidOptionsError(str(error), sources["max_split_size"]) from None
 
@@ -73,13 +73,13 @@ def _cap_sizes(values: dict[str, Any], sources: Mapping[str, OptionSource]) -> N
 def with_defaults(options: PlanOptions) -> PlanOptions:
     """Return options completed with the strategy's defaults."""
     strategy = STRATEGIES[options.strategy]
-    chosen = {
+    defaults = {
         "min_split_size": min(strategy.min_split_size, options.max_split_size),
         "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
         "max_small_splits_grouped": strategy.max_small_splits_grouped,
         "open_file_cost": strategy.open_file_cost,
     }
-    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
+    missing = {name: value for name, value in defaults.items() if getattr(options, name) is None}
     return options.model_copy(update=missing)
 
 

@@ -65,20 +65,20 @@ class ReadPlan:
         return await self.plans.under_way(self.clock(), limit, Mine.of(caller))
 
     async def stream(
-        self, plan: PlanRecord, described: bytes | None = None
+        self, plan: PlanRecord, description: bytes | None = None
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of all groups of a completed plan.
 
         Args:
             plan: The plan.
-            described: A description of the plan to put into the head of the stream, as JSON.
+            description: A description of the plan to put into the head of the stream, as JSON.
 
         Raises:
             PlanNotFoundError: The plan was deleted meanwhile.
         """
         parts = self.plans.stream(plan)
         head = await anext(parts)
-        yield head if described is None else self.codec.described(head, described)
+        yield head if description is None else self.codec.described(head, description)
         async for part in parts:
             yield part
 
@@ -91,15 +91,15 @@ class ReadPlan:
             PlanNotFoundError: The plan was deleted meanwhile.
         """
         info, limits = info_of(plan), self.limits
-        wanted = limits.default_page_groups if max_groups is None else max_groups
-        wanted = min(wanted, limits.max_page_groups)
+        limit = limits.default_page_groups if max_groups is None else max_groups
+        limit = min(limit, limits.max_page_groups)
         count = info.summary.group_count
         groups: list[bytes] = []
-        if wanted and begin < count:
+        if limit and begin < count:
             head, chunk = await self.plans.chunk(plan, begin)
 
             def read() -> list[bytes]:
-                return self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
+                return self.codec.read(head, chunk, begin, limit, limits.max_page_splits)
 
             # The trip to a thread and back takes longer than reading a small page.
             small = len(chunk.data) <= _READ_AT_ONCE_BYTES

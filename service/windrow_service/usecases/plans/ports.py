@@ -89,12 +89,12 @@ class Mine:
     Attributes:
         maker: The caller.
         readable: Tables of which the caller may look at its own plans.
-        administered: Tables of which the caller may look at everybody's plans.
+        administrable: Tables of which the caller may look at everybody's plans.
     """
 
     maker: str
     readable: Names
-    administered: Names
+    administrable: Names
 
     @classmethod
     def of(cls, caller: Principal) -> Mine:

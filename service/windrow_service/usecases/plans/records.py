@@ -42,24 +42,24 @@ def pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanReco
 
 
 def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
-    settled = settle(request, table.info.definition)
+    resolution = settle(request, table.info.definition)
     parts = [
         table.table_id,
         table.info.definition.model_dump(mode="json", exclude={"plan_options", "imported_from"}),
         snapshot.info.snapshot_id,
         request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN | _OPTIONS),
-        settled.asked.model_dump(mode="json"),
-        dict(settled.sources),
+        resolution.explicit.model_dump(mode="json"),
+        dict(resolution.sources),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def same_groups(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
+def same_groups(twin: PlanRecord, plan: PlanRecord) -> PlanRecord:
     """Return the plan with the groups of an earlier one."""
-    assert found.info is not None
+    assert twin.info is not None
     times = {"plan_id": plan.plan_id, "created_at": plan.created_at, "expires_at": plan.expires_at}
-    info = found.info.model_copy(update=times)
-    return replace(plan, state="completed", info=info, body_id=found.body_id)
+    info = twin.info.model_copy(update=times)
+    return replace(plan, state="completed", info=info, body_id=twin.body_id)
 
 
 def described(
@@ -93,7 +93,7 @@ def described(
         hidden_columns=draft.hidden_columns,
         filter=draft.filter,
         limit=plan.request.limit,
-        requested_options=draft.options.asked,
+        requested_options=draft.options.explicit,
         options=draft.options.options,
         option_sources=dict(draft.options.sources),
         summary=draft.summary.model_copy(

@@ -43,11 +43,11 @@ class FindGainedFiles:
         """
         _, now = await self.snapshots.get(name, None)
         then = (await self.snapshots.get(name, since))[1] if since else None
-        shared = {_key(one) for one in now.manifests} & {
+        common = {_key(one) for one in now.manifests} & {
             _key(one) for one in (then.manifests if then is not None else ())
         }
-        after = await self._files(name, now, shared)
-        before = await self._files(name, then, shared) if then is not None else None
+        after = await self._files(name, now, common)
+        before = await self._files(name, then, common) if then is not None else None
         folders = await self.runner.run(lambda: _gained(before, after))
         fitting = _fitting(folders)
         return GainedFiles(
@@ -57,9 +57,9 @@ class FindGainedFiles:
         )
 
     async def _files(
-        self, name: str, snapshot: Snapshot, shared: set[tuple[str, bytes]]
+        self, name: str, snapshot: Snapshot, common: set[tuple[str, bytes]]
     ) -> pa.Table | None:
-        own = [manifest for manifest in snapshot.manifests if _key(manifest) not in shared]
+        own = [manifest for manifest in snapshot.manifests if _key(manifest) not in common]
         if not own:
             return None
         decoded = await self.manifests.read(name, snapshot, own, bloom=False)
@@ -84,6 +84,6 @@ def _key(manifest: Manifest) -> tuple[str, bytes]:
 def _gained(before: pa.Table | None, after: pa.Table | None) -> list[str]:
     if after is None:
         return []
-    gained = after if before is None else after.join(before, _IDENTITY, join_type="left anti")
-    folders: list[str] = pc.unique(folders_of(gained["path"])).sort().to_pylist()
+    new_files = after if before is None else after.join(before, _IDENTITY, join_type="left anti")
+    folders: list[str] = pc.unique(folders_of(new_files["path"])).sort().to_pylist()
     return folders

@@ -33,9 +33,9 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
     """
     # A table that has become empty has no manifests but keeps its columns.
     schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
-    removed = [manifest.removed for manifest in snapshot.manifests]
+    removals = [manifest.removed for manifest in snapshot.manifests]
     return PreviousInventory(
-        files=merge_files(tables, removed) if tables else schema.empty_table(),
+        files=merge_files(tables, removals) if tables else schema.empty_table(),
         data_schema=snapshot.data_schema,
         partition_schema=snapshot.partition_schema,
         table_version=snapshot.info.table_version,
@@ -79,35 +79,35 @@ def next_after_inventory(
     )
 
 
-def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> NextSnapshot:
+def next_after_delta(previous: Snapshot, result: Applied, bloom: Sequence[str]) -> NextSnapshot:
     """Return the next snapshot of a table, given a delta.
 
     Args:
         previous: The previous snapshot.
-        applied: The result of applying the delta to it.
+        result: The result of applying the delta to it.
         bloom: Columns for which its manifests have Bloom filters.
     """
     return _next(
-        applied.manifests,
+        result.manifests,
         data_schema=previous.data_schema,
         partition_schema=previous.partition_schema,
         bloom=bloom,
-        row_count=_added(previous.info.row_count, applied.rows_gained),
-        sizes=_sizes_after(previous.info.file_sizes, applied.sizes_gained),
-        files_added=applied.files_added,
-        files_removed=applied.files_removed,
+        row_count=_added(previous.info.row_count, result.rows_gained),
+        sizes=_sizes_after(previous.info.file_sizes, result.sizes_gained),
+        files_added=result.files_added,
+        files_removed=result.files_removed,
     )
 
 
-def _added(known: int | None, more: int | None) -> int | None:
-    return None if known is None or more is None else known + more
+def _added(count: int | None, more: int | None) -> int | None:
+    return None if count is None or more is None else count + more
 
 
-def _sizes_after(before: Sequence[int] | None, gained: Ints) -> Ints | None:
+def _sizes_after(before: Sequence[int] | None, more: Ints) -> Ints | None:
     # Snapshots made by earlier versions of Windrow do not record sizes.
     if before is None:
         return None
-    after: Ints = gained.copy()
+    after: Ints = more.copy()
     # Without a type, NumPy would make floats of an empty list.
     after[: len(before)] += np.asarray(before, np.int64)
     return after

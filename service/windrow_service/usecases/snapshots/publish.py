@@ -116,7 +116,7 @@ class PublishInventory:
     max_decoded_bytes: int
 
     async def __call__(
-        self, name: str, sent: SentInventory, if_match: str | None, once: Once | None = None
+        self, name: str, inventory: SentInventory, if_match: str | None, once: Once | None = None
     ) -> Published:
         """Return the new snapshot; nothing is published unless every row can be accepted.
 
@@ -125,7 +125,7 @@ class PublishInventory:
 
         Args:
             name: The table.
-            sent: All of its files, or a delta.
+            inventory: All of its files, or a delta.
             if_match: The version that the table must be at, or `snapshot-N` for the snapshot.
             once: The caller's key; its answer is made from a `Published`.
 
@@ -156,16 +156,16 @@ class PublishInventory:
                     raise TableChangedError(name, str(if_match), table.version)
                 if table.info.definition.transactional is not None:
                     raise TransactionalTableError(name, "published inventories", _REFRESH_IT)
-                is_write = sent.write_id is not None and sent.mode == "delta"
+                is_write = inventory.write_id is not None and inventory.mode == "delta"
                 is_listed = table.info.definition.listed_partitions
                 if (is_listed or table.info.partition_count is not None) and not is_write:
                     raise ListedPartitionsError(name, "published inventories", _REFRESH_IT)
                 if (format_ := table.info.definition.format) in LOGGED:
                     raise LoggedTableError(name, format_, "published inventories", _REFRESH_IT)
                 if files is None:
-                    files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
+                    files = await self.runner.run(lambda: inventory.read(self.max_decoded_bytes))
                 try:
-                    return await self._publish(table, previous, files, sent, once)
+                    return await self._publish(table, previous, files, inventory, once)
                 except TableChangedError:
                     if if_match not in (None, "*"):
                         raise
@@ -185,35 +185,39 @@ class PublishInventory:
         table: StoredTable,
         previous: Snapshot | None,
         files: pa.Table,
-        sent: SentInventory,
+        inventory: SentInventory,
         once: Once | None,
     ) -> Published:
-        checked_at = min(sent.listed_at, self.clock()) if sent.listed_at is not None else None
-        if sent.mode == "full":
-            await self._refuse_outdated(table, sent)
-            taken = await self._next_of_inventory(table, previous, files)
+        checked_at = (
+            min(inventory.listed_at, self.clock()) if inventory.listed_at is not None else None
+        )
+        if inventory.mode == "full":
+            await self._refuse_outdated(table, inventory)
+            upcoming = await self._next_of_inventory(table, previous, files)
         elif previous is None:
             raise TableNotRefreshedError(table.info.name)
         else:
-            may_miss = sent.write_id is not None
-            taken = await self._next_of_delta(table, previous, files, may_miss=may_miss)
+            may_miss = inventory.write_id is not None
+            upcoming = await self._next_of_delta(table, previous, files, may_miss=may_miss)
             # A delta that was not listed leaves the time of the last listing as it is.
             checked_at = checked_at or table.checked_at
 
         def result(after: StoredTable) -> Published:
-            return _published(after, previous, taken)
+            return _published(after, previous, upcoming)
 
         if once is not None:
             answer = once.answer
             once = replace(once, answer=lambda after: answer(result(after)))
-        return result(await self.snapshots.publish(table, taken, checked_at, once, sent.write_id))
+        return result(
+            await self.snapshots.publish(table, upcoming, checked_at, once, inventory.write_id)
+        )
 
-    async def _refuse_outdated(self, table: StoredTable, sent: SentInventory) -> None:
+    async def _refuse_outdated(self, table: StoredTable, inventory: SentInventory) -> None:
         written_at = await self.writes.last_committed_at(table.table_id)
-        if sent.listed_at is None or written_at is None or sent.listed_at > written_at:
+        if inventory.listed_at is None or written_at is None or inventory.listed_at > written_at:
             return
         raise InventoryOutdatedError(
-            table.info.name, sent.listed_at.isoformat(), written_at.isoformat()
+            table.info.name, inventory.listed_at.isoformat(), written_at.isoformat()
         )
 
     async def _next_of_inventory(
@@ -224,7 +228,7 @@ class PublishInventory:
 
         def work() -> NextSnapshot:
             tables = [decode_manifest(body) for body in bodies]
-            accepted = accept_inventory(
+            inventory = accept_inventory(
                 files,
                 columns=published_columns(
                     files,
@@ -238,7 +242,7 @@ class PublishInventory:
                 max_bytes=self.max_decoded_bytes,
                 unknown_rows=definition.format in READ_BY_SPARK,
             )
-            return next_after_inventory(accepted, previous, tables)
+            return next_after_inventory(inventory, previous, tables)
 
         return await self.runner.run(work)
 
@@ -251,10 +255,10 @@ class PublishInventory:
             raise BloomColumnsChangedError(name)
         schema = inventory_schema(previous.data_schema, previous.partition_schema, bloom)
         buckets = definition.bucket_spec.count if definition.bucket_spec else None
-        known = previous.manifests
-        listed = None
+        manifests = previous.manifests
+        partition_list = None
         if table.info.partition_count is not None:
-            _, listed = await self.partition_lists.get(name)
+            _, partition_list = await self.partition_lists.get(name)
 
         def look() -> Any:
             delta = accept_delta(
@@ -264,17 +268,21 @@ class PublishInventory:
                 max_bytes=self.max_decoded_bytes,
                 unknown_rows=definition.format in READ_BY_SPARK,
             )
-            if listed is not None:
-                refuse_unlisted(ListedPartitions.decoded(listed), folders_of(delta.added["path"]))
-            return delta, plan_delta(known, delta)
+            if partition_list is not None:
+                refuse_unlisted(
+                    ListedPartitions.decoded(partition_list), folders_of(delta.added["path"])
+                )
+            return delta, plan_delta(manifests, delta)
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
         excerpts = is_object(definition.location)
         at_hand = self.manifests.at_hand(previous, entries, bloom=True, excerpts=excerpts)
         missing = [manifest for manifest in entries if manifest.manifest_id not in at_hand]
-        found = await self.snapshots.bodies(name, previous, missing)
-        bodies = {manifest.manifest_id: body for manifest, body in zip(missing, found, strict=True)}
+        contents = await self.snapshots.bodies(name, previous, missing)
+        bodies = {
+            manifest.manifest_id: body for manifest, body in zip(missing, contents, strict=True)
+        }
 
         def decode(one: Manifest, columns: Sequence[str] | None) -> pa.Table:
             rows = at_hand.get(one.manifest_id)
@@ -282,10 +290,10 @@ class PublishInventory:
                 decode_manifest(bodies[one.manifest_id], columns=columns) if rows is None else rows
             )
 
-        applied = await self.runner.run(
-            lambda: apply_delta(known, delta, plan, decode, may_miss=may_miss)
+        result = await self.runner.run(
+            lambda: apply_delta(manifests, delta, plan, decode, may_miss=may_miss)
         )
-        return next_after_delta(previous, applied, bloom)
+        return next_after_delta(previous, result, bloom)
 
 
 def _matches(if_match: str | None, table: StoredTable) -> bool:
@@ -295,20 +303,23 @@ def _matches(if_match: str | None, table: StoredTable) -> bool:
     return current is not None and if_match == f"snapshot-{current.snapshot_id}"
 
 
-def _published(after: StoredTable, previous: Snapshot | None, taken: NextSnapshot) -> Published:
+def _published(after: StoredTable, previous: Snapshot | None, upcoming: NextSnapshot) -> Published:
     snapshot = after.info.current_snapshot
     assert snapshot is not None
-    known = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
-    written = [manifest for manifest in taken.manifests if manifest.manifest_id not in known]
-    noted_bytes = sum(manifest.removed.nbytes for manifest in taken.manifests)
+    previous_ids = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
+    new_manifests = [
+        manifest for manifest in upcoming.manifests if manifest.manifest_id not in previous_ids
+    ]
+    noted_bytes = sum(manifest.removed.nbytes for manifest in upcoming.manifests)
     return Published(
         version=after.version,
         snapshot=PublishedSnapshot(
             **dict(snapshot),
-            files_added=taken.files_added,
-            files_removed=taken.files_removed,
-            manifests_written=len(written),
-            manifests_reused=len(taken.manifests) - len(written),
-            bytes_written=noted_bytes + sum(len(manifest.data or b"") for manifest in written),
+            files_added=upcoming.files_added,
+            files_removed=upcoming.files_removed,
+            manifests_written=len(new_manifests),
+            manifests_reused=len(upcoming.manifests) - len(new_manifests),
+            bytes_written=noted_bytes
+            + sum(len(manifest.data or b"") for manifest in new_manifests),
         ),
     )

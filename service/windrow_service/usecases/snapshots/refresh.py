@@ -99,7 +99,7 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-        asked: RefreshRequest,
+        request: RefreshRequest,
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
@@ -112,7 +112,7 @@ class RefreshTable:
                 were rewritten in place.
             on_progress: Called from another thread while the files are read.
             cancelled: Can be set to stop the refresh.
-            asked: The request: which version or write ids to see.
+            request: The request: which version or write ids to see.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -132,7 +132,7 @@ class RefreshTable:
         while True:
             try:
                 return await self._retry_while_committing(
-                    cancelled, partial(self._refresh, name, full, on_progress, cancelled, asked)
+                    cancelled, partial(self._refresh, name, full, on_progress, cancelled, request)
                 )
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
@@ -165,24 +165,24 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-        asked: RefreshRequest,
+        request: RefreshRequest,
     ) -> Refreshed:
-        seen = RefreshProgress(phase="listing")
+        last_progress = RefreshProgress(phase="listing")
 
         def follow(progress: RefreshProgress) -> None:
-            nonlocal seen
-            seen = progress
+            nonlocal last_progress
+            last_progress = progress
             on_progress(progress)
 
         table = await _patiently(cancelled, self.tables.get, name)
-        _refuse_unrefreshable(table.info, asked)
+        _refuse_unrefreshable(table.info, request)
         # Publishing would be refused, so there is no point in listing.
         await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
             table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
         except TableNotRefreshedError:
             previous = None
-        write_ids = _wanted_ids(name, table.info.definition, previous, asked.valid_write_ids)
+        write_ids = _wanted_ids(name, table.info.definition, previous, request.valid_write_ids)
         began = self.clock()
         bodies: list[bytes] = []
         listing, is_current = None, False
@@ -196,7 +196,7 @@ class RefreshTable:
             # If the list is newer than `table`, the version has changed and publishing will fail.
             _, partitions = await _patiently(cancelled, self.partition_lists.get, name)
         everything = full or not is_current
-        taken = await self.runner.run(
+        upcoming = await self.runner.run(
             lambda: self.inventories.take(
                 table.info.definition,
                 previous,
@@ -207,39 +207,41 @@ class RefreshTable:
                 cancelled,
                 write_ids,
                 partitions,
-                asked.version,
+                request.version,
             )
         )
         if cancelled.is_set():
             raise InventoryCancelledError
-        kept = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
-        reused = sum(manifest.manifest_id in kept for manifest in taken.manifests)
-        if previous is not None and asked.version is None and _same(previous, taken):
-            await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
-            return _unchanged(previous, reused)
-        on_progress(seen.model_copy(update={"phase": "publishing"}))
-        if asked.version is not None:
-            known = await self._snapshot_of(cancelled, name, asked.version)
-            if known is not None and _same(known, taken):
-                return _unchanged(known, reused)
+        previous_ids = (
+            {manifest.manifest_id for manifest in previous.manifests} if previous else set()
+        )
+        reused_count = sum(manifest.manifest_id in previous_ids for manifest in upcoming.manifests)
+        if previous is not None and request.version is None and _same(previous, upcoming):
+            await _patiently(cancelled, self.snapshots.confirm, table, began, upcoming.listing)
+            return _unchanged(previous, reused_count)
+        on_progress(last_progress.model_copy(update={"phase": "publishing"}))
+        if request.version is not None:
+            snapshot = await self._snapshot_of(cancelled, name, request.version)
+            if snapshot is not None and _same(snapshot, upcoming):
+                return _unchanged(snapshot, reused_count)
             beside = await _patiently(
-                cancelled, self.snapshots.publish_beside, table, taken, asked.version
+                cancelled, self.snapshots.publish_beside, table, upcoming, request.version
             )
             return Refreshed(
                 snapshot=beside,
                 changed=True,
-                files_added=taken.files_added,
-                files_removed=taken.files_removed,
-                manifests_reused=reused,
+                files_added=upcoming.files_added,
+                files_removed=upcoming.files_removed,
+                manifests_reused=reused_count,
             )
-        published = await _patiently(cancelled, self.snapshots.publish, table, taken, began)
-        assert published.info.current_snapshot is not None
+        after = await _patiently(cancelled, self.snapshots.publish, table, upcoming, began)
+        assert after.info.current_snapshot is not None
         return Refreshed(
-            snapshot=published.info.current_snapshot,
+            snapshot=after.info.current_snapshot,
             changed=True,
-            files_added=taken.files_added,
-            files_removed=taken.files_removed,
-            manifests_reused=reused,
+            files_added=upcoming.files_added,
+            files_removed=upcoming.files_removed,
+            manifests_reused=reused_count,
         )
 
     async def _snapshot_of(
@@ -251,13 +253,13 @@ class RefreshTable:
             return None
 
 
-def _unchanged(snapshot: Snapshot, reused: int) -> Refreshed:
+def _unchanged(snapshot: Snapshot, reused_count: int) -> Refreshed:
     return Refreshed(
         snapshot=snapshot.info,
         changed=False,
         files_added=0,
         files_removed=0,
-        manifests_reused=reused,
+        manifests_reused=reused_count,
     )
 
 
@@ -278,24 +280,24 @@ async def _patiently(
 
 
 def _wanted_ids(
-    name: str, definition: TableDefinition, previous: Snapshot | None, given: str | None
+    name: str, definition: TableDefinition, previous: Snapshot | None, write_ids: str | None
 ) -> str | None:
     """Return the write ids to see; None for all writes that are on disk."""
-    if given is not None and definition.transactional is None:
+    if write_ids is not None and definition.transactional is None:
         raise NotTransactionalError(name)
-    if given is None and previous is not None and previous.info.valid_write_ids is not None:
+    if write_ids is None and previous is not None and previous.info.valid_write_ids is not None:
         raise WriteIdsNeededError(name)
-    return None if given == ON_DISK else given
+    return None if write_ids == ON_DISK else write_ids
 
 
-def _same(previous: Snapshot, taken: NextSnapshot) -> bool:
+def _same(previous: Snapshot, upcoming: NextSnapshot) -> bool:
     return (
-        previous.info.valid_write_ids == taken.valid_write_ids
-        and previous.info.table_version == taken.table_version
-        and previous.delete_files == taken.delete_files
-        and previous.data_schema.equals(taken.data_schema, check_metadata=True)
-        and previous.partition_schema.equals(taken.partition_schema)
-        and _rows(previous.manifests) == _rows(taken.manifests)
+        previous.info.valid_write_ids == upcoming.valid_write_ids
+        and previous.info.table_version == upcoming.table_version
+        and previous.delete_files == upcoming.delete_files
+        and previous.data_schema.equals(upcoming.data_schema, check_metadata=True)
+        and previous.partition_schema.equals(upcoming.partition_schema)
+        and _rows(previous.manifests) == _rows(upcoming.manifests)
     )
 
 
@@ -303,9 +305,9 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
     return [(manifest.manifest_id, manifest.removed.tobytes()) for manifest in manifests]
 
 
-def _refuse_unrefreshable(table: TableInfo, asked: RefreshRequest) -> None:
+def _refuse_unrefreshable(table: TableInfo, request: RefreshRequest) -> None:
     name, definition = table.name, table.definition
-    if asked.version is not None and definition.format not in LOGGED:
+    if request.version is not None and definition.format not in LOGGED:
         raise NotLoggedError(name, definition.format)
     if definition.listed_partitions and table.partition_count is None:
         raise PartitionsNotListedError(name)

@@ -32,21 +32,21 @@ class SnapshotScan:
         snapshot: The whole snapshot.
         expression: The filter; None keeps every file.
         manifests: The manifests that can match.
-        pruned: Files and bytes in the other manifests.
+        others: Files and bytes of the other manifests.
     """
 
     snapshot: Snapshot
     expression: Expression | None
     manifests: Sequence[Manifest]
-    pruned: Pruned
+    others: Pruned
 
     @classmethod
     def of(cls, snapshot: Snapshot, expression: Expression | None) -> SnapshotScan:
         """Prune a snapshot's manifests by their ranges."""
         unsure = columns_with_defaults(snapshot.data_schema)
-        kept, pruned = prune_manifests(snapshot.ranges, expression, unsure)
-        manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
-        return cls(snapshot, expression, manifests, pruned)
+        mask, others = prune_manifests(snapshot.ranges, expression, unsure)
+        manifests = [snapshot.manifests[at] for at in np.flatnonzero(mask).tolist()]
+        return cls(snapshot, expression, manifests, others)
 
     @property
     def asks_for_values(self) -> bool:
@@ -110,9 +110,9 @@ class ManifestReader:
         self._snapshots = snapshots
         self._runner = runner
         self._lock = threading.Lock()
-        self._kept: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
+        self._tables: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
         self._meters = meters
-        meters.gauge("manifest_cache_bytes", lambda: self._kept.currsize)
+        meters.gauge("manifest_cache_bytes", lambda: self._tables.currsize)
 
     async def scan(
         self,
@@ -183,25 +183,25 @@ class ManifestReader:
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests.
         """
-        found = self.at_hand(snapshot, manifests, bloom=bloom, excerpts=excerpts)
+        by_id = self.at_hand(snapshot, manifests, bloom=bloom, excerpts=excerpts)
         bloom = bloom and bool(snapshot.bloom_columns)
-        missing = [manifest for manifest in manifests if manifest.manifest_id not in found]
-        self._meters.manifests(hits=len(found), misses=len(missing))
+        missing = [manifest for manifest in manifests if manifest.manifest_id not in by_id]
+        self._meters.manifests(hits=len(by_id), misses=len(missing))
         if missing:
             bodies = await self._snapshots.bodies(table, snapshot, missing)
 
             def decode() -> None:
                 for manifest, body in zip(missing, bodies, strict=True):
                     check()
-                    found[manifest.manifest_id] = decode_manifest(
+                    by_id[manifest.manifest_id] = decode_manifest(
                         body, bloom=bloom, excerpts=excerpts
                     )
 
             await self._runner.run(decode)
             for manifest in missing:
                 key = manifest.manifest_id, bloom, excerpts
-                self._keep(key, found[manifest.manifest_id])
-        return [found[manifest.manifest_id] for manifest in manifests]
+                self._keep(key, by_id[manifest.manifest_id])
+        return [by_id[manifest.manifest_id] for manifest in manifests]
 
     def at_hand(
         self,
@@ -214,16 +214,16 @@ class ManifestReader:
         """Return the rows of those manifests that are cached, by id; any thread may call it."""
         bloom = bloom and bool(snapshot.bloom_columns)
         with self._lock:
-            kept = {
-                manifest.manifest_id: self._kept.get((manifest.manifest_id, bloom, excerpts))
+            entries = {
+                manifest.manifest_id: self._tables.get((manifest.manifest_id, bloom, excerpts))
                 for manifest in manifests
             }
-        return {manifest_id: table for manifest_id, table in kept.items() if table is not None}
+        return {manifest_id: table for manifest_id, table in entries.items() if table is not None}
 
     def _keep(self, key: _Key, files: pa.Table) -> None:
-        if _size(files) <= self._kept.maxsize:
+        if _size(files) <= self._tables.maxsize:
             with self._lock:
-                self._kept[key] = files
+                self._tables[key] = files
 
 
 def _size(files: pa.Table) -> int:
@@ -238,9 +238,9 @@ def _without_evidence(files: pa.Table, columns: Collection[str]) -> pa.Table:
         at = files.schema.get_field_index(name)
         if at < 0:
             continue
-        held = files.column(at).combine_chunks()
-        kept = [field for field in held.type if field.name not in columns]
-        parts = [held.field(held.type.get_field_index(field.name)) for field in kept]
-        field = files.schema.field(at).with_type(pa.struct(kept))
-        files = files.set_column(at, field, make_struct(parts, kept, len(held)))
+        values = files.column(at).combine_chunks()
+        fields = [field for field in values.type if field.name not in columns]
+        parts = [values.field(values.type.get_field_index(field.name)) for field in fields]
+        field = files.schema.field(at).with_type(pa.struct(fields))
+        files = files.set_column(at, field, make_struct(parts, fields, len(values)))
     return files

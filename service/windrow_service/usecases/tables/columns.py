@@ -38,26 +38,26 @@ def _field(column: Column) -> pa.Field:
 
 def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
     """Return how files hold the columns that are not found by name alone."""
-    wanted = set(columns)
-    found = ((field.name, _file_field(field)) for field in schema if field.name in wanted)
-    return {name: mapped for name, mapped in found if mapped is not None}
+    names = set(columns)
+    fields = ((field.name, _file_field(field)) for field in schema if field.name in names)
+    return {name: file_field for name, file_field in fields if file_field is not None}
 
 
 def default_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
     """Return the defaults of columns that are found by name, in rows of files that lack them."""
-    wanted = set(columns)
+    names = set(columns)
     defaults = ((field.name, (field.metadata or {}).get(DEFAULT)) for field in schema)
     return {
         name: FileField(default=default.decode())
         for name, default in defaults
-        if default is not None and name in wanted
+        if default is not None and name in names
     }
 
 
 def _file_field(field: pa.Field) -> FileField | None:
     metadata = field.metadata or {}
     within = ((name, _file_field(child)) for name, child in named_children(field.type))
-    fields = {name: mapped for name, mapped in within if mapped is not None}
+    fields = {name: file_field for name, file_field in within if file_field is not None}
     if not is_mapped(field):
         return None
     id_, default = metadata.get(FIELD_ID), metadata.get(DEFAULT)

@@ -46,18 +46,18 @@ class SetPartitions:
     async def __call__(
         self,
         name: str,
-        sent: bytes | PartitionList | None,
+        content: bytes | PartitionList | None,
         if_match: str | None,
-        seen: Names,
+        readable: Names,
         once: Once | None = None,
     ) -> tuple[StoredTable, PartitionListChange]:
         """Replace a table's list, which the next refresh uses; the same list changes nothing.
 
         Args:
             name: The table.
-            sent: An Arrow IPC stream, or a body in JSON; None to remove the list.
+            content: An Arrow IPC stream, or a body in JSON; None to remove the list.
             if_match: The version that the table must be at.
-            seen: The tables that the caller may read.
+            readable: The tables that the caller may read.
             once: The caller's key.
 
         Raises:
@@ -69,19 +69,19 @@ class SetPartitions:
             WriteInProgressError: A write is moving files in.
             windrow_service.inventory.errors.InventoryError: The list is not valid for the table.
         """
-        rows = None if sent is None else await self.runner.run(partial(self._rows, sent))
+        rows = None if content is None else await self.runner.run(partial(self._rows, content))
         attempt = 1
         while True:
-            table, known = await self.lists.get(name)
+            table, old_body = await self.lists.get(name)
             if if_match not in (None, "*", table.version):
                 raise TableChangedError(name, str(if_match), table.version)
-            body, change = await self.runner.run(partial(self._checked, table, rows, known))
-            if body == known:
+            body, change = await self.runner.run(partial(self._checked, table, rows, old_body))
+            if body == old_body:
                 await self.lists.confirm(table, change, once)
                 return table, change
-            if body is not None and not seen.every:
+            if body is not None and not readable.every:
                 folders = await self.runner.run(partial(_folders_outside, body))
-                await refuse_shared(folders, self.tables, self.runner, seen)
+                await refuse_shared(folders, self.tables, self.runner, readable)
             try:
                 return await self.lists.put(table, body, change, once), change
             except TableChangedError:
@@ -89,16 +89,16 @@ class SetPartitions:
                     raise
                 attempt += 1
 
-    def _rows(self, sent: bytes | PartitionList) -> pa.Table:
-        if isinstance(sent, PartitionList):
-            return _table_of(sent)
-        return read_stream(sent, self.max_decoded_bytes)
+    def _rows(self, content: bytes | PartitionList) -> pa.Table:
+        if isinstance(content, PartitionList):
+            return _table_of(content)
+        return read_stream(content, self.max_decoded_bytes)
 
     def _checked(
-        self, table: StoredTable, rows: pa.Table | None, known: bytes | None
+        self, table: StoredTable, rows: pa.Table | None, old_body: bytes | None
     ) -> tuple[bytes | None, PartitionListChange]:
         if rows is None:
-            return None, _change(None, known)
+            return None, _change(None, old_body)
         definition = table.info.definition
         types = schema_of(definition.partition_columns)
         if not types:
@@ -106,8 +106,8 @@ class SetPartitions:
                 f"table {table.info.name!r} names no partition columns, so partitions have no "
                 "values: register it with partition_columns first"
             )
-        listed = read_partitions(rows, definition.location, types, self.locations.allowed)
-        return listed.encoded(), _change(listed, known)
+        partition_list = read_partitions(rows, definition.location, types, self.locations.allowed)
+        return partition_list.encoded(), _change(partition_list, old_body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +134,14 @@ def _folders_outside(body: bytes) -> list[str]:
 
 
 def page_of(
-    table: StoredTable, listed: ListedPartitions, start: int, count: int
+    table: StoredTable, partition_list: ListedPartitions, start: int, count: int
 ) -> Page[TablePartition]:
     """Return a page of a table's list, of at most `count` partitions; fewer if they are long."""
     partitions: list[TablePartition] = []
     characters = 0
     while len(partitions) < count:
         some = min(_AT_A_TIME, count - len(partitions))
-        rows = listed.page(table.info.definition.location, start + len(partitions), some)
+        rows = partition_list.page(table.info.definition.location, start + len(partitions), some)
         for values, location in rows:
             characters += len(location) + sum(map(len, values))
             if partitions and characters > _MAX_CHARACTERS:
@@ -149,20 +149,20 @@ def page_of(
             partitions.append(TablePartition(values=values, location=location))
         if len(rows) < some:
             break
-    return Page(partitions, more=start + len(partitions) < len(listed))
+    return Page(partitions, more=start + len(partitions) < len(partition_list))
 
 
-def _table_of(sent: PartitionList) -> pa.Table:
-    values = pa.array([one.values for one in sent.partitions], pa.list_(pa.string()))
-    locations = pa.array([one.location for one in sent.partitions], pa.string())
+def _table_of(body: PartitionList) -> pa.Table:
+    values = pa.array([one.values for one in body.partitions], pa.list_(pa.string()))
+    locations = pa.array([one.location for one in body.partitions], pa.string())
     return pa.table({"values": values, "location": locations})
 
 
-def _change(listed: ListedPartitions | None, known: bytes | None) -> PartitionListChange:
-    now = {} if listed is None else listed.by_values()
-    before = {} if known is None else ListedPartitions.decoded(known).by_values()
+def _change(partition_list: ListedPartitions | None, old_body: bytes | None) -> PartitionListChange:
+    now = {} if partition_list is None else partition_list.by_values()
+    before = {} if old_body is None else ListedPartitions.decoded(old_body).by_values()
     return PartitionListChange(
-        partition_count=None if listed is None else len(listed),
+        partition_count=None if partition_list is None else len(partition_list),
         added=len(now.keys() - before.keys()),
         removed=len(before.keys() - now.keys()),
         moved=sum(before.get(values, folder) != folder for values, folder in now.items()),

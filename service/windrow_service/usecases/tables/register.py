@@ -43,7 +43,7 @@ class RegisterTable:
         name: str,
         definition: TableDefinition,
         if_match: str | None,
-        seen: Names,
+        readable: Names,
         once: Once | None = None,
         *,
         replace: bool = False,
@@ -54,7 +54,7 @@ class RegisterTable:
             name: The table.
             definition: The table's definition.
             if_match: The version that the table must be at.
-            seen: The tables that the caller may read.
+            readable: The tables that the caller may read.
             once: The caller's key.
             replace: Whether snapshots and a list of partitions may be dropped.
 
@@ -69,18 +69,18 @@ class RegisterTable:
         """
         location = await self.runner.run(lambda: self._checked(definition))
         definition = definition.model_copy(update={"location": location})
-        if not seen.every:
-            await self._refuse_shared(name, definition, seen)
+        if not readable.every:
+            await self._refuse_shared(name, definition, readable)
         return await self.tables.put(name, definition, if_match, once, replace=replace)
 
     def _checked(self, definition: TableDefinition) -> str:
         check_definition(definition)
         return self.locations.locate(definition)
 
-    async def _refuse_shared(self, name: str, definition: TableDefinition, seen: Names) -> None:
+    async def _refuse_shared(self, name: str, definition: TableDefinition, readable: Names) -> None:
         with suppress(TableNotFoundError):
-            known = (await self.tables.get(name)).info.definition
-            if (known.location, known.format_options) == (
+            before = (await self.tables.get(name)).info.definition
+            if (before.location, before.format_options) == (
                 definition.location,
                 definition.format_options,
             ):
@@ -89,28 +89,28 @@ class RegisterTable:
         if "catalog" in options:
             # The catalog says where the table is, and knows everybody's tables.
             raise LocationSharedError(definition.location)
-        places = [definition.location]
+        locations = [definition.location]
         if "metadata" in options:
             metadata = options["metadata"]
-            places += await self.runner.run(lambda: self.locations.allowed([metadata]))
-        await refuse_shared(places, self.tables, self.runner, seen)
+            locations += await self.runner.run(lambda: self.locations.allowed([metadata]))
+        await refuse_shared(locations, self.tables, self.runner, readable)
 
 
 async def refuse_shared(
-    places: Sequence[str], tables: TableStore, runner: Runner, seen: Names
+    locations: Sequence[str], tables: TableStore, runner: Runner, readable: Names
 ) -> None:
     """Refuse places that overlap the locations of tables that a caller may not read.
 
     Args:
-        places: Canonical locations.
+        locations: Canonical locations.
         tables: The store of tables.
         runner: Runs the comparison.
-        seen: The tables that the caller may read.
+        readable: The tables that the caller may read.
     """
-    others = await tables.locations(seen)
-    shared = await runner.run(lambda: first_overlap(places, others))
-    if shared is not None:
-        raise LocationSharedError(shared)
+    others = await tables.locations(readable)
+    overlap = await runner.run(lambda: first_overlap(locations, others))
+    if overlap is not None:
+        raise LocationSharedError(overlap)
 
 
 def check_definition(definition: TableDefinition) -> None:

@@ -107,7 +107,7 @@ class _Table:
         """Return the writes and the advice; `reports` tell which of Windrow's writes these were."""
         writes = self._writes
         worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
-        found = [*self._troubles(), *self._fine_partitions(), *self._several_folders()]
+        entries = [*self._troubles(), *self._fine_partitions(), *self._several_folders()]
         return TableAdvice(
             table=self._name,
             snapshot_id=self._snapshot.info.snapshot_id,
@@ -118,18 +118,18 @@ class _Table:
             would_be=self._ideal(np.arange(len(self._files))),
             write_count=len(writes),
             writes=[_origin(writes, at, reports) for at in worst.tolist()],
-            advice=sorted(found, key=lambda one: one.would_be - one.files),
+            advice=sorted(entries, key=lambda one: one.would_be - one.files),
         )
 
     def _troubles(self) -> list[Advice]:
-        found = []
+        advice = []
         for number, trouble in enumerate(TROUBLES):
             of_trouble = np.flatnonzero(self._writes.trouble == number)
             if trouble != "nothing" and len(of_trouble):
                 rows = np.flatnonzero(self._writes.trouble[self._writes.of_file] == number)
                 case = self._case(of_trouble, rows)
                 problem, remedy = explained(trouble, case)
-                found.append(
+                advice.append(
                     Advice(
                         kind=trouble,
                         writes=case.writes,
@@ -139,7 +139,7 @@ class _Table:
                         remedy=remedy,
                     )
                 )
-        return found
+        return advice
 
     def _fine_partitions(self) -> list[Advice]:
         levels = len(self._partition)
@@ -166,16 +166,16 @@ class _Table:
         if self._engine is not None or self._is_listed or not self._partition:
             return []
         home = Homes.of(self._files, self._snapshot.partition_schema).of_folder
-        shared = np.bincount(home, minlength=len(home)) > 1
-        at = np.flatnonzero(shared[home])
+        is_shared = np.bincount(home, minlength=len(home)) > 1
+        at = np.flatnonzero(is_shared[home])
         if not len(at):
             return []
         names = self._folders.names.take(pa.array(at[np.argsort(home[at], kind="stable")]))
         problem, remedy = of_several_folders(
-            self._name, names.to_pylist(), values=int(np.count_nonzero(shared))
+            self._name, names.to_pylist(), values=int(np.count_nonzero(is_shared))
         )
         folder = self._folders.folder[self._folders.of_file]
-        rows = np.flatnonzero(shared[home[folder]])
+        rows = np.flatnonzero(is_shared[home[folder]])
         sizes, counts = self._sizes[rows], self._rows[rows]
         return [
             Advice(

@@ -85,12 +85,12 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
         small: Number of partitions with less than half of the target.
         levels: How many of the partition columns are enough.
     """
-    kept, dropped = case.partition[:levels], case.partition[levels:]
-    fewer = f"partition by {_names(kept)} alone" if kept else "do without partitions"
+    coarse, fine = case.partition[:levels], case.partition[levels:]
+    fewer = f"partition by {_names(coarse)} alone" if coarse else "do without partitions"
     return (
         f"{small:,} of {partitions:,} partitions hold less than half of {size(case.target_bytes)}, "
         f"{size(case.size_bytes / max(small, 1))} on average",
-        f"{fewer}, and sort by {_names(dropped)}, whose statistics then prune: "
+        f"{fewer}, and sort by {_names(fine)}, whose statistics then prune: "
         f"{_files(case.would_be)}; compaction does not help, as it never joins partitions",
     )
 

@@ -84,14 +84,14 @@ class PlanCompaction:
         is_bucketed = definition.bucket_spec is not None
         # The catalog would still know of the folders that were left.
         joins = table.info.partition_count is None
-        planned = await self.manifests.scan(
+        plan = await self.manifests.scan(
             name,
             snapshot,
             lambda: self._expression(request, snapshot),
             lambda scan, files: _planned(name, scan, files, request, is_bucketed, joins),
         )
         self.meters.compaction_planned()
-        return planned
+        return plan
 
     def _expression(self, request: CompactionRequest, snapshot: Snapshot) -> Expression | None:
         if request.filter is None:
@@ -126,7 +126,7 @@ def _planned(
         max_files=MAX_BATCH_FILES,
     )
     partition = scan.snapshot.partition_schema
-    found = find_candidates(
+    candidates = find_candidates(
         files,
         partition,
         joins=joins,
@@ -134,7 +134,7 @@ def _planned(
         is_bucketed=is_bucketed,
         policy=policy,
     )
-    page = page_of(found, request.offset, max_candidates=request.max_partitions, policy=policy)
+    page = page_of(candidates, request.offset, max_candidates=request.max_partitions, policy=policy)
     end = request.offset + len(page)
     return CompactionPlan(
         table=name,
@@ -143,73 +143,77 @@ def _planned(
         small_file_bytes=policy.small_bytes,
         file_count=len(files),
         partition_columns=wire_columns(partition),
-        totals=_totals(found),
-        left_alone=_left_alone(found, request),
-        partitions=_columns(files, found, page, with_paths=request.with_paths),
-        next_offset=end if end < len(found.chosen) else None,
+        totals=_totals(candidates),
+        left_alone=_left_alone(candidates, request),
+        partitions=_columns(files, candidates, page, with_paths=request.with_paths),
+        next_offset=end if end < len(candidates.chosen) else None,
     )
 
 
-def _totals(found: Candidates) -> CompactionTotals:
-    chosen = found.chosen
+def _totals(candidates: Candidates) -> CompactionTotals:
+    choice = candidates.chosen
     return CompactionTotals(
-        partitions=len(chosen),
-        files=int(found.files[chosen].sum()),
-        size_bytes=int(found.size_bytes[chosen].sum()),
-        rows=int(found.rows[chosen].sum()),
-        becomes_bytes=int(found.becomes_bytes[chosen].sum()),
-        becomes=int(found.becomes[chosen].sum()),
-        cost_seconds=float(found.cost_seconds[chosen].sum()),
-        gain_seconds=float(found.gain_seconds[chosen].sum()),
+        partitions=len(choice),
+        files=int(candidates.files[choice].sum()),
+        size_bytes=int(candidates.size_bytes[choice].sum()),
+        rows=int(candidates.rows[choice].sum()),
+        becomes_bytes=int(candidates.becomes_bytes[choice].sum()),
+        becomes=int(candidates.becomes[choice].sum()),
+        cost_seconds=float(candidates.cost_seconds[choice].sum()),
+        gain_seconds=float(candidates.gain_seconds[choice].sum()),
     )
 
 
 def _columns(
-    files: pa.Table, found: Candidates, page: Ints, *, with_paths: bool
+    files: pa.Table, candidates: Candidates, page: Ints, *, with_paths: bool
 ) -> CompactionPartitions:
-    paths = files["path"].take(pa.array(found.rows_of(page))) if with_paths else None
+    paths = files["path"].take(pa.array(candidates.rows_of(page))) if with_paths else None
     return CompactionPartitions(
-        folders=found.folders.take(pa.array(page)).to_pylist(),
-        buckets=[None if one == NO_BUCKET else one for one in found.bucket[page].tolist()],
-        all_files=found.all_files[page].tolist(),
-        files=found.files[page].tolist(),
-        size_bytes=found.size_bytes[page].tolist(),
-        rows=found.rows[page].tolist(),
-        becomes_bytes=found.becomes_bytes[page].tolist(),
-        becomes=found.becomes[page].tolist(),
-        cost_seconds=found.cost_seconds[page].tolist(),
-        gain_seconds=found.gain_seconds[page].tolist(),
+        folders=candidates.folders.take(pa.array(page)).to_pylist(),
+        buckets=[None if one == NO_BUCKET else one for one in candidates.bucket[page].tolist()],
+        all_files=candidates.all_files[page].tolist(),
+        files=candidates.files[page].tolist(),
+        size_bytes=candidates.size_bytes[page].tolist(),
+        rows=candidates.rows[page].tolist(),
+        becomes_bytes=candidates.becomes_bytes[page].tolist(),
+        becomes=candidates.becomes[page].tolist(),
+        cost_seconds=candidates.cost_seconds[page].tolist(),
+        gain_seconds=candidates.gain_seconds[page].tolist(),
         paths=None if paths is None else paths.to_pylist(),
     )
 
 
-def _left_alone(found: Candidates, request: CompactionRequest) -> list[LeftAlone]:
+def _left_alone(candidates: Candidates, request: CompactionRequest) -> list[LeftAlone]:
     explanations = _explanations(request)
-    told = []
+    entries = []
     for number, reason in enumerate(VERDICTS):
-        at = found.verdict == number
+        at = candidates.verdict == number
         if number != CHOSEN and reason != "chosen" and at.any():
-            told.append(
+            entries.append(
                 LeftAlone(
                     reason=reason,
                     explanation=explanations[reason]
-                    + (_gain_of_fewer(found, at & found.pays) if reason == "few_files" else ""),
+                    + (
+                        _gain_of_fewer(candidates, at & candidates.pays)
+                        if reason == "few_files"
+                        else ""
+                    ),
                     partitions=int(np.count_nonzero(at)),
-                    files=int(found.files[at].sum()),
-                    size_bytes=int(found.size_bytes[at].sum()),
+                    files=int(candidates.files[at].sum()),
+                    size_bytes=int(candidates.size_bytes[at].sum()),
                 )
             )
-    return told
+    return entries
 
 
-def _gain_of_fewer(found: Candidates, at: Bools) -> str:
+def _gain_of_fewer(candidates: Candidates, at: Bools) -> str:
     """Return, as text, what a lower `min_files` would gain, if anything."""
     if not at.any():
         return ""
     return (
-        f"; with min_files={int(found.files[at].min())}, {int(found.files[at].sum()):,} of them "
-        f"would become {int(found.becomes[at].sum()):,} for {found.cost_seconds[at].sum():.3g} s "
-        f"of one core, and each read of them would save {found.gain_seconds[at].sum():.3g} s"
+        f"; with min_files={int(candidates.files[at].min())}, {int(candidates.files[at].sum()):,} of them "
+        f"would become {int(candidates.becomes[at].sum()):,} for {candidates.cost_seconds[at].sum():.3g} s "
+        f"of one core, and each read of them would save {candidates.gain_seconds[at].sum():.3g} s"
     )
 
 

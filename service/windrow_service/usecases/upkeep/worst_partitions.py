@@ -47,11 +47,11 @@ class FindWorstPartitions:
 
 
 def _worst(files: pa.Table, small_bytes: int, limit: int) -> list[PartitionFiles]:
-    coded = folders_of(files["path"]).combine_chunks().dictionary_encode()
-    folder: Ints = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = folders_of(files["path"]).combine_chunks().dictionary_encode()
+    folder: Ints = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     sizes: Ints = files["size_bytes"].to_numpy()
     small = sizes < small_bytes
-    count = len(coded.dictionary)
+    count = len(codes.dictionary)
     all_files = np.bincount(folder, minlength=count)
     small_files = np.bincount(folder[small], minlength=count)
     size = np.zeros(count, np.int64)
@@ -59,7 +59,7 @@ def _worst(files: pa.Table, small_bytes: int, limit: int) -> list[PartitionFiles
     worst = np.argsort(-small_files, kind="stable")[:limit]
     return [
         PartitionFiles(
-            folder=coded.dictionary[at].as_py(),
+            folder=codes.dictionary[at].as_py(),
             files=int(all_files[at]),
             small_files=int(small_files[at]),
             small_bytes=int(size[at]),

@@ -65,23 +65,25 @@ class WriteDraft:
     def plan(self) -> WritePlan:
         """Plan the write; CPU-bound."""
         request = self.request
-        counted = self._keys()
-        columns = self._columns() if counted is None else counted.columns
+        key_table = self._keys()
+        columns = self._columns() if key_table is None else key_table.columns
         self._check_salt(columns)
-        size = row_size_of(request, self.files, self.reports, counted, self._data_columns())
-        rows = request.rows if counted is None else int(counted.rows.sum())
-        bucketed = self._is_bucketed() if counted is None else counted.buckets is not None
-        divided = bool(columns) or bucketed
-        count = self._partitions(rows, divided=divided) if counted is None else len(counted)
+        size = row_size_of(request, self.files, self.reports, key_table, self._data_columns())
+        rows = request.rows if key_table is None else int(key_table.rows.sum())
+        is_bucketed = self._is_bucketed() if key_table is None else key_table.buckets is not None
+        is_divided = bool(columns) or is_bucketed
+        count = (
+            self._partitions(rows, is_divided=is_divided) if key_table is None else len(key_table)
+        )
         target = _target(request, size, rows, count)
 
         # Exact placement does not need Spark's hash.
         hashes = None
-        if counted is not None and (request.compare or request.scheme not in (None, "exact")):
-            hashes = counted.hashes()
+        if key_table is not None and (request.compare or request.scheme not in (None, "exact")):
+            hashes = key_table.hashes()
 
         def write_of(share: float) -> Write:
-            return _write(request, counted, count, rows, target, size, share, hashes, divided)
+            return _write(request, key_table, count, rows, target, size, share, hashes, is_divided)
 
         write = write_of(1.0)
         scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
@@ -92,15 +94,15 @@ class WriteDraft:
         refuse_too_many(file_count(scheme, write), request.max_files)
         if write.keys.counted:
             write = write.placed()
-        chosen = judge(scheme, write)
+        verdict = judge(scheme, write)
         if why is not None:
-            chosen = replace(chosen, serves=True, reason=why)
-        files = chosen.outcome.files
+            verdict = replace(verdict, serves=True, reason=why)
+        files = verdict.outcome.files
         low = high = files
         if size is not None and target.basis_is_size:
             low = file_count(scheme, write_of(size.low / size.mean))
             high = file_count(scheme, write_of(size.high / size.mean))
-        outcome = wire_outcome(chosen, target.size_bytes)
+        outcome = wire_outcome(verdict, target.size_bytes)
         return WritePlan(
             table=request.table,
             snapshot_id=None if self.snapshot is None else self.snapshot.info.snapshot_id,
@@ -118,8 +120,8 @@ class WriteDraft:
             salts=outcome.salts,
             partition_columns=columns,
             salt_columns=request.salt_columns,
-            keys=key_files(counted, write.exact)
-            if scheme == "exact" and counted is not None and write.exact is not None
+            keys=key_files(key_table, write.exact)
+            if scheme == "exact" and key_table is not None and write.exact is not None
             else None,
             outcome=outcome,
             others=[
@@ -133,27 +135,27 @@ class WriteDraft:
         request = self.request
         if request.keys_from == "files":
             assert self.files is not None
-            found = KeyTable.of_files(self.files, self._columns(), bucketed=self._is_bucketed())
-            return self._scaled(found)
+            keys = KeyTable.of_files(self.files, self._columns(), is_bucketed=self._is_bucketed())
+            return self._scaled(keys)
         if request.keys_from == "history":
             if self.last_keys is None:
                 raise NoEstimateError(
                     f"no write to table {request.table!r} has reported the rows of its partitions: "
                     "give keys, or keys_from 'files'"
                 )
-            found = KeyTable.reported(self.last_keys)
+            keys = KeyTable.reported(self.last_keys)
             spec = None if self.table is None else self.table.info.definition.bucket_spec
-            return self._scaled(found if spec is None else found.over_buckets(spec.count))
+            return self._scaled(keys if spec is None else keys.over_buckets(spec.count))
         if request.keys is None:
             return None
-        found = KeyTable.given(request.keys, self._columns())
-        total = int(found.rows.sum())
+        keys = KeyTable.given(request.keys, self._columns())
+        total = int(keys.rows.sum())
         if request.rows is not None and request.rows != total:
             raise InvalidKeysError(
                 f"rows is {request.rows:,} and the rows of keys add up to {total:,}: leave rows out"
             )
-        self._check_buckets(found)
-        return found
+        self._check_buckets(keys)
+        return keys
 
     def _scaled(self, keys: KeyTable) -> KeyTable:
         """Return keys with the rows of this write, divided among them as earlier rows were."""
@@ -173,39 +175,39 @@ class WriteDraft:
         share = keys.rows * (self.request.rows / total)
         return replace(keys, rows=np.round(share).astype(np.int64))
 
-    def _partitions(self, rows: int | None, *, divided: bool) -> int:
+    def _partitions(self, rows: int | None, *, is_divided: bool) -> int:
         """Return how many keys may be written if none were counted: as many as the table has."""
-        if not divided:
+        if not is_divided:
             return 1
-        found = 0
+        count = 0
         if self.files is not None:
-            bucketed = self._is_bucketed()
-            found = len(KeyTable.of_files(self.files, self._columns(), bucketed=bucketed))
-        if not found:
+            is_bucketed = self._is_bucketed()
+            count = len(KeyTable.of_files(self.files, self._columns(), is_bucketed=is_bucketed))
+        if not count:
             raise NoEstimateError(
                 f"the number of partitions to write is not known, as table {self.request.table!r} "
                 "has none yet: give keys"
             )
-        return found if rows is None else max(1, min(found, rows))
+        return count if rows is None else max(1, min(count, rows))
 
     def _columns(self) -> list[Column]:
         """Return the table's partition columns, with the types that the caller writes."""
-        given = None if self.request.keys is None else self.request.keys.columns
+        columns = None if self.request.keys is None else self.request.keys.columns
         own = self._own_columns()
-        if given is None:
+        if columns is None:
             if own is None:
                 raise InvalidKeysError(
                     "the partition columns of the table are not known: give keys.columns, or "
                     "refresh the table"
                 )
             return own
-        if own is not None and [one.name for one in own] != [one.name for one in given]:
+        if own is not None and [one.name for one in own] != [one.name for one in columns]:
             raise InvalidKeysError(
-                f"keys have the columns {', '.join(one.name for one in given)}, and table "
+                f"keys have the columns {', '.join(one.name for one in columns)}, and table "
                 f"{self.request.table!r} is partitioned by "
                 f"{', '.join(one.name for one in own) or 'none'}: give those, in this order"
             )
-        return given
+        return columns
 
     def _own_columns(self) -> list[Column] | None:
         if self.snapshot is not None:
@@ -288,20 +290,22 @@ def _target(
 
 def _write(
     request: WritePlanRequest,
-    counted: KeyTable | None,
+    key_table: KeyTable | None,
     count: int,
     rows: int | None,
     target: _Target,
     size: KnownRowSize | None,
     share: float,
     hashes: Words | None,
-    divided: bool,
+    is_divided: bool,
 ) -> Write:
     per_row = None if size is None or target.size_bytes is None else size.of_key * share
-    if counted is not None:
-        weight = _weight(counted.rows.astype(np.float64), per_row, target)
-        estimated = per_row is not None and target.basis_is_size
-        keys = WriteKeys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
+    if key_table is not None:
+        weight = _weight(key_table.rows.astype(np.float64), per_row, target)
+        is_estimate = per_row is not None and target.basis_is_size
+        keys = WriteKeys.of(
+            key_table.rows, weight, key_table.buckets, hashes, estimated=is_estimate
+        )
         total = keys.total
     elif rows is not None:
         each = None if per_row is None or size is None else np.array([size.mean * share])
@@ -323,7 +327,7 @@ def _write(
     return Write(
         keys=keys,
         tasks=tasks,
-        divided=divided,
+        divided=is_divided,
         files_per_key=request.files_per_key,
         source_tasks=request.source_tasks,
         parallelism=request.parallelism,
@@ -346,30 +350,30 @@ def _basis(request: WritePlanRequest) -> FileCountBasis:
     return "size" if request.target_rows is None else "rows"
 
 
-def key_files(counted: KeyTable, tasks: ExactTasks) -> KeyFiles:
+def key_files(key_table: KeyTable, tasks: ExactTasks) -> KeyFiles:
     """Return the files and tasks of each key."""
     return KeyFiles(
-        columns=counted.columns,
-        values=counted.travelling(),
-        buckets=None if counted.buckets is None else counted.buckets.tolist(),
-        rows=counted.rows.tolist(),
+        columns=key_table.columns,
+        values=key_table.travelling(),
+        buckets=None if key_table.buckets is None else key_table.buckets.tolist(),
+        rows=key_table.rows.tolist(),
         files=tasks.files.tolist(),
         first_task=tasks.first.tolist(),
     )
 
 
-def wire_outcome(judged: Judged, target_bytes: int | None) -> WriteOutcome:
+def wire_outcome(verdict: Judged, target_bytes: int | None) -> WriteOutcome:
     """Return the outcome of a scheme, also in bytes if the target is known in bytes."""
-    outcome = judged.outcome
+    outcome = verdict.outcome
 
     def in_bytes(targets: float) -> int | None:
         return None if target_bytes is None else round(targets * target_bytes)
 
     return WriteOutcome.model_validate(
         {
-            "scheme": judged.scheme,
-            "serves": judged.serves,
-            "reason": judged.reason,
+            "scheme": verdict.scheme,
+            "serves": verdict.serves,
+            "reason": verdict.reason,
             "tasks": outcome.tasks,
             "scale": outcome.scale,
             "salts": outcome.salts,

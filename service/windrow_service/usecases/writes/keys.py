@@ -27,14 +27,14 @@ class KeyTable:
         values: The values of each column, typed.
         buckets: The bucket of each key; None if the table has no buckets.
         rows: Number of rows of each key.
-        sent: The values as they were sent; None if they were not sent.
+        raw: The values as they were sent; None if they were not sent.
     """
 
     columns: list[Column]
     values: list[pa.Array]
     buckets: Ints | None
     rows: Ints
-    sent: list[list[Scalar]] | None = None
+    raw: list[list[Scalar]] | None = None
 
     @classmethod
     def given(cls, keys: KeyCounts, columns: list[Column]) -> KeyTable:
@@ -50,7 +50,7 @@ class KeyTable:
             values=_typed(columns, keys.values),
             buckets=None if keys.buckets is None else np.array(keys.buckets, np.int64),
             rows=np.array(keys.rows, np.int64),
-            sent=keys.values,
+            raw=keys.values,
         )
         table._refuse_repeated()
         return table
@@ -63,18 +63,18 @@ class KeyTable:
             values=_typed(keys.columns, keys.values),
             buckets=None,
             rows=np.array(keys.rows, np.int64),
-            sent=keys.values,
+            raw=keys.values,
         )
 
     @classmethod
-    def of_files(cls, files: pa.Table, columns: list[Column], *, bucketed: bool) -> KeyTable:
+    def of_files(cls, files: pa.Table, columns: list[Column], *, is_bucketed: bool) -> KeyTable:
         """Count the rows of each partition, and bucket, of an inventory."""
         if files["row_count"].null_count:
             raise InvalidKeysError(
                 "the number of rows of the table's files is not known: count the rows to write"
             )
         values = partition_values(files)
-        buckets = files["bucket"].fill_null(0).to_numpy().astype(np.int64) if bucketed else None
+        buckets = files["bucket"].fill_null(0).to_numpy().astype(np.int64) if is_bucketed else None
         by = values if buckets is None else [*values, pa.array(buckets)]
         number, count = numbered(by, len(files))
         _, first = np.unique(number, return_index=True)
@@ -102,7 +102,7 @@ class KeyTable:
             values=[column.take(again) for column in self.values],
             buckets=buckets,
             rows=rows + (buckets < extra),
-            sent=None,
+            raw=None,
         )
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class KeyTable:
 
     def travelling(self) -> list[list[Scalar]]:
         """Return the values in the form that they have in JSON."""
-        return self.sent if self.sent is not None else [_scalars(column) for column in self.values]
+        return self.raw if self.raw is not None else [_scalars(column) for column in self.values]
 
     def _refuse_repeated(self) -> None:
         by = self.values if self.buckets is None else [*self.values, pa.array(self.buckets)]
@@ -128,12 +128,12 @@ class KeyTable:
         if count < len(self):
             _, first = np.unique(number, return_index=True)
             at = int(np.setdiff1d(np.arange(len(self)), first)[0])
-            shown = ", ".join(
+            text = ", ".join(
                 f"{column.name}={values[at].as_py()}"
                 for column, values in zip(self.columns, self.values, strict=True)
             )
             raise InvalidKeysError(
-                f"key {at:,} ({shown or 'of no columns'}) appears twice: count each key once"
+                f"key {at:,} ({text or 'of no columns'}) appears twice: count each key once"
             )
 
 

@@ -74,14 +74,14 @@ class PlanWrite:
     async def _reports(self, request: WritePlanRequest) -> Sequence[WriteReport]:
         if request.table is None or _is_sized(request):
             return ()
-        written = await self.history.reported(request.table, _POOLED_REPORTS)
-        return [record.report for record in written if record.report is not None]
+        records = await self.history.reported(request.table, _POOLED_REPORTS)
+        return [record.report for record in records if record.report is not None]
 
     async def _last_keys(self, request: WritePlanRequest) -> KeyReport | None:
         if request.table is None or request.keys_from != "history":
             return None
-        written = await self.history.reported(request.table, _REPORTS_WITH_KEYS, keys=True)
-        reports = (record.report for record in written if record.kind == "write")
+        records = await self.history.reported(request.table, _REPORTS_WITH_KEYS, keys=True)
+        reports = (record.report for record in records if record.kind == "write")
         return next((one.keys for one in reports if one is not None and one.keys is not None), None)
 
     async def _files(
@@ -90,9 +90,9 @@ class PlanWrite:
         """Return the inventory if anything is needed from it."""
         if request.table is None or table is None or snapshot is None:
             return None
-        divided = bool(len(snapshot.partition_schema)) or table.info.definition.bucket_spec
-        uncounted = request.keys is None and request.keys_from is None and divided
-        if _is_sized(request) and request.keys_from != "files" and not uncounted:
+        is_divided = bool(len(snapshot.partition_schema)) or table.info.definition.bucket_spec
+        needs_count = request.keys is None and request.keys_from is None and is_divided
+        if _is_sized(request) and request.keys_from != "files" and not needs_count:
             return None
         return await self.manifests.scan(
             request.table, snapshot, lambda: None, lambda _, files: files

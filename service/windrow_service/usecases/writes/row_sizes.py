@@ -91,22 +91,22 @@ def _from_keys(rows: Sequence[int], size_bytes: Sequence[int]) -> KnownRowSize |
 
 
 def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
-    kept = [report for report in reports if report.rows and report.files]
+    samples = [report for report in reports if report.rows and report.files]
     # Per file, so that a write of few rows counts by the size of its files.
-    size = np.array([report.bytes / report.files for report in kept])
-    rows = np.array([report.rows / report.files for report in kept])
-    files = np.array([report.files for report in kept], np.int64)
+    size = np.array([report.bytes / report.files for report in samples])
+    rows = np.array([report.rows / report.files for report in samples])
+    files = np.array([report.files for report in samples], np.int64)
     # Means do not show how many bytes a file takes besides its rows.
-    found = row_sizes(size, rows, None, files=files)
-    if found is None:
+    sizes = row_sizes(size, rows, None, files=files)
+    if sizes is None:
         return None
     return KnownRowSize(
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        rows=found.rows,
+        mean=sizes.mean,
+        low=sizes.low,
+        high=sizes.high,
+        rows=sizes.rows,
         source="history",
-        of_key=np.array([found.mean]),
+        of_key=np.array([sizes.mean]),
     )
 
 
@@ -116,19 +116,19 @@ def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> 
     size = files["size_bytes"].to_numpy()
     rows = files["row_count"].fill_null(0).to_numpy()
     if keys is None:
-        found = row_sizes(size, rows, columns)
-        of_key = None if found is None else np.array([found.mean])
+        sizes = row_sizes(size, rows, columns)
+        of_key = None if sizes is None else np.array([sizes.mean])
     else:
         of_files, of_keys, count = _numbered_alike(partition_values(files), len(files), keys)
-        found = row_sizes(size, rows, columns, group=of_files, groups=count)
-        of_key = None if found is None else found.of_group[of_keys]
-    if found is None or of_key is None:
+        sizes = row_sizes(size, rows, columns, group=of_files, groups=count)
+        of_key = None if sizes is None else sizes.of_group[of_keys]
+    if sizes is None or of_key is None:
         return None
     return KnownRowSize(
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        rows=found.rows,
+        mean=sizes.mean,
+        low=sizes.low,
+        high=sizes.high,
+        rows=sizes.rows,
         source="files",
         of_key=of_key,
     )

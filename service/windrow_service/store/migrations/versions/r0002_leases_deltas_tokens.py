@@ -55,8 +55,8 @@ def _date_snapshots() -> None:
             .where(snapshots.c.table_id == table_id, snapshots.c.snapshot_id == snapshot_id)
             .values(created_at=created_at)
         )
-    with op.batch_alter_table("snapshots") as altered:
-        altered.alter_column("created_at", nullable=False)
+    with op.batch_alter_table("snapshots") as batch:
+        batch.alter_column("created_at", nullable=False)
 
 
 def _bound_manifests() -> None:
@@ -65,7 +65,7 @@ def _bound_manifests() -> None:
     manifests = sa.table(
         "manifests", sa.column("manifest_id", sa.String), sa.column("body", sa.LargeBinary)
     )
-    listed = sa.table(
+    entries = sa.table(
         "snapshot_manifests",
         sa.column("table_id", sa.Integer),
         sa.column("snapshot_id", sa.Integer),
@@ -87,21 +87,21 @@ def _bound_manifests() -> None:
         )
         with pa.ipc.open_stream(body) as stream:
             files = stream.read_all()
-        here = listed.c.manifest_id == manifest_id
+        here = entries.c.manifest_id == manifest_id
         last_path = files["path"][-1].as_py()
-        connection.execute(sa.update(listed).where(here).values(last_path=last_path))
+        connection.execute(sa.update(entries).where(here).values(last_path=last_path))
         if "bloom" in files.column_names:
             names = json.dumps(files.schema.field("bloom").type.names)
-            used = sa.select(listed.c.table_id, listed.c.snapshot_id).where(here)
+            uses = sa.select(entries.c.table_id, entries.c.snapshot_id).where(here)
             connection.execute(
                 sa.update(snapshots)
-                .where(sa.tuple_(snapshots.c.table_id, snapshots.c.snapshot_id).in_(used))
+                .where(sa.tuple_(snapshots.c.table_id, snapshots.c.snapshot_id).in_(uses))
                 .values(bloom_columns=names)
             )
-    with op.batch_alter_table("snapshot_manifests") as altered:
-        altered.alter_column("last_path", nullable=False)
-    with op.batch_alter_table("snapshots") as altered:
-        altered.alter_column("bloom_columns", nullable=False)
+    with op.batch_alter_table("snapshot_manifests") as batch:
+        batch.alter_column("last_path", nullable=False)
+    with op.batch_alter_table("snapshots") as batch:
+        batch.alter_column("bloom_columns", nullable=False)
 
 
 def _make_listings_and_refreshes() -> None:
