@@ -180,6 +180,23 @@ def test_contributors_are_told_which_tests_to_run_for_each_room() -> None:
     assert [name for name in sorted(tests) if not (ROOT / name).exists()] == []
 
 
+def test_the_page_about_the_tests_lists_every_module_that_they_share() -> None:
+    sections = re.split(r"^## ([\w/]+): .*$", (ROOT / "tests/README.md").read_text(), flags=re.M)
+    listed = [
+        f"{folder}/{module}"
+        for folder, section in zip(sections[1::2], sections[2::2], strict=True)
+        for module in re.findall(r"^\| `(\w+\.py)` \|", section, re.M)
+    ]
+
+    modules = [
+        str(path.relative_to(ROOT / "tests"))
+        for folder in ("support", "programs")
+        for path in (ROOT / "tests" / folder).rglob("*.py")
+        if not path.name.startswith("__")
+    ]
+    assert sorted(listed) == sorted(modules)
+
+
 def _drawn() -> list[str]:
     """Return the paths of folders and modules that the architecture draws as a tree."""
     section = ARCHITECTURE.read_text().partition("## The rooms\n")[2].partition("\n## ")[0]
