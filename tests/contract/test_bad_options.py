@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from tests.support.api.problems import problem_of
+from windrow_core.planning import StrategyName
 
 SIZES = ["max_split_size", "min_split_size", "max_initial_split_size", "open_file_cost"]
 NO_SIZES = {
@@ -29,7 +30,7 @@ COUNTS = {
     "planning_lookback": (1, 100),
 }
 CHOICES = {
-    "strategy": ["balanced", "openlookeng", "spark", "iceberg", "tez"],
+    "strategy": list(get_args(StrategyName)),
     "cached_splits": ["separate", "by_worker"],
 }
 

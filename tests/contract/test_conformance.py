@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
 
 import windrow
 from tests.support.plans.conformance import HADOOP, ICEBERG, OPENLOOKENG, SPARK, TEZ, Case
+from windrow_core.planning import StrategyName
 
 MakePlan = Callable[..., dict[str, Any]]
 
@@ -71,7 +72,7 @@ def test_files_ruled_out_by_a_filter_are_in_no_group(
     assert [len(group["splits"]) for group in plan["groups"]] == [5]
 
 
-@pytest.mark.parametrize("strategy", ["balanced", "openlookeng", "spark", "iceberg", "tez"])
+@pytest.mark.parametrize("strategy", get_args(StrategyName))
 def test_a_strategy_states_its_defaults(events: str, make_plan: MakePlan, strategy: str) -> None:
     plan = make_plan(events, options={"strategy": strategy})
 

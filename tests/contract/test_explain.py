@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pyarrow as pa
@@ -13,9 +13,10 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
+from windrow_core.planning import StrategyName
 
 MIB = 2**20
-STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]
+STRATEGIES = list(get_args(StrategyName))
 MakePlan = Callable[..., dict[str, Any]]
 
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.processes.forks import run_forked
 from tests.support.servers.coordinators import PLAIN, free_port, running
 from tests.support.servers.redis import redis_process
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import MetricsSettings, Settings
 from windrow_service.telemetry.prometheus import PrometheusMeters

@@ -21,7 +21,7 @@ from tests.support.plans.plan_records import EMPTY, HOUR, LARGE, SMALL, START, c
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import on_database
 from windrow_core.models import PlanRequest
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.settings import LimitSettings, Settings
 from windrow_service.store.database import Database
 from windrow_service.store.plan_history import SqlPlanHistory

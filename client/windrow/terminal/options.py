@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from windrow_core.planning import StrategyName
 from windrow_core.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+*_OTHER_STRATEGIES, _LAST_STRATEGY = get_args(StrategyName)
 _DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -195,7 +197,7 @@ Strategy = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="Packing strategy: balanced, openlookeng, spark, iceberg or tez.",
+        help=f"Packing strategy: {', '.join(_OTHER_STRATEGIES)} or {_LAST_STRATEGY}.",
     ),
 ]
 MaxSplitSize = Annotated[

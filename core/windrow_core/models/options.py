@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, ValidationError, model_validator
 
 from windrow_core.models.base import ByteSize, Request, Size, Whole
+from windrow_core.planning import StrategyName
 
-StrategyName: TypeAlias = Literal["balanced", "openlookeng", "spark", "iceberg", "tez"]
 CachedSplits: TypeAlias = Literal["separate", "by_worker"]
 OptionSource: TypeAlias = Literal["request", "session", "table", "default"]
 

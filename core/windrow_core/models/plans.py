@@ -11,7 +11,7 @@ from windrow_core.models.base import Answer, ColumnName, Request, Scalar, TableN
 from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
 from windrow_core.models.tables import Column, SortColumn, TableFormat, TableVersion
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 
 
 class PlanRequest(Request):

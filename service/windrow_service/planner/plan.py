@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.formats import READ_BY_SPARK
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.packing.blocks import covered_blocks

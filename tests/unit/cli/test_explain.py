@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
@@ -20,8 +20,9 @@ from windrow_core.models import (
     StrategyFigures,
     WorkerPlacement,
 )
+from windrow_core.planning import StrategyName
 
-STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]
+STRATEGIES = list(get_args(StrategyName))
 GIB = 2**30
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.support.tables.inventories import inventory
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 

@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
 from windrow_service.api.deps import NO_NULLS, in_utc

@@ -20,7 +20,7 @@ from windrow_core.models import (
     SortColumn,
     TableDefinition,
 )
-from windrow_core.phases import PlanPhase
+from windrow_core.planning import PlanPhase
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.names import TableColumns
 from windrow_service.filters.reading import read_filter

@@ -1,8 +1,12 @@
-"""The phases of making a plan, under the names that metrics, traces and summaries show."""
+"""What callers see of planning by name: the packing strategies, and the phases of making a plan."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal, TypeAlias
+
+# Each is a module of `windrow_service.planner.packing.strategies`.
+StrategyName: TypeAlias = Literal["balanced", "openlookeng", "spark", "iceberg", "tez"]
 
 
 class PlanPhase(Enum):
