@@ -23,7 +23,7 @@ from windrow_service.telemetry.prometheus import PrometheusMeters
 from windrow_service.usecases.errors import BusyError
 
 WRITE = "1" * 32
-DOCUMENT = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
 class Scraped:

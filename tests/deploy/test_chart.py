@@ -335,9 +335,14 @@ def test_everything_has_the_namespace_and_name_of_its_release() -> None:
 
 
 def test_the_values_in_the_guide_are_valid_for_the_chart(tmp_path: Path) -> None:
-    blocks = (ROOT / "docs" / "deploy.md").read_text().split("```yaml\n")[1:]
+    pages = ("deploy", "secure", "sign-in", "back-up")
+    blocks = [
+        block
+        for page in pages
+        for block in (ROOT / "docs" / "how-to" / f"{page}.md").read_text().split("```yaml\n")[1:]
+    ]
 
-    assert blocks
+    assert len(blocks) > len(pages)
     for number, block in enumerate(blocks):
         values = tmp_path / f"{number}.yaml"
         values.write_text(textwrap.dedent(block.partition("```")[0].rstrip(" ")))

@@ -49,7 +49,7 @@ def _run(load: Workload, folder: Path, url: str) -> subprocess.CompletedProcess[
 
 
 def test_a_backup_is_restored_as_the_guide_says(tmp_path: Path, postgresql_url: str) -> None:
-    guide = (ROOT / "docs" / "deploy.md").read_text()
+    guide = (ROOT / "docs" / "how-to" / "back-up.md").read_text()
     (restoring,) = re.findall(r"pg_restore [^']*", guide)
     with psycopg.connect(postgresql_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")

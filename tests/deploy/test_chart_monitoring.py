@@ -194,7 +194,7 @@ def grouped(part: Any) -> bool:
 def test_each_alert_shows_only_labels_that_its_query_keeps_and_is_in_the_guide() -> None:
     names = [rule["alert"] for rule in rules()]
     assert len(names) == len(set(names)) > 0
-    guide = (ROOT / "docs" / "operations.md").read_text()
+    guide = (ROOT / "docs" / "how-to" / "monitor.md").read_text()
     for rule in rules():
         said = " ".join(rule["annotations"].values())
         told = set(re.findall(r"\$labels\.(\w+)", said))
