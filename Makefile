@@ -10,7 +10,7 @@ QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo docs test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
+.PHONY: requirements help setup demo docs reference test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -89,6 +89,9 @@ format: $(INSTALLED) ## Format the code
 openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/reference/access-matrix.md from it
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
 	$(BIN)/python -m tests.support.api.access_matrix > docs/reference/access-matrix.md
+
+reference: $(INSTALLED) ## Write the pages of docs/reference that are made from the code anew
+	$(BIN)/python -m tests.support.documents.reference
 
 docs: $(INSTALLED) ## Build the documents as a site, which coordinators then serve at /guide
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -54,28 +54,46 @@ def _redis_url(url: SecretStr) -> SecretStr:
 class LimitSettings(BaseModel):
     """Limits on what callers may request."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
+    """Most bytes of a request's body, except for published inventories."""
     max_publish_bytes: Annotated[int, Field(ge=1024)] = 512 * 2**20
+    """Most bytes of a published inventory."""
     max_publish_decoded_bytes: Annotated[int, Field(ge=2**20, le=2**40)] = 512 * 2**20
+    """Most memory of a published inventory after decoding."""
     max_footer_bytes: Annotated[int, Field(ge=2**16, le=2**31)] = MAX_FOOTER_BYTES
+    """Longest footer of a data file that a refresh reads."""
     max_filter_nodes: Annotated[int, Field(ge=1)] = 2_000
+    """Most comparisons and connectives of a filter."""
     max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 90
+    """Deepest nesting of a filter."""
     max_plan_files: Annotated[int, Field(ge=1)] = 20_000_000
+    """Most files of one plan, after the filter."""
     max_page_groups: Annotated[int, Field(ge=1, le=10_000)] = 10_000
+    """Most groups in one page of a plan."""
     default_page_groups: Annotated[int, Field(ge=1)] = 1_000
+    """Groups in a page of a plan unless the caller says otherwise."""
     max_page_splits: Annotated[int, Field(ge=1)] = 100_000
+    """Most splits in one page of a plan."""
     max_plan_bytes: Annotated[int, Field(ge=2**20)] = 8 * 2**30
+    """Most memory of one plan's groups."""
     plan_ttl: Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(days=365))] = (
         timedelta(hours=1)
     )
+    """How long the groups of a plan are kept."""
     max_connections: Annotated[int, Field(ge=10)] = 500
+    """Most open connections of a replica."""
     max_head_bytes: Annotated[int, Field(ge=8192)] = 64 * 2**10
+    """Longest request line with its headers."""
     max_headers: Annotated[int, Field(ge=20)] = 100
+    """Most headers of a request."""
     head_timeout: _Wait = timedelta(seconds=10)
+    """How long the head of a request may take."""
     body_timeout: _Wait = timedelta(seconds=20)
+    """How long a body may arrive at less than 1,024 bytes per second."""
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Most requests of one caller in a minute; 0 means any number."""
 
     @model_validator(mode="after")
     def _fit_pages(self) -> LimitSettings:
@@ -90,13 +108,16 @@ class LimitSettings(BaseModel):
 class SnapshotSettings(BaseModel):
     """How long, and how many, snapshots other than the current one are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     keep_last: Annotated[int, Field(ge=1)] = 100
+    """Newest snapshots of a table that are always kept."""
     max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
         days=7
     )
+    """How long other snapshots are kept."""
     max_count: Annotated[int, Field(ge=1)] = 10_000
+    """Most snapshots of a table."""
 
     @model_validator(mode="after")
     def _fit(self) -> SnapshotSettings:
@@ -110,29 +131,33 @@ class SnapshotSettings(BaseModel):
 class AuditSettings(BaseModel):
     """How long, and how many, records of changes are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_age: Annotated[timedelta, Field(ge=timedelta(hours=1), le=timedelta(days=36_500))] = (
         timedelta(days=365)
     )
+    """How long records are kept."""
     max_records: Annotated[int, Field(ge=1)] = 1_000_000
+    """Most records."""
 
 
 class HistorySettings(BaseModel):
     """How long, and for how many plans, figures are kept after the groups have expired."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
         days=7
     )
+    """How long figures of plans are kept; `PT0S` keeps none."""
     max_plans: Annotated[int, Field(ge=1)] = 100_000
+    """Most plans."""
 
 
 class MetricsSettings(BaseModel):
     """Where metrics are served, and how many series they have."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None,
@@ -157,10 +182,13 @@ class Settings(BaseSettings):
         extra="forbid",
         # A rejected value may contain a password.
         hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
     host: str = "127.0.0.1"
+    """Address to listen on. On anything but loopback, every caller needs a token."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """Port to listen on; 0 for any free port."""
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The lowest level that is logged; health checks are `debug`."
     )
@@ -199,7 +227,9 @@ class Settings(BaseSettings):
         "needed to sign in with an issuer, which sends them back there.",
     )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
+    """Plans that a replica makes at the same time."""
     max_waiting: Annotated[int, Field(ge=0)] = 64
+    """Plans that may wait for a thread; beyond that a caller gets 503."""
     manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
         default=512 * 2**20, description="Most bytes of decoded manifests that are kept in memory."
     )

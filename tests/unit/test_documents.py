@@ -13,6 +13,7 @@ import pytest
 import typer.main
 
 import windrow
+from tests.support.documents import reference
 from tests.support.documents.site import build_site
 from windrow.cli.app import app
 
@@ -26,6 +27,7 @@ LINKED = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 )
+REFERENCE = reference.pages()
 COMMANDS = typer.main.get_command(app)
 # A file, and an attribute of spans.
 _NO_PYTHON = {"windrow.db", "windrow.request_id"}
@@ -118,6 +120,19 @@ def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
             target = (path.parent / name).resolve() if name else path
             assert target.exists(), f"{page}: {link}"
             assert not anchor or anchor in _anchors(target), f"{page}: {link}"
+
+
+@pytest.mark.parametrize("page", REFERENCE)
+def test_a_page_of_reference_is_made_from_the_code(page: str) -> None:
+    assert (reference.REFERENCE / page).read_text() == REFERENCE[page], "run `make reference`"
+
+
+def test_every_plan_option_and_setting_is_explained() -> None:
+    for page in ("plan-options.md", "settings.md"):
+        rows = [line for line in REFERENCE[page].splitlines() if line.startswith("| `")]
+
+        assert len(rows) > 14
+        assert [row for row in rows if row.endswith("|  |")] == []
 
 
 def test_the_documents_are_built_as_a_site_without_warnings(site: Path) -> None:

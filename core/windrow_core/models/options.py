@@ -34,8 +34,13 @@ class PlanDefaults(Request):
     A request's own options come first, then the session's, then the table's.
     """
 
-    strategy: StrategyName | None = None
-    max_split_size: ByteSize | None = None
+    strategy: StrategyName | None = Field(
+        default=None,
+        description="How splits are packed into groups: `balanced`, or as another system does it.",
+    )
+    max_split_size: ByteSize | None = Field(
+        default=None, description="Maximum bytes of a group, and where large files are cut."
+    )
     min_split_size: ByteSize | None = Field(
         default=None,
         description="`tez` and `iceberg` do not make groups smaller than this for the sake of "
@@ -119,8 +124,13 @@ class PlanOptions(PlanDefaults):
     `plan_options`, and then from the defaults below.
     """
 
-    strategy: StrategyName = "balanced"
-    max_split_size: ByteSize = 64 * 2**20
+    strategy: StrategyName = Field(
+        default="balanced",
+        description="How splits are packed into groups: `balanced`, or as another system does it.",
+    )
+    max_split_size: ByteSize = Field(
+        default=64 * 2**20, description="Maximum bytes of a group, and where large files are cut."
+    )
     max_initial_splits: _InitialSplits = Field(default=0, description="Number of initial splits.")
     planning_lookback: _Lookback = Field(
         default=10, description="Number of groups that `iceberg` fills at the same time."
