@@ -27,7 +27,6 @@ import pyarrow.types as pt
 from windrow_core.errors import StatedError
 from windrow_core.files.entries import unescape
 from windrow_core.files.types import (
-    COLUMN_TYPES,
     MAX_DECIMAL_PRECISION,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -311,9 +310,6 @@ _PARSERS: dict[pa.DataType, Callable[[str], Any]] = {
     TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,
 }
-for _row in COLUMN_TYPES:
-    if _row.parse is not None:
-        _PARSERS.setdefault(_row.arrow, _row.parse)
 _BY_NAME = {
     name: type_
     for name, type_ in (arrow_types("name") | arrow_types("synonyms")).items()

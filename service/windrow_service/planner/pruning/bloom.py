@@ -95,7 +95,7 @@ class BloomColumn:
             first: n positions in `literals`.
             last: n positions in `literals`; where it equals `first`, the answer is False.
         """
-        hashes = _hashes(pa.array(literals, _literal_type(self._type)))
+        hashes = _hashes(pa.array(literals, literal_type(self._type)))
         found = last - first > _MAX_PROBES
         begin = 0
         for chunk in self._chunks:
@@ -199,7 +199,7 @@ def _decimal_key(value: Decimal) -> bytes:
     return format(value.normalize(_EXACT), "f").encode()
 
 
-def _literal_type(type_: pa.DataType) -> pa.DataType:
+def literal_type(type_: pa.DataType) -> pa.DataType:
     """Return the type that holds every literal that is compared with columns of a type."""
     if pt.is_floating(type_):
         return pa.float64()

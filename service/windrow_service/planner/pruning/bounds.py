@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,13 +19,12 @@ import pyarrow.types as pt
 
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.types import stored_as
-from windrow_service.planner.pruning.bloom import BloomColumn
+from windrow_service.planner.pruning.bloom import BloomColumn, literal_type
 from windrow_service.planner.pruning.expressions import Scalar
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -115,7 +113,7 @@ class SortKeys:
             repetitive: Whether there are few distinct keys; this only affects speed.
         """
         if isinstance(self.values, np.ndarray):
-            numbers = np.array([self._key(literal) for literal in literals], self.values.dtype)
+            numbers = self._numbers(literals).astype(self.values.dtype)
             numeric: Ints = numbers.searchsorted(self.values, "right" if or_equal else "left")
             return numeric
         arrow = self._arrow(literals)
@@ -125,15 +123,13 @@ class SortKeys:
         counts: Ints = _count_less(coded.dictionary, arrow, or_equal)[coded.indices.to_numpy()]
         return counts
 
-    def _key(self, literal: Scalar) -> int | float:
-        if isinstance(literal, datetime):
-            return (literal.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
-        if isinstance(literal, date):
-            return (literal - _EPOCH.date()).days
-        if isinstance(literal, bool):
-            return int(literal)
-        assert isinstance(literal, (int, float))
-        return literal
+    def _key(self, literal: Scalar) -> Any:
+        return self._numbers([literal])[0]
+
+    def _numbers(self, literals: Sequence[Scalar]) -> npt.NDArray[Any]:
+        type_ = literal_type(self.type)
+        numbers = pa.array(literals, type_).cast(stored_as(type_))
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
     def _arrow(self, literals: Sequence[Scalar]) -> pa.Array:
         if _is_text(self.type):
