@@ -58,22 +58,22 @@ class Commit:
 
     def finish(
         self,
-        added: LocalInventory | None = None,
+        inventory: LocalInventory | None = None,
         on_moved: Callable[[int, int], None] | None = None,
     ) -> PublishedSnapshot | None:
         """Move files in, publish, tidy up; return the snapshot, or None if published before.
 
         Args:
-            added: Inventory of the new files, if it is at hand.
+            inventory: Inventory of the new files, if it is at hand.
             on_moved: See `TableWrite.commit`.
         """
         moving = Moving(self.staging.location, self.staging.path, self.intent)
         done = 0
 
-        def count(moved: int) -> None:
+        def count(number: int) -> None:
             nonlocal done
             self.lease.check()
-            done = moved
+            done = number
             if on_moved is not None:
                 on_moved(done, len(self.intent.partitions))
 
@@ -81,7 +81,7 @@ class Commit:
             # After a pause of any length, another process may have finished or undone the write.
             self.lease.tell("committing")
             moving.move_in(count)
-            snapshot, refusal = self._publish(added)
+            snapshot, refusal = self._publish(inventory)
             # Before the record ends, as nobody looks into the folder of a write that has ended.
             moving.finish()
             self.lease.tell("published", report=self._report())
@@ -114,14 +114,14 @@ class Commit:
         return report.model_copy(update={"commit_seconds": time.monotonic() - self.began_s})
 
     def _publish(
-        self, added: LocalInventory | None
+        self, inventory: LocalInventory | None
     ) -> tuple[PublishedSnapshot | None, Exception | None]:
         """Publish; return the snapshot, or the error if the coordinator refuses for good."""
         if self.lease.tell("committing").snapshot_id is not None:
             return None, None
         if not self.intent.whole:
             try:
-                return self._publish_change(added), None
+                return self._publish_change(inventory), None
             except (InventoryError, ProblemError) as error:
                 if not _is_refusal(error):
                     raise
@@ -132,17 +132,17 @@ class Commit:
                 raise
             return None, error
 
-    def _publish_change(self, added: LocalInventory | None) -> PublishedSnapshot:
-        if added is None:
+    def _publish_change(self, inventory: LocalInventory | None) -> PublishedSnapshot:
+        if inventory is None:
             paths = self.intent.added()
-            listed = stat_local(self.staging.location, paths)
+            listing = stat_local(self.staging.location, paths)
             partitions = partition_names(self.table, self.intent.mode, paths)
-            added = take_local(
-                self.staging.location, listed, partitions, declared_names(self.table)
+            inventory = take_local(
+                self.staging.location, listing, partitions, declared_names(self.table)
             )
         return self.client.publish_delta(
             self.table.name,
-            added=with_known_stats(self.table, added),
+            added=with_known_stats(self.table, inventory),
             removed=self.intent.gone(),
             write_id=self.intent.write_id,
         )
@@ -150,15 +150,15 @@ class Commit:
     def _publish_all(self) -> PublishedSnapshot:
         location = self.staging.location
         if self.intent.mode == "overwrite":
-            listed = stat_local(location, self.intent.added())
+            listing = stat_local(location, self.intent.added())
         else:
-            listed = list_local(location)
-        partitions = partition_names(self.table, self.intent.mode, listed["path"].to_pylist())
-        found = take_local(location, listed, partitions, declared_names(self.table))
-        files, declared = found.files, self.table.definition.columns
-        if declared is not None or not len(files):
+            listing = list_local(location)
+        partitions = partition_names(self.table, self.intent.mode, listing["path"].to_pylist())
+        inventory = take_local(location, listing, partitions, declared_names(self.table))
+        files, columns = inventory.files, self.table.definition.columns
+        if columns is not None or not len(files):
             # The columns stay as they are.
-            files = in_types_of(declared or (), found)
+            files = in_types_of(columns or (), inventory)
         return self.client.publish(self.table.name, files, write_id=self.intent.write_id)
 
 
@@ -273,24 +273,24 @@ class Moving:
                     os.replace(source, os.path.join(self._location, part))
 
     def _remove_files(self, change: PartitionChange) -> None:
-        for name, known in change.gone.items():
+        for name, state in change.gone.items():
             path = os.path.join(self._location, name)
             try:
                 status = os.lstat(path)
             except FileNotFoundError:
                 continue
-            if (status.st_size, status.st_mtime_ns) == known:
+            if (status.st_size, status.st_mtime_ns) == state:
                 posix.remove_file(path)
                 posix.remove_file(os.path.join(self._location, f".{name}.crc"))
 
     def _sync(self) -> None:
-        changed = {self._location}
+        folders = {self._location}
         for change in self._intent.partitions:
             folder = self._live(change)
-            while folder not in changed:
-                changed.add(folder)
+            while folder not in folders:
+                folders.add(folder)
                 folder = os.path.dirname(folder)
-        posix.sync(sorted(path for path in changed if os.path.isdir(path)))
+        posix.sync(sorted(path for path in folders if os.path.isdir(path)))
 
     def _live(self, change: PartitionChange) -> str:
         return os.path.join(self._location, change.folder) if change.folder else self._location
@@ -302,8 +302,8 @@ class Moving:
         return os.path.join(self._staging, "old", change.folder)
 
 
-def _is_unchanged(entry: os.DirEntry[str], known: tuple[int, int] | None) -> bool:
-    if known is None:
+def _is_unchanged(entry: os.DirEntry[str], state: tuple[int, int] | None) -> bool:
+    if state is None:
         return False
     status = entry.stat(follow_symlinks=False)
-    return (status.st_size, status.st_mtime_ns) == known
+    return (status.st_size, status.st_mtime_ns) == state

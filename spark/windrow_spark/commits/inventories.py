@@ -36,16 +36,16 @@ class LocalInventory:
         """Spark SQL types of the columns, by name."""
         return {field.name: spark_type(field.type) for field in self.data.schema}
 
-    def moved(self, moved: Mapping[str, str]) -> LocalInventory:
+    def moved(self, new_paths: Mapping[str, str]) -> LocalInventory:
         """Return the inventory after files were moved.
 
         Args:
-            moved: The new path of each file that was moved.
+            new_paths: The new path of each file that was moved.
         """
-        if not moved:
+        if not new_paths:
             return self
         at = self.files.schema.get_field_index("path")
-        paths = [moved.get(path, path) for path in self.files["path"].to_pylist()]
+        paths = [new_paths.get(path, path) for path in self.files["path"].to_pylist()]
         field = self.files.schema.field(at)
         files = self.files.set_column(at, field, pa.array(paths, field.type))
         return replace(self, files=files.sort_by("path"))
@@ -78,25 +78,25 @@ def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
 
 def take_local(
     folder: str,
-    listed: pa.Table,
+    listing: pa.Table,
     partitions: Sequence[str],
-    declared: Collection[str] | None = None,
+    columns: Collection[str] | None = None,
 ) -> LocalInventory:
     """Read the footers of listed files.
 
     Args:
         folder: Absolute path of the folder that holds the files.
-        listed: Files as `list_local` returns them.
+        listing: Files as `list_local` returns them.
         partitions: Names of the partition columns, which are not read from the files.
-        declared: Names of the table's columns; others do not matter. None for all in the files.
+        columns: Names of the table's columns; others do not matter. None for all in the files.
     """
-    groups = joined(_footers(folder, listed))
+    groups = joined(_footers(folder, listing))
     schemas = [group.files for group in groups]
-    if declared is not None:
-        schemas = [_only(one, {name.lower() for name in declared}) for one in schemas]
+    if columns is not None:
+        schemas = [_only(one, {name.lower() for name in columns}) for one in schemas]
     data = merge_schemas(schemas, partitions)
-    first = listed["path"][0].as_py() if len(listed) else ""
-    return LocalInventory(published_files(listed, groups, data), FileSchema(data, first))
+    first = listing["path"][0].as_py() if len(listing) else ""
+    return LocalInventory(published_files(listing, groups, data), FileSchema(data, first))
 
 
 def _only(files: FileSchema, names: Collection[str]) -> FileSchema:
@@ -105,9 +105,9 @@ def _only(files: FileSchema, names: Collection[str]) -> FileSchema:
     )
 
 
-def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:
-    for start in range(0, len(listed), _FILES_PER_CHUNK):
-        chunk = read_chunk(folder, start, *listed_of(listed.slice(start, _FILES_PER_CHUNK)))
+def _footers(folder: str, listing: pa.Table) -> Iterator[FooterGroup]:
+    for start in range(0, len(listing), _FILES_PER_CHUNK):
+        chunk = read_chunk(folder, start, *listed_of(listing.slice(start, _FILES_PER_CHUNK)))
         if chunk.unreadable:
             raise UnreadableFootersError(tuple(chunk.unreadable[:_SHOWN]))
         if chunk.changed:

@@ -78,13 +78,13 @@ def link(source: str, target: str) -> None:
 
 def look_alike(model: str, folder: str) -> None:
     """Copy permissions to a folder from another, and owner and group where that is allowed."""
-    wanted = os.stat(model)
-    with_owner = (wanted.st_uid, wanted.st_gid)
+    status = os.stat(model)
+    with_owner = (status.st_uid, status.st_gid)
     status = os.stat(folder)
     if (status.st_uid, status.st_gid) != with_owner:
         with contextlib.suppress(PermissionError):
             os.chown(folder, *with_owner)
-    os.chmod(folder, stat.S_IMODE(wanted.st_mode))
+    os.chmod(folder, stat.S_IMODE(status.st_mode))
 
 
 def sync(paths: Iterable[str]) -> None:
@@ -97,9 +97,9 @@ def sync(paths: Iterable[str]) -> None:
 def syncing(paths: Iterable[str]) -> Iterator[None]:
     """Sync paths while the block runs; all of them are synced at its end."""
     with ThreadPoolExecutor(_SYNCING_THREADS) as threads:
-        synced = threads.map(_sync, paths)
+        syncs = threads.map(_sync, paths)
         yield
-        for _ in synced:
+        for _ in syncs:
             pass
 
 

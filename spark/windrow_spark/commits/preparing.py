@@ -40,89 +40,95 @@ class Preparation:
 
     def changes(
         self,
-        staged: Iterable[str],
-        replaced: Mapping[str, tuple[int, int] | None],
+        new_paths: Iterable[str],
+        old_files: Mapping[str, tuple[int, int] | None],
         homes: Iterable[Home] = (),
     ) -> list[PartitionChange]:
         """Return the change of each folder; folders of the same values follow each other.
 
         Args:
-            staged: Paths of the new files, relative to `data`.
-            replaced: Files to remove, by path relative to the location; size and time of change
+            new_paths: Paths of the new files, relative to `data`.
+            old_files: Files to remove, by path relative to the location; size and time of change
                 where they are known.
             homes: The folders of the new files, with further ones of the same values.
         """
-        added, gone = _by_folder(staged), _by_folder(replaced)
-        wanted = set(added) | set(gone)
+        additions, removals = _by_folder(new_paths), _by_folder(old_files)
+        folders = set(additions) | set(removals)
         if self.mode == "overwrite":
-            wanted |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
+            folders |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
         beside = {other: home.folder for home in homes for other in home.others}
         if self.mode == "overwrite_partitions":
-            wanted |= beside.keys()
+            folders |= beside.keys()
         return [
             self._change(
                 folder,
-                added.get(folder, []),
-                {name: replaced[_join(folder, name)] for name in gone.get(folder, [])},
+                additions.get(folder, []),
+                {name: old_files[_join(folder, name)] for name in removals.get(folder, [])},
             )
             # The new rows come first, so that none are missing in between.
-            for folder in sorted(wanted, key=lambda one: (beside.get(one, one), one in beside, one))
+            for folder in sorted(
+                folders, key=lambda one: (beside.get(one, one), one in beside, one)
+            )
         ]
 
     def _change(
-        self, folder: str, added: list[str], replaced: Mapping[str, tuple[int, int] | None]
+        self, folder: str, new_names: list[str], old_files: Mapping[str, tuple[int, int] | None]
     ) -> PartitionChange:
         live = os.path.join(self.location, folder)
         present = self._files_in(folder)
-        gone = self._gone(folder, present, replaced)
-        kept = [name for name in present if name not in gone and not _is_checksum_of(name, gone)]
-        for name in added:
-            if name in kept:
+        removals = self._gone(folder, present, old_files)
+        links = [
+            name for name in present if name not in removals and not _is_checksum_of(name, removals)
+        ]
+        for name in new_names:
+            if name in links:
                 reason = "the table already has a file of this name: stage it under another"
                 raise StagedFilesError(self.table.name, _join(folder, name), reason)
         if not folder:
-            return PartitionChange("", None, tuple(added), (), gone)
+            return PartitionChange("", None, tuple(new_names), (), removals)
         # Hadoop's checksum files are removed together with their files.
-        gone |= {name: present[name] for name in present if _is_checksum_of(name, gone)}
+        removals |= {name: present[name] for name in present if _is_checksum_of(name, removals)}
         self._check_rights(folder)
-        if not added and all(is_hidden(name) for name in kept):
+        if not new_names and all(is_hidden(name) for name in links):
             return PartitionChange(folder, None, (), (), present)
         new = os.path.join(self.data, folder)
         os.makedirs(new, exist_ok=True)
         if os.path.lexists(live):
-            for name in kept:
+            for name in links:
                 posix.link(os.path.join(live, name), os.path.join(new, name))
             posix.look_alike(live, new)
-        return PartitionChange(folder, posix.inode_of(new), tuple(added), tuple(kept), gone)
+        return PartitionChange(
+            folder, posix.inode_of(new), tuple(new_names), tuple(links), removals
+        )
 
     def _files_in(self, folder: str) -> dict[str, tuple[int, int]]:
         """Return size and time of change of each file directly in a folder."""
-        found = {}
+        states = {}
         try:
             with os.scandir(os.path.join(self.location, folder)) as entries:
                 for entry in entries:
                     if not entry.is_dir(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        found[entry.name] = (status.st_size, status.st_mtime_ns)
+                        states[entry.name] = (status.st_size, status.st_mtime_ns)
         except FileNotFoundError:
             pass
-        return found
+        return states
 
     def _gone(
         self,
         folder: str,
         present: Mapping[str, tuple[int, int]],
-        replaced: Mapping[str, tuple[int, int] | None],
+        old_files: Mapping[str, tuple[int, int] | None],
     ) -> dict[str, tuple[int, int]]:
         if self.mode != "append":
-            return {name: known for name, known in present.items() if not is_hidden(name)}
-        for name, known in replaced.items():
+            return {name: state for name, state in present.items() if not is_hidden(name)}
+        for name, state in old_files.items():
             now = present.get(name)
-            if now is None or known not in (None, now):
+            if now is None or state not in (None, now):
                 reason = "is gone" if now is None else "was rewritten"
                 path = _join(folder, name)
                 raise PartitionChangedError(self.table.name, folder, path, reason)
-        return {name: present[name] for name in replaced}
+        return {name: present[name] for name in old_files}
 
     def _check_rights(self, folder: str) -> None:
         parts = folder.split("/")
@@ -149,24 +155,24 @@ def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
     Returns:
         The new path of each data file that was moved.
     """
-    moved = {}
+    new_paths = {}
     for folder, home in sorted(homes.items()):
         if folder == home.folder:
             continue
         target = os.path.join(data, home.folder)
         os.makedirs(target, exist_ok=True)
-        taken = set(os.listdir(target))
+        target_names = set(os.listdir(target))
         for name in sorted(os.listdir(os.path.join(data, folder))):
             if is_hidden(name):
                 continue
             # One task of Spark gives its files of all partitions the same name.
-            new = next(one for one in _names_like(name) if one not in taken)
+            new = next(one for one in _names_like(name) if one not in target_names)
             for old, other in ((f".{name}.crc", f".{new}.crc"), (name, new)):
                 source = os.path.join(data, folder, old)
                 if os.path.lexists(source):
                     os.rename(source, os.path.join(target, other))
-            moved[_join(folder, name)] = _join(home.folder, new)
-    return moved
+            new_paths[_join(folder, name)] = _join(home.folder, new)
+    return new_paths
 
 
 def _names_like(name: str) -> Iterator[str]:
@@ -188,15 +194,15 @@ def replaced_files(replaces: Replaced | None) -> dict[str, tuple[int, int] | Non
 
 
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
-        found.setdefault(folder, []).append(name)
-    return found
+        names.setdefault(folder, []).append(name)
+    return names
 
 
-def _is_checksum_of(name: str, gone: Mapping[str, object]) -> bool:
-    return name.startswith(".") and name.endswith(".crc") and name[1:-4] in gone
+def _is_checksum_of(name: str, names: Mapping[str, object]) -> bool:
+    return name.startswith(".") and name.endswith(".crc") and name[1:-4] in names
 
 
 def _join(folder: str, name: str) -> str:

@@ -52,9 +52,9 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
         paths: Paths of the staged files.
         partitions: Names of the table's partition columns.
     """
-    wanted = [name.lower() for name in partitions]
+    keys = [name.lower() for name in partitions]
     for path in paths:
-        if [key.lower() for key in _keys(path)] != wanted:
+        if [key.lower() for key in _keys(path)] != keys:
             folder = "".join(f"{name}=…/" for name in partitions) or "no folder"
             reason = f"the table's files lie in {folder}: partition the data the same way"
             raise StagedFilesError(table.name, path, reason)
@@ -68,8 +68,8 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
         paths: Paths of the staged files, in folders like those of the table.
         partitions: Names of the table's partition columns.
     """
-    declared = table.definition.partition_columns or []
-    types = {column.name.lower(): partition_type(column.type) for column in declared}
+    columns = table.definition.partition_columns or []
+    types = {column.name.lower(): partition_type(column.type) for column in columns}
     first = {path.rpartition("/")[0]: path for path in reversed(paths)}
     levels = zip(*(folder.split("/") for folder in first), strict=True) if partitions else ()
     for name, level in zip(partitions, levels, strict=False):
@@ -102,80 +102,80 @@ def types_of_partitions(
         names: Names of the table's partition columns.
     """
     definition, snapshot = table.definition, table.current_snapshot
-    declared = definition.partition_columns
-    columns = declared if declared is not None else definition.columns or []
-    written = {column.name.lower(): partition_type(column.type) for column in columns}
-    inferred: dict[str, pa.DataType | None] = {}
-    if mode != "overwrite" and declared is None:
+    partition_columns = definition.partition_columns
+    columns = partition_columns if partition_columns is not None else definition.columns or []
+    declared_types = {column.name.lower(): partition_type(column.type) for column in columns}
+    snapshot_types: dict[str, pa.DataType | None] = {}
+    if mode != "overwrite" and partition_columns is None:
         if snapshot is not None and snapshot.file_count:
-            inferred = {
+            snapshot_types = {
                 column.name.lower(): partition_type(column.type)
                 for column in snapshot.partition_columns
             }
         else:
             # Nothing has been refreshed yet, so the types depend on what lies there, too.
             present = list_local(location)["path"].to_pylist()
-            wanted = [name.lower() for name in names]
-            like = [path for path in present if [key.lower() for key in _keys(path)] == wanted]
+            keys = [name.lower() for name in names]
+            like = [path for path in present if [key.lower() for key in _keys(path)] == keys]
             paths = [*paths, *like]
     types = []
     for level, name in enumerate(names):
-        type_ = written.get(name.lower())
+        type_ = declared_types.get(name.lower())
         if type_ is None:
             parts = {path.split("/")[level].partition("=")[2] for path in paths}
             texts = pa.array(sorted(parts - {HIVE_DEFAULT_PARTITION}), pa.string())
-            known = inferred.get(name.lower())
-            type_ = infer_type(texts) if known is None else type_with(known, texts)
+            earlier = snapshot_types.get(name.lower())
+            type_ = infer_type(texts) if earlier is None else type_with(earlier, texts)
         types.append(type_)
     return types
 
 
-def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:
+def is_a_change(table: TableInfo, mode: WriteMode, inventory: LocalInventory) -> bool:
     """Tell whether new files can be added to a table's snapshot without changing its columns.
 
     Args:
         table: The table.
         mode: Mode of the write.
-        added: The new files.
+        inventory: The new files.
     """
     snapshot = table.current_snapshot
     if snapshot is None or mode == "overwrite":
         return False
     if table.definition.partition_columns is None and not snapshot.file_count:
         return False
-    if table.definition.columns is not None or not len(added.files):
+    if table.definition.columns is not None or not len(inventory.files):
         return True
-    known = {column.name.lower(): column.type for column in snapshot.columns}
-    return all(known.get(name.lower()) == type_ for name, type_ in added.columns.items())
+    types = {column.name.lower(): column.type for column in snapshot.columns}
+    return all(types.get(name.lower()) == type_ for name, type_ in inventory.columns.items())
 
 
 def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
     """Return files of a table, noting columns of other types, which Spark may read differently."""
-    wanted = {column.name.lower(): column.type for column in columns}
+    types = {column.name.lower(): column.type for column in columns}
     odd = [
         name.lower()
         for name, type_ in files.columns.items()
-        if wanted.get(name.lower(), type_) != type_
+        if types.get(name.lower(), type_) != type_
     ]
     return with_named(files.files, "grouped_columns", odd).replace_schema_metadata(None)
 
 
-def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
+def with_known_stats(table: TableInfo, inventory: LocalInventory) -> pa.Table:
     """Return new files with the statistics of columns whose types are those of the snapshot."""
     assert table.current_snapshot is not None
-    held = {name.lower(): (name, type_) for name, type_ in added.columns.items()}
-    stats = added.files["stats"].combine_chunks()
+    by_name = {name.lower(): (name, type_) for name, type_ in inventory.columns.items()}
+    stats = inventory.files["stats"].combine_chunks()
     fields, columns = [], []
     for column in table.current_snapshot.columns:
-        name, type_ = held.get(column.name.lower(), ("", ""))
+        name, type_ = by_name.get(column.name.lower(), ("", ""))
         at = stats.type.get_field_index(name)
         if at >= 0 and type_ == column.type:
             fields.append(pa.field(column.name, stats.type.field(at).type))
             columns.append(stats.field(at))
-    at = added.files.schema.get_field_index("stats")
-    known = make_struct(columns, fields, len(stats))
-    files = in_types_of(table.current_snapshot.columns, added)
-    return files.set_column(at, "stats", known)
+    at = inventory.files.schema.get_field_index("stats")
+    struct = make_struct(columns, fields, len(stats))
+    files = in_types_of(table.current_snapshot.columns, inventory)
+    return files.set_column(at, "stats", struct)
 
 
 def _keys(path: str) -> list[str]:

@@ -39,15 +39,15 @@ class Spellings:
         location: Absolute path of the table.
         names: Names of the partition columns.
         types: Their types.
-        listed: The folders that are part of the table; None if all below the location are.
+        members: The folders that are part of the table; None if all below the location are.
     """
 
     location: str
     names: Sequence[str]
     types: Sequence[pa.DataType]
-    listed: Collection[str] | None = None
+    members: Collection[str] | None = None
 
-    def homes(self, staged: Iterable[str]) -> dict[str, Home]:
+    def homes(self, new_folders: Iterable[str]) -> dict[str, Home]:
         """Return where the files of each folder belong.
 
         If several folders have the values, the first of these that applies decides: it holds
@@ -56,22 +56,22 @@ class Spellings:
         first columns' values have already, and its keys are spelled as those of other folders.
 
         Args:
-            staged: Folders of new files, relative to the folder that they were staged in.
+            new_folders: Folders of new files, relative to the folder that they were staged in.
         """
-        spelled: dict[_Values, list[str]] = {}
-        folders = sorted(set(staged))
+        by_values: dict[_Values, list[str]] = {}
+        folders = sorted(set(new_folders))
         for folder, values in zip(folders, self._values_of(folders), strict=True):
-            spelled.setdefault(values, []).append(folder)
-        levels = self._folders_with(spelled)
+            by_values.setdefault(values, []).append(folder)
+        levels = self._folders_with(by_values)
         keys = _Keys(self.location, self.names)
-        found: dict[str, Home] = {}
-        for values, same in spelled.items():
+        homes: dict[str, Home] = {}
+        for values, same in by_values.items():
             present = levels[-1].get(values, []) if levels else []
-            if self.listed is not None:
-                present = [folder for folder in present if folder in self.listed]
+            if self.members is not None:
+                present = [folder for folder in present if folder in self.members]
             home = self._among(present, same) or Home(keys.new(same[0], values, levels))
-            found |= dict.fromkeys(same, home)
-        return found
+            homes |= dict.fromkeys(same, home)
+        return homes
 
     def _values_of(self, folders: Sequence[str]) -> list[_Values]:
         if not self.names:
@@ -82,36 +82,35 @@ class Spellings:
             columns.append(identities([_or_null(text) for text in texts], type_))
         return list(zip(*columns, strict=True))
 
-    def _folders_with(self, wanted: Iterable[_Values]) -> list[dict[_Values, list[str]]]:
+    def _folders_with(self, combinations: Collection[_Values]) -> list[dict[_Values, list[str]]]:
         """Return, for each level, the folders whose values begin a wanted combination."""
         levels: list[dict[_Values, list[str]]] = []
         above: Mapping[_Values, list[str]] = {(): [""]}
-        all_wanted = list(wanted)
         for level in range(len(self.names)):
-            begins = {values[: level + 1] for values in all_wanted}
-            found: dict[_Values, list[str]] = {}
+            begins = {values[: level + 1] for values in combinations}
+            folders: dict[_Values, list[str]] = {}
             for values, parents in above.items():
                 for parent in parents:
                     for value, folder in self._below(parent, level):
                         if (*values, value) in begins:
-                            found.setdefault((*values, value), []).append(folder)
-            levels.append(found)
-            above = found
+                            folders.setdefault((*values, value), []).append(folder)
+            levels.append(folders)
+            above = folders
         return levels
 
     def _below(self, parent: str, level: int) -> Iterable[tuple[Hashable, str]]:
-        named = subfolders(self.location, parent, self.names[level])
-        texts = [_or_null(name.partition("=")[2]) for name in named]
+        folder_names = subfolders(self.location, parent, self.names[level])
+        texts = [_or_null(name.partition("=")[2]) for name in folder_names]
         values = identities(texts, self.types[level])
-        return zip(values, (_join(parent, name) for name in named), strict=True)
+        return zip(values, (_join(parent, name) for name in folder_names), strict=True)
 
-    def _among(self, present: Sequence[str], spelled: Collection[str]) -> Home | None:
+    def _among(self, present: Sequence[str], spellings: Collection[str]) -> Home | None:
         if len(present) < 2:
             return Home(present[0]) if present else None
         files = {folder: self._file_count(folder) for folder in present}
         first, *others = sorted(
             present,
-            key=lambda folder: (not files[folder], folder not in spelled, -files[folder], folder),
+            key=lambda folder: (not files[folder], folder not in spellings, -files[folder], folder),
         )
         return Home(first, tuple(sorted(folder for folder in others if files[folder])))
 
@@ -126,21 +125,23 @@ class _Keys:
 
     location: str
     names: Sequence[str]
-    spelled: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     folder: str = ""
 
-    def new(self, staged: str, values: _Values, levels: Sequence[dict[_Values, list[str]]]) -> str:
+    def new(
+        self, spelling: str, values: _Values, levels: Sequence[dict[_Values, list[str]]]
+    ) -> str:
         """Return the path of a folder that the table lacks.
 
         Args:
-            staged: The folder as the new files' writer spelled it.
+            spelling: The folder as the new files' writer spelled it.
             values: Its values.
             levels: For each level, the table's folders by values.
         """
         folder = ""
-        for level, part in enumerate(staged.split("/") if self.names else ()):
-            begun = levels[level].get(values[: level + 1], [])
-            inside = [one for one in begun if one.rpartition("/")[0] == folder]
+        for level, part in enumerate(spelling.split("/") if self.names else ()):
+            matches = levels[level].get(values[: level + 1], [])
+            inside = [one for one in matches if one.rpartition("/")[0] == folder]
             own = _join(folder, part)
             text = part.partition("=")[2]
             other = min(inside) if inside else _join(folder, f"{self._key(level, part)}={text}")
@@ -148,14 +149,14 @@ class _Keys:
         return folder
 
     def _key(self, level: int, part: str) -> str:
-        while len(self.spelled) <= level:
-            depth = len(self.spelled)
+        while len(self.keys) <= level:
+            depth = len(self.keys)
             there = subfolders(self.location, self.folder, self.names[depth])
             if not there:
                 return part.partition("=")[0]
-            self.spelled.append(there[0].partition("=")[0])
+            self.keys.append(there[0].partition("=")[0])
             self.folder = _join(self.folder, there[0])
-        return self.spelled[level]
+        return self.keys[level]
 
 
 def subfolders(location: str, parent: str, name: str) -> list[str]:
@@ -166,7 +167,7 @@ def subfolders(location: str, parent: str, name: str) -> list[str]:
         parent: The folder, relative to the location.
         name: Name of the column, compared without regard to case.
     """
-    wanted = name.lower()
+    key = name.lower()
     try:
         with os.scandir(os.path.join(location, parent)) as entries:
             return sorted(
@@ -174,7 +175,7 @@ def subfolders(location: str, parent: str, name: str) -> list[str]:
                 for entry in entries
                 if "=" in entry.name
                 and not is_hidden(entry.name)
-                and unescape(entry.name.partition("=")[0]).lower() == wanted
+                and unescape(entry.name.partition("=")[0]).lower() == key
                 and entry.is_dir()
             )
     except FileNotFoundError:

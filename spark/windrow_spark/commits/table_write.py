@@ -247,7 +247,7 @@ class TableWrite:
         """
         began_s = time.monotonic()
         try:
-            table, intent, added = self._prepare(report, replaced_files(replaces))
+            table, intent, inventory = self._prepare(report, replaced_files(replaces))
             intents.record(self._staging.path, intent)
         except OSError as error:
             self.undo()
@@ -261,7 +261,7 @@ class TableWrite:
         self._phase = "moving"
         try:
             commit = Commit(self._client, table, self._staging, intent, self._lease, began_s)
-            snapshot = commit.finish(added, on_moved)
+            snapshot = commit.finish(inventory, on_moved)
             self._phase = "over"
         finally:
             # A half-done commit is left to the next writer, who finds the lock free.
@@ -270,33 +270,33 @@ class TableWrite:
         return snapshot
 
     def _prepare(
-        self, report: WriteReport, replaced: Mapping[str, tuple[int, int] | None]
+        self, report: WriteReport, old_files: Mapping[str, tuple[int, int] | None]
     ) -> tuple[TableInfo, Intent, LocalInventory]:
         """Do everything that may fail, wait for this write's turn, and return its intent."""
-        if replaced and self._mode != "append":
+        if old_files and self._mode != "append":
             raise ValueError(
                 f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
             )
-        added = self.inventory()
-        staged = added.files["path"].to_pylist()
+        inventory = self.inventory()
+        paths = inventory.files["path"].to_pylist()
         self._admit()
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:
             raise DefinitionChangedError(table.name)
-        whole = not is_a_change(table, self._mode, added)
+        whole = not is_a_change(table, self._mode, inventory)
         if whole and self._mode != "overwrite":
-            self._check_compatible(added, staged)
-        listed = self._listed_folders(table)
-        homes = self._homes(table, staged, listed)
-        moved = move_home(self._staging.data, homes)
-        staged = [moved.get(path, path) for path in staged]
-        added = added.moved(moved)
+            self._check_compatible(inventory, paths)
+        members = self._listed_folders(table)
+        homes = self._homes(table, paths, members)
+        new_paths = move_home(self._staging.data, homes)
+        paths = [new_paths.get(path, path) for path in paths]
+        inventory = inventory.moved(new_paths)
         preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
-        changes = preparation.changes(staged, replaced, homes.values())
+        changes = preparation.changes(paths, old_files, homes.values())
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
-        if listed is not None:
-            self._refuse_unlisted(listed, changes)
+        if members is not None:
+            self._refuse_unlisted(members, changes)
         posix.sync(_folders_above(self._staging.path, changes))
         intent = Intent(
             write_id=self.write_id,
@@ -307,51 +307,53 @@ class TableWrite:
             partitions=tuple(changes),
             report=report,
         )
-        return table, intent, added
+        return table, intent, inventory
 
-    def _footers(self, folder: str, listed: pa.Table, staged: Sequence[str]) -> LocalInventory:
-        partitions = partition_names(self.table, self._mode, staged)
-        paths = listed["path"].to_pylist()
+    def _footers(self, folder: str, listing: pa.Table, new_paths: Sequence[str]) -> LocalInventory:
+        partitions = partition_names(self.table, self._mode, new_paths)
+        paths = listing["path"].to_pylist()
         check_layout(self.table, paths, partitions)
         check_values(self.table, paths, partitions)
         try:
-            return take_local(folder, listed, partitions, declared_names(self.table))
+            return take_local(folder, listing, partitions, declared_names(self.table))
         except InventoryError as error:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
 
-    def _check_compatible(self, added: LocalInventory, staged: Sequence[str]) -> None:
+    def _check_compatible(self, inventory: LocalInventory, new_paths: Sequence[str]) -> None:
         """Make sure that the table can still be read with the new files in it."""
-        listed = list_local(self._staging.location)
-        present = self._footers(self._staging.location, listed, staged)
-        partitions = partition_names(self.table, self._mode, staged)
+        listing = list_local(self._staging.location)
+        present = self._footers(self._staging.location, listing, new_paths)
+        partitions = partition_names(self.table, self._mode, new_paths)
         try:
-            merge_schemas([present.data, added.data], partitions)
+            merge_schemas([present.data, inventory.data], partitions)
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
     def _homes(
-        self, table: TableInfo, staged: Sequence[str], listed: Collection[str] | None
+        self, table: TableInfo, paths: Sequence[str], members: Collection[str] | None
     ) -> dict[str, Home]:
         """Return where the files of each staged folder belong, in the table as it is now."""
         location = self._staging.location
-        names = partition_names(self.table, self._mode, staged)
-        if not names or not staged:
+        names = partition_names(self.table, self._mode, paths)
+        if not names or not paths:
             return {}
-        types = types_of_partitions(table, self._mode, location, staged, names)
-        folders = (path.rpartition("/")[0] for path in staged)
-        return Spellings(location, names, types, listed).homes(folders)
+        types = types_of_partitions(table, self._mode, location, paths, names)
+        folders = (path.rpartition("/")[0] for path in paths)
+        return Spellings(location, names, types, members).homes(folders)
 
     def _listed_folders(self, table: TableInfo) -> set[str] | None:
         """Return the folders in the table's list, which cannot change during a commit."""
         if table.partition_count is None:
             return None
-        listed = (one.location for one in self._client.partitions(table.name))
-        return {path_in(self._staging.location, location) for location in listed}
+        locations = (one.location for one in self._client.partitions(table.name))
+        return {path_in(self._staging.location, location) for location in locations}
 
-    def _refuse_unlisted(self, listed: Collection[str], changes: Sequence[PartitionChange]) -> None:
+    def _refuse_unlisted(
+        self, members: Collection[str], changes: Sequence[PartitionChange]
+    ) -> None:
         """Make sure that the table's list has the partitions."""
         for change in changes:
-            if change.folder not in listed:
+            if change.folder not in members:
                 reason = "no partition of the table's list has this folder: compact again"
                 raise StagedFilesError(self.table.name, change.folder, reason)
 
@@ -365,17 +367,17 @@ class TableWrite:
             return
         reason = "others published"
         try:
-            gained = self._client.gained_files(
+            gains = self._client.gained_files(
                 table.name, None if since is None else since.snapshot_id
             )
-            found = going & set(gained.folders)
-            if not (gained.complete or found):
-                found, reason = going, "others may have published"
+            conflicts = going & set(gains.folders)
+            if not (gains.complete or conflicts):
+                conflicts, reason = going, "others may have published"
         except NotFoundError:
             # The snapshot of the beginning is no longer kept, so conflicts cannot be ruled out.
-            found, reason = going, "others may have published"
-        if found:
-            raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
+            conflicts, reason = going, "others may have published"
+        if conflicts:
+            raise WriteConflictError(table.name, self._mode, tuple(sorted(conflicts)), reason)
 
     def _admit(self) -> None:
         """Wait until no other write is moving files in, and keep others from starting."""
@@ -404,11 +406,11 @@ def _recover_others(client: CommitCalls, table: TableInfo, waited_s: float = 0.0
 
 def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
     """Return the folders of the staged partitions, with all folders above them in `staging`."""
-    found = {staging, os.path.join(staging, "data")}
+    folders = {staging, os.path.join(staging, "data")}
     for change in changes:
         if change.inode is not None:
             folder = os.path.join(staging, "data", change.folder)
-            while folder not in found:
-                found.add(folder)
+            while folder not in folders:
+                folders.add(folder)
                 folder = os.path.dirname(folder)
-    return sorted(found)
+    return sorted(folders)

@@ -32,8 +32,8 @@ def check_files(
     table: str,
     files: pa.Table,
     sums: RowSums,
-    made: KeyReport | None,
-    counted: KeyCounts | None,
+    report: KeyReport | None,
+    key_counts: KeyCounts | None,
 ) -> None:
     """Make sure that the files hold the rows that the writing tasks were given.
 
@@ -41,22 +41,22 @@ def check_files(
         table: Name of the table, for errors.
         files: The staged files, as rows of an inventory.
         sums: Sums of the rows as the tasks saw them.
-        made: Rows of each key according to folders and footers.
-        counted: Rows of each key according to the data, if they were counted.
+        report: Rows of each key according to folders and footers.
+        key_counts: Rows of each key according to the data, if they were counted.
     """
     rows = int(pc.sum(files["row_count"]).as_py() or 0)
     if rows != sums.rows:
         raise NotReproducibleError(table, f"{sums.rows:,} rows", f"{rows:,} rows")
-    if counted is None:
+    if key_counts is None:
         return
-    expected = _rows_by_key(counted.values, counted.rows)
-    found = _rows_by_key(made.values, made.rows) if made is not None else Counter()
-    for key in expected | found:
-        if expected[key] != found[key]:
+    data_rows = _rows_by_key(key_counts.values, key_counts.rows)
+    file_rows = _rows_by_key(report.values, report.rows) if report is not None else Counter()
+    for key in data_rows | file_rows:
+        if data_rows[key] != file_rows[key]:
             raise NotReproducibleError(
                 table,
-                f"{expected[key]:,} rows of key ({', '.join(key)})",
-                f"{found[key]:,}",
+                f"{data_rows[key]:,} rows of key ({', '.join(key)})",
+                f"{file_rows[key]:,}",
             )
 
 
@@ -130,7 +130,7 @@ def _key_report(plan: WritePlan, columns: Sequence[Column], files: pa.Table) -> 
         np.add.at(sums, number, files[column].to_numpy())
         return [int(each) for each in sums]
 
-    planned = _planned_files(plan)
+    targets = _planned_files(plan)
     keys = list(zip(*values, strict=True)) if values else [()] * count
     return KeyReport(
         columns=list(columns),
@@ -138,7 +138,7 @@ def _key_report(plan: WritePlan, columns: Sequence[Column], files: pa.Table) -> 
         rows=total("row_count"),
         files=np.bincount(number, minlength=count).tolist(),
         bytes=total("size_bytes"),
-        planned_files=None if planned is None else [planned.get(key, 0) for key in keys],
+        planned_files=None if targets is None else [targets.get(key, 0) for key in keys],
     )
 
 
@@ -146,8 +146,8 @@ def _planned_files(plan: WritePlan) -> dict[tuple[Scalar, ...], int] | None:
     """Return the planned files of each key, with all its buckets together."""
     if plan.keys is None:
         return None
-    planned: dict[tuple[Scalar, ...], int] = {}
+    files_of: dict[tuple[Scalar, ...], int] = {}
     keys = zip(*plan.keys.values, strict=True) if plan.keys.values else [()] * len(plan.keys.files)
     for key, files in zip(keys, plan.keys.files, strict=True):
-        planned[key] = planned.get(key, 0) + files
-    return planned
+        files_of[key] = files_of.get(key, 0) + files
+    return files_of

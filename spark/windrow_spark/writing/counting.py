@@ -45,7 +45,7 @@ class RowSums:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Tally:
     """The result of one pass over the rows.
 
     Attributes:
@@ -65,7 +65,7 @@ def count_rows(
     buckets: BucketSpec | None,
     *,
     hashed: bool,
-) -> Counted:
+) -> Tally:
     """Count the rows of each key, and sum the hashes of all rows if asked to.
 
     Args:
@@ -79,24 +79,24 @@ def count_rows(
     if buckets is not None:
         keys.append(F.expr(bucket_of(buckets)).alias("bucket"))
     totals = sums_of(df, names) if hashed else [F.count(F.lit(1)).alias(_ROWS)]
-    counted = df.groupBy(*keys).agg(*totals).limit(MAX_WRITE_KEYS + 1)
-    found = collected(counted)
-    if len(found) > MAX_WRITE_KEYS:
+    totals_by_key = df.groupBy(*keys).agg(*totals).limit(MAX_WRITE_KEYS + 1)
+    table = collected(totals_by_key)
+    if len(table) > MAX_WRITE_KEYS:
         by = names if buckets is None else [*names, f"bucket of {', '.join(buckets.columns)}"]
         raise TooManyKeysError(tuple(by))
-    rows = [int(count) for count in found[_ROWS].to_pylist()]
-    sums = _summed(found) if hashed else None
-    texts = [_texts(one, found[f"k{at}"]) for at, one in enumerate(partition_columns)]
+    rows = [int(count) for count in table[_ROWS].to_pylist()]
+    sums = _summed(table) if hashed else None
+    texts = [_texts(one, table[f"k{at}"]) for at, one in enumerate(partition_columns)]
     values = [wire_values(*one) for one in zip(partition_columns, texts, strict=True)]
     for column, some in zip(partition_columns, texts, strict=True):
         refuse_two_spellings(column, some)
     if not rows:
-        return Counted(None, 0, RowSums(0, 0))
-    return Counted(
+        return Tally(None, 0, RowSums(0, 0))
+    return Tally(
         KeyCounts(
             columns=list(partition_columns) or None,
             values=values,
-            buckets=None if buckets is None else found["bucket"].to_pylist(),
+            buckets=None if buckets is None else table["bucket"].to_pylist(),
             rows=rows,
         ),
         sum(rows),
@@ -104,16 +104,16 @@ def count_rows(
     )
 
 
-def _summed(found: pa.Table) -> RowSums:
+def _summed(table: pa.Table) -> RowSums:
     columns = (_ROWS, *_PARTS)
     return row_sums(
-        {name: sum(value or 0 for value in found[name].to_pylist()) for name in columns}
+        {name: sum(value or 0 for value in table[name].to_pylist()) for name in columns}
     )
 
 
-def _texts(column: WireColumn, found: pa.ChunkedArray) -> list[str | None]:
+def _texts(column: WireColumn, values: pa.ChunkedArray) -> list[str | None]:
     try:
-        return list(found.to_pylist())
+        return list(values.to_pylist())
     except UnicodeDecodeError as error:
         raise UnfitValueError(
             f"partition column {column.name!r} holds bytes that are not UTF-8 text, which cannot "
@@ -128,12 +128,12 @@ def sum_rows(df: DataFrame, partition_columns: Iterable[str]) -> RowSums:
 
 def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
     """Return the aggregates for `row_sums`, which `df.observe` also accepts."""
-    hashed = [text for text in _hashed(df, partition_columns) if text is not None]
+    texts = [text for text in _hashed(df, partition_columns) if text is not None]
     parts = ["0L"] * len(_PARTS)
-    if hashed:
+    if texts:
         # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
-        nulls = (f"({text}) IS NULL" for text in hashed)
-        whole = f"xxhash64({', '.join((*hashed, *nulls))})"
+        nulls = (f"({text}) IS NULL" for text in texts)
+        whole = f"xxhash64({', '.join((*texts, *nulls))})"
         mask = (1 << _PART_BITS) - 1
         parts = [
             f"{whole} & {mask}",

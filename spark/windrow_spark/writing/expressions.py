@@ -74,12 +74,12 @@ def int_array(numbers: Iterable[int]) -> str:
     return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<INT>)"
 
 
-def new_names(df: DataFrame, *wanted: str) -> Sequence[str]:
+def new_names(df: DataFrame, *models: str) -> Sequence[str]:
     """Return names like the wanted ones that are not yet columns of the DataFrame."""
-    taken = {name.lower() for name in df.columns}
+    columns = {name.lower() for name in df.columns}
     names = []
-    for name in wanted:
-        while name.lower() in taken:
+    for name in models:
+        while name.lower() in columns:
             name += "_"
         names.append(name)
     return names

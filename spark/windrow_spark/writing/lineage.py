@@ -152,22 +152,22 @@ def _node_reasons(
     children: Sequence[tuple[Any, _Reasons]],
     definitions: dict[int, list[Unstable | None]],
 ) -> _Reasons:
-    known: _Reasons = {}
+    unstable: _Reasons = {}
     for _, reasons in children:
-        known |= reasons
+        unstable |= reasons
     kind = _kind(node)
     try:
-        if _chooses_rows(node, kind, bool(children), known):
-            known[_ROWS] = _OTHER_ROWS
-        _add_node(known, node, kind, children, definitions)
+        if _chooses_rows(node, kind, bool(children), unstable):
+            unstable[_ROWS] = _OTHER_ROWS
+        _add_node(unstable, node, kind, children, definitions)
     except _UNANSWERED:
         # Includes columns that it passes on, as it may change them in any way.
-        _add_all(known, node.output(), Unstable(f"{kind} {_OPAQUE}"))
-    return known
+        _add_all(unstable, node.output(), Unstable(f"{kind} {_OPAQUE}"))
+    return unstable
 
 
 def _add_node(
-    known: _Reasons,
+    unstable: _Reasons,
     node: Any,
     kind: str,
     children: Sequence[tuple[Any, _Reasons]],
@@ -175,44 +175,44 @@ def _add_node(
 ) -> None:
     """Note the unstable columns that a node makes; those of its children are known."""
     if kind in ("Project", "Aggregate"):
-        made = node.projectList() if kind == "Project" else node.aggregateExpressions()
-        _add_named(known, made)
+        expressions = node.projectList() if kind == "Project" else node.aggregateExpressions()
+        _add_named(unstable, expressions)
     elif kind == "Window":
-        _add_named(known, node.windowExpressions())
+        _add_named(unstable, node.windowExpressions())
     elif kind == "Generate":
-        _add_all(known, node.generatorOutput(), _reason(node.generator(), known))
+        _add_all(unstable, node.generatorOutput(), _reason(node.generator(), unstable))
     elif kind == "Expand":
         for projection in _items(node.projections()):
             for attribute, expression in zip(
                 _items(node.output()), _items(projection), strict=True
             ):
-                _add(known, attribute, _reason(expression, known))
+                _add(unstable, attribute, _reason(expression, unstable))
     elif kind in ("Union", "Intersect", "Except"):
         for child, reasons in children:
             for attribute, own in zip(_items(node.output()), _items(child.output()), strict=True):
-                _add(known, attribute, reasons.get(_id(own)))
+                _add(unstable, attribute, reasons.get(_id(own)))
     elif kind == "Deduplicate":
         keys = {_id(key) for key in _items(node.keys())}
         for attribute in _items(node.output()):
             if _id(attribute) not in keys:
-                _add(known, attribute, Unstable("it comes from whichever duplicate is first"))
+                _add(unstable, attribute, Unstable("it comes from whichever duplicate is first"))
     elif kind == "CTERelationDef":
-        definitions[int(node.id())] = [known.get(_id(one)) for one in _items(node.output())]
+        definitions[int(node.id())] = [unstable.get(_id(one)) for one in _items(node.output())]
     elif kind == "CTERelationRef":
-        defined = definitions.get(int(node.cteId()), [])
-        for attribute, reason in zip(_items(node.output()), defined, strict=False):
-            _add(known, attribute, reason)
+        own_reasons = definitions.get(int(node.cteId()), [])
+        for attribute, reason in zip(_items(node.output()), own_reasons, strict=False):
+            _add(unstable, attribute, reason)
     elif _is_own_reader(node):
         # Windrow's reader is stable, whatever Spark says about its input.
-        known.clear()
+        unstable.clear()
     elif children:
-        _refuse_new(known, node, kind, [child for child, _ in children])
+        _refuse_new(unstable, node, kind, [child for child, _ in children])
 
 
-def _chooses_rows(node: Any, kind: str, has_children: bool, known: _Reasons) -> bool:
+def _chooses_rows(node: Any, kind: str, has_children: bool, unstable: _Reasons) -> bool:
     """Tell whether a node may choose other rows when it runs again, whatever their values."""
     if kind in ("Filter", "Join"):
-        return any(_reason(one, known) is not None for one in _items(node.expressions()))
+        return any(_reason(one, unstable) is not None for one in _items(node.expressions()))
     if kind == "LogicalRelation":
         return _kind(node.relation()) not in _STABLE_RELATIONS
     if kind == "LogicalRDD":
@@ -221,12 +221,12 @@ def _chooses_rows(node: Any, kind: str, has_children: bool, known: _Reasons) -> 
     return kind in _CHOOSERS or not (has_children or kind in _FIXED)
 
 
-def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:
+def _refuse_new(unstable: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:
     """Mark the columns that an unknown node makes as unstable."""
-    passed = {_id(attribute) for child in children for attribute in _items(child.output())}
+    inputs = {_id(attribute) for child in children for attribute in _items(child.output())}
     for attribute in _items(node.output()):
-        if _id(attribute) not in passed:
-            _add(known, attribute, Unstable(f"{kind} {_OPAQUE}"))
+        if _id(attribute) not in inputs:
+            _add(unstable, attribute, Unstable(f"{kind} {_OPAQUE}"))
 
 
 def _is_own_reader(node: Any) -> bool:
@@ -240,48 +240,48 @@ def _is_own_reader(node: Any) -> bool:
     )
 
 
-def _add_named(known: _Reasons, expressions: Any) -> None:
+def _add_named(unstable: _Reasons, expressions: Any) -> None:
     # Computed first, as an alias does not see others of its own list.
-    made = [(one, _reason(one, known)) for one in _items(expressions)]
-    for expression, reason in made:
-        _add(known, expression, reason)
+    pairs = [(one, _reason(one, unstable)) for one in _items(expressions)]
+    for expression, reason in pairs:
+        _add(unstable, expression, reason)
 
 
-def _add_all(known: _Reasons, attributes: Any, reason: Unstable | None) -> None:
+def _add_all(unstable: _Reasons, attributes: Any, reason: Unstable | None) -> None:
     for attribute in _items(attributes):
-        _add(known, attribute, reason)
+        _add(unstable, attribute, reason)
 
 
-def _add(known: _Reasons, attribute: Any, reason: Unstable | None) -> None:
+def _add(unstable: _Reasons, attribute: Any, reason: Unstable | None) -> None:
     number = _id(attribute)
-    if reason is not None and (number not in known or known[number].per_query):
-        known[number] = reason
+    if reason is not None and (number not in unstable or unstable[number].per_query):
+        unstable[number] = reason
 
 
-def _reason(root: Any, known: Mapping[int, Unstable]) -> Unstable | None:
+def _reason(root: Any, unstable: Mapping[int, Unstable]) -> Unstable | None:
     """Return why the value of an expression may change; None if it never does.
 
     A reason that applies within a query takes precedence over one that applies between queries.
     """
-    found: Unstable | None = None
+    cause: Unstable | None = None
     stack = [root]
     while stack:
         expression = stack.pop()
         kind = _kind(expression)
-        reason, known_below = _own_reason(expression, kind, known)
-        if reason is not None and (found is None or found.per_query):
-            found = reason
+        reason, known_below = _own_reason(expression, kind, unstable)
+        if reason is not None and (cause is None or cause.per_query):
+            cause = reason
         if not known_below:
             stack += _items(expression.children())
-    return found
+    return cause
 
 
 def _own_reason(
-    expression: Any, kind: str, known: Mapping[int, Unstable]
+    expression: Any, kind: str, unstable: Mapping[int, Unstable]
 ) -> tuple[Unstable | None, bool]:
     """Return why an expression itself is unstable, and whether its children need no check."""
     if kind == "AttributeReference":
-        return known.get(_id(expression)), True
+        return unstable.get(_id(expression)), True
     if kind == "WindowExpression":
         return _window_reason(expression), False
     if kind == "AggregateExpression":

@@ -54,8 +54,8 @@ class Lookup:
             of = bucket[left]
             shifts[of] = shift
             slots[left] = starts[of] + _shifted(distinct[left], shift) % widths[of]
-            _, at, shared = np.unique(slots[left], return_inverse=True, return_counts=True)
-            left = left[np.isin(of, of[shared[at] > 1])]
+            _, at, sizes = np.unique(slots[left], return_inverse=True, return_counts=True)
+            left = left[np.isin(of, of[sizes[at] > 1])]
             if not len(left):
                 break
         keys = np.arange(widths.sum()) % len(hashes)
@@ -82,23 +82,23 @@ def key_hash(keys: Sequence[str]) -> str:
     return f"xxhash64({', '.join([*keys, *(f'({key}) IS NULL' for key in keys)])})"
 
 
-def key_hashes(df: DataFrame, planned: KeyFiles) -> np.ndarray:
+def key_hashes(df: DataFrame, key_files: KeyFiles) -> np.ndarray:
     """Return `key_hash` of each key of a plan.
 
     Args:
         df: The rows, for the types of their columns.
-        planned: The keys.
+        key_files: The keys.
     """
     keys, columns = [], {}
-    for at, (column, values) in enumerate(zip(planned.columns, planned.values, strict=True)):
+    for at, (column, values) in enumerate(zip(key_files.columns, key_files.values, strict=True)):
         type_ = df.schema[column.name].dataType
         keys.append(key_of(f"try_cast(key_{at} AS {type_.simpleString()})", type_))
         columns[f"key_{at}"] = pa.array(map(_text, values), pa.string())
-    if planned.buckets is not None:
+    if key_files.buckets is not None:
         keys.append("bucket")
-        columns["bucket"] = pa.array(planned.buckets, pa.int32())
-    hashed = _rows(df, pa.table(columns)).select(F.expr(key_hash(keys)).alias("hash"))
-    hashes: np.ndarray = collected(hashed)["hash"].to_numpy()
+        columns["bucket"] = pa.array(key_files.buckets, pa.int32())
+    rows = _rows(df, pa.table(columns)).select(F.expr(key_hash(keys)).alias("hash"))
+    hashes: np.ndarray = collected(rows)["hash"].to_numpy()
     return hashes
 
 
@@ -114,8 +114,8 @@ def _rows(df: DataFrame, table: pa.Table) -> DataFrame:
 
 
 def _shifted(hashes: np.ndarray, bits: int) -> np.ndarray:
-    shifted: np.ndarray = (hashes.view(np.uint64) >> np.uint64(bits)).astype(np.int64)
-    return shifted
+    quotient: np.ndarray = (hashes.view(np.uint64) >> np.uint64(bits)).astype(np.int64)
+    return quotient
 
 
 def _text(value: bool | int | float | str | None) -> str | None:

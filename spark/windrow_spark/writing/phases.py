@@ -52,22 +52,22 @@ class Phases:
         if self._progress is None:
             yield
             return
-        ended = threading.Event()
+        end = threading.Event()
         with self.show(phase) as update, _job_group(self._context) as group:
             tracker = self._context.statusTracker()
             before = set(tracker.getJobIdsForGroup(group))
 
             def follow() -> None:
-                while not ended.wait(_POLL_S):
+                while not end.wait(_POLL_S):
                     jobs = [tracker.getJobInfo(one) for one in tracker.getJobIdsForGroup(group)]
                     new = [job for job in jobs if job is not None and job.jobId not in before]
                     stages = {stage for job in new for stage in job.stageIds}
-                    found = [tracker.getStageInfo(stage) for stage in stages]
-                    known = [stage for stage in found if stage is not None]
-                    if known:
+                    infos = [tracker.getStageInfo(stage) for stage in stages]
+                    running = [stage for stage in infos if stage is not None]
+                    if running:
                         update(
-                            sum(stage.numCompletedTasks for stage in known),
-                            sum(stage.numTasks for stage in known),
+                            sum(stage.numCompletedTasks for stage in running),
+                            sum(stage.numTasks for stage in running),
                         )
 
             thread = threading.Thread(target=follow, name="windrow-progress", daemon=True)
@@ -75,23 +75,23 @@ class Phases:
             try:
                 yield
             finally:
-                ended.set()
+                end.set()
                 thread.join()
 
 
 @contextmanager
-def shown_phases(context: SparkContext, table: str, shown: bool | None) -> Iterator[Phases]:
+def shown_phases(context: SparkContext, table: str, visible: bool | None) -> Iterator[Phases]:
     """Show the phases of a write.
 
     Args:
         context: Spark context that runs the write's tasks.
         table: Name of the table.
-        shown: Whether to show them; by default only in a terminal or a notebook.
+        visible: Whether to show them; by default only in a terminal or a notebook.
     """
     console = Console(stderr=True, highlight=False)
     # Without ipywidgets, Rich cannot draw in a notebook, and keeps printing warnings.
     can_draw = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
-    if not (can_draw if shown is None else shown):
+    if not (can_draw if visible is None else visible):
         yield Phases(table, context, None)
         return
     columns = (

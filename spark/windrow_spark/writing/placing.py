@@ -53,11 +53,11 @@ def place_with_bucket(
     df: DataFrame,
     plan: WritePlan,
     table: TableInfo | None,
-    arrived: Observation | None = None,
+    arrival: Observation | None = None,
 ) -> tuple[DataFrame, str | None]:
     """Return the rows as `place` does, with a further column for the bucket, and its name.
 
-    The name is None if the table has no buckets. `arrived` observes the sums of the rows after
+    The name is None if the table has no buckets. `arrival` observes the sums of the rows after
     the shuffle, in the tasks that write them.
     """
     require_classic(df.sparkSession)
@@ -66,18 +66,18 @@ def place_with_bucket(
     spec = table.definition.bucket_spec if table is not None else None
     if spec is None:
         bucket = None
-        placed = _placed(df, plan, names, None)
+        rows = _placed(df, plan, names, None)
     else:
         (bucket,) = new_names(df, _BUCKET)
-        placed = _placed(df, plan, names, bucket_of(spec))
-        placed = placed.withColumn(bucket, F.expr(bucket_of(spec)))
+        rows = _placed(df, plan, names, bucket_of(spec))
+        rows = rows.withColumn(bucket, F.expr(bucket_of(spec)))
         order.append(named(bucket))
-    if arrived is not None:
+    if arrival is not None:
         # Ahead of the sort, whose order Spark's writer would not see through an observation.
-        placed = placed.observe(arrived, *sums_of(df, names))
+        rows = rows.observe(arrival, *sums_of(df, names))
     if table is not None:
         order += _sort_order(table.definition.sort_columns, names)
-    return (placed.sortWithinPartitions(*order) if order else placed), bucket
+    return (rows.sortWithinPartitions(*order) if order else rows), bucket
 
 
 def _placed(df: DataFrame, plan: WritePlan, names: Sequence[str], bucket: str | None) -> DataFrame:
@@ -100,10 +100,10 @@ def _placed(df: DataFrame, plan: WritePlan, names: Sequence[str], bucket: str | 
 
 def _sort_order(columns: Iterable[SortColumn], partition_columns: Sequence[str]) -> list[Column]:
     """Return the sort order within a file, without partition columns, which are constant there."""
-    known = {name.lower() for name in partition_columns}
+    constants = {name.lower() for name in partition_columns}
     order = []
     for column in columns:
-        if column.name.lower() in known:
+        if column.name.lower() in constants:
             continue
         nulls_first = not column.descending if column.nulls_first is None else column.nulls_first
         direction = "desc" if column.descending else "asc"
@@ -116,18 +116,18 @@ def _sort_order(columns: Iterable[SortColumn], partition_columns: Sequence[str])
 # --- exact ------------------------------------------------------------------
 
 
-def _placed_exactly(df: DataFrame, plan: WritePlan, planned: KeyFiles, bucket: str) -> DataFrame:
+def _placed_exactly(df: DataFrame, plan: WritePlan, key_files: KeyFiles, bucket: str) -> DataFrame:
     salts = ", ".join(map(quoted, plan.salt_columns))
-    if not planned.values and planned.buckets is None:
-        first_task, files = str(planned.first_task[0]), str(planned.files[0])
+    if not key_files.values and key_files.buckets is None:
+        first_task, files = str(key_files.first_task[0]), str(key_files.files[0])
     else:
-        keys = key_texts(df, (column.name for column in planned.columns))
+        keys = key_texts(df, (column.name for column in key_files.columns))
         # If the plan does not distinguish buckets, each key's tasks hold all of its buckets.
-        keys += [bucket] if planned.buckets is not None else []
-        lookup = Lookup.of(key_hashes(df, planned), key_hash(keys))
-        first_task, files = lookup.value(planned.first_task), lookup.value(planned.files)
+        keys += [bucket] if key_files.buckets is not None else []
+        lookup = Lookup.of(key_hashes(df, key_files), key_hash(keys))
+        first_task, files = lookup.value(key_files.first_task), lookup.value(key_files.files)
     task = first_task
-    if salts and max(planned.files) > 1:
+    if salts and max(key_files.files) > 1:
         task += f" + CAST(pmod(xxhash64({salts}), {files}) AS INT)"
     return _repartitioned(df, plan.tasks, F.expr(task))
 
@@ -143,19 +143,19 @@ def _repartitioned(df: DataFrame, tasks: int, task: Column) -> DataFrame:
 # --- the inverse of Spark's hash ---------------------------------------------
 
 
-def int_with_hash(hashed: int) -> int:
-    """Return the int whose hash in Spark is `hashed`; there is exactly one for each 32-bit number.
+def int_with_hash(value: int) -> int:
+    """Return the int whose hash in Spark is `value`; there is exactly one for each 32-bit number.
 
     This undoes each step of Murmur3 (x86, 32 bit, Austin Appleby) over one four-byte word in
     reverse order: multiplications by odd numbers, rotations, and xors with shifts.
 
     Args:
-        hashed: From 0 to 2^32 - 1, or a signed 32-bit number as Spark shows it.
+        value: From 0 to 2^32 - 1, or a signed 32-bit number as Spark shows it.
 
     Returns:
         A signed 32-bit number.
     """
-    h = hashed & _WORD
+    h = value & _WORD
     h ^= h >> 16
     h = _divided(h, _FINAL_2)
     h ^= (h >> 13) ^ (h >> 26)

@@ -23,20 +23,20 @@ def check_keys(names: Iterable[str], unstable: dict[str, Unstable]) -> None:
         unstable: The unstable columns that `lineage_of` found.
     """
     for name in names:
-        found = unstable.get(name)
-        if found is not None and not found.per_query:
-            raise UnstableColumnError(name, "a partition or bucket column", found.reason)
+        cause = unstable.get(name)
+        if cause is not None and not cause.per_query:
+            raise UnstableColumnError(name, "a partition or bucket column", cause.reason)
 
 
-def check_salts(df: DataFrame, asked: Iterable[str], unstable: dict[str, Unstable]) -> None:
+def check_salts(df: DataFrame, names: Iterable[str], unstable: dict[str, Unstable]) -> None:
     """Make sure that columns can be salts.
 
     Args:
         df: The rows.
-        asked: Names of the columns.
+        names: Names of the columns.
         unstable: The unstable columns that `lineage_of` found.
     """
-    for name in asked:
+    for name in names:
         reason = _refusal(name, df.schema[name].dataType, unstable)
         if reason is not None:
             raise UnstableColumnError(name, "a salt", reason)
@@ -46,7 +46,7 @@ def default_salts(
     df: DataFrame, partition_columns: Sequence[str], unstable: dict[str, Unstable]
 ) -> list[str]:
     """Return at most 64 columns that can be salts and are not partition columns."""
-    refused: list[tuple[str, str]] = []
+    refusals: list[tuple[str, str]] = []
     fit: list[str] = []
     for field in df.schema.fields:
         if field.name in partition_columns:
@@ -55,9 +55,9 @@ def default_salts(
         if reason is None:
             fit.append(field.name)
         else:
-            refused.append((field.name, reason))
+            refusals.append((field.name, reason))
     if not fit:
-        raise NoSaltError(tuple(refused))
+        raise NoSaltError(tuple(refusals))
     return fit[:MAX_SALT_COLUMNS]
 
 

@@ -19,13 +19,13 @@ _ROWS = 100_000
 
 
 def sampled_row_bytes(
-    df: DataFrame, counted: KeyCounts | None, plan: WritePlan, table: TableInfo, folder: str
+    df: DataFrame, key_counts: KeyCounts | None, plan: WritePlan, table: TableInfo, folder: str
 ) -> float | None:
     """Write a sample of the rows like the real ones, and return the bytes that a row takes.
 
     Args:
         df: The rows.
-        counted: Their keys. The sample comes from two of them: the largest, and that of a typical
+        key_counts: Their keys. The sample comes from two of them: the largest, and that of a typical
             row.
         plan: A plan with a single task.
         table: The table that the rows are for.
@@ -36,9 +36,11 @@ def sampled_row_bytes(
         None if there are no rows.
     """
     rows = df
-    if counted is not None and counted.columns:
-        names = [column.name for column in counted.columns]
-        rows = df.where(reduce(or_, (_is_key(df, names, counted, at) for at in _typical(counted))))
+    if key_counts is not None and key_counts.columns:
+        names = [column.name for column in key_counts.columns]
+        rows = df.where(
+            reduce(or_, (_is_key(df, names, key_counts, at) for at in _typical(key_counts)))
+        )
     try:
         stage(rows.limit(_ROWS), plan, table, folder)
         files = take_local(folder, list_local(folder), ()).files
@@ -48,19 +50,19 @@ def sampled_row_bytes(
     return sum(files["size_bytes"].to_pylist()) / count if count else None
 
 
-def _typical(counted: KeyCounts) -> set[int]:
-    by_size = sorted(range(len(counted.rows)), key=lambda at: counted.rows[at])
-    half = sum(counted.rows) / 2
-    passed = 0
+def _typical(key_counts: KeyCounts) -> set[int]:
+    by_size = sorted(range(len(key_counts.rows)), key=lambda at: key_counts.rows[at])
+    half = sum(key_counts.rows) / 2
+    rows_so_far = 0
     for at in by_size:
-        passed += counted.rows[at]
-        if passed >= half:
+        rows_so_far += key_counts.rows[at]
+        if rows_so_far >= half:
             return {at, by_size[-1]}
     return {by_size[-1]}
 
 
-def _is_key(df: DataFrame, names: Sequence[str], counted: KeyCounts, at: int) -> Column:
-    texts = [counted.values[column][at] for column in range(len(names))]
+def _is_key(df: DataFrame, names: Sequence[str], key_counts: KeyCounts, at: int) -> Column:
+    texts = [key_counts.values[column][at] for column in range(len(names))]
     same = [
         key.cast("string").eqNullSafe(
             F.lit(str(text).lower() if isinstance(text, bool) else text).cast("string")

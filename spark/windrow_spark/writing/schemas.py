@@ -44,10 +44,10 @@ _FOLDER_TYPES = (
 
 def partition_columns_of(table: TableInfo) -> list[Column]:
     """Return a table's partition columns; none if it has no files yet and declares none."""
-    declared = table.definition.partition_columns
+    columns = table.definition.partition_columns
     if table.current_snapshot is not None:
         return table.current_snapshot.partition_columns
-    return declared if declared is not None else []
+    return columns if columns is not None else []
 
 
 def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
@@ -68,9 +68,9 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         counts = Counter(name.lower() for name in df.columns)
         twice = [name for lower, name in own.items() if counts[lower] > 1]
         raise UnfitRowsError(table.name, f"they have {_listed(twice)} twice")
-    wanted = _data_columns(table, mode, {column.name.lower() for column in partition})
+    columns = _data_columns(table, mode, {column.name.lower() for column in partition})
     missing = [
-        column.name for column in (*(wanted or ()), *partition) if column.name.lower() not in own
+        column.name for column in (*(columns or ()), *partition) if column.name.lower() not in own
     ]
     if missing:
         raise UnfitRowsError(
@@ -85,32 +85,32 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
             conflicts.append(_conflict(name, type_, column))
         value = _folder_value(named(name), type_, column)
         keys.append(_bare(value, df.schema[name], column.name))
-    known = {column.name.lower() for column in partition}
-    if wanted is None:
+    lower_names = {column.name.lower() for column in partition}
+    if columns is None:
         data = [
             _bare(named(name), df.schema[name], name)
             for lower, name in own.items()
-            if lower not in known
+            if lower not in lower_names
         ]
     else:
-        known |= {column.name.lower() for column in wanted}
-        unknown = [name for lower, name in own.items() if lower not in known]
+        lower_names |= {column.name.lower() for column in columns}
+        unknown = [name for lower, name in own.items() if lower not in lower_names]
         if unknown:
             raise UnfitRowsError(
                 table.name,
                 f"the table has no {_listed(unknown)}; drop it, or register the table with it",
             )
-        fields = spark_schema(wanted).fields
+        fields = spark_schema(columns).fields
         data = []
-        for column, field in zip(wanted, fields, strict=True):
+        for column, field in zip(columns, fields, strict=True):
             name = own[column.name.lower()]
             type_ = df.schema[name].dataType
             if not _goes_into(type_, field.dataType):
                 conflicts.append(_conflict(name, type_, column))
-            chosen = named(name)
+            expression = named(name)
             if type_.simpleString() != field.dataType.simpleString():
-                chosen = chosen.cast(field.dataType)
-            data.append(_bare(chosen, df.schema[name], column.name))
+                expression = expression.cast(field.dataType)
+            data.append(_bare(expression, df.schema[name], column.name))
     if conflicts:
         raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
     if not data:
@@ -124,8 +124,8 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
 
 def _bare(value: SparkColumn, field: StructField, name: str) -> SparkColumn:
     """Return a value without the CHAR or VARCHAR mark, which would make readers pad it again."""
-    kept = {key: value for key, value in field.metadata.items() if key != CHARS_KEY}
-    return value.alias(name, metadata=kept)
+    metadata = {key: value for key, value in field.metadata.items() if key != CHARS_KEY}
+    return value.alias(name, metadata=metadata)
 
 
 def _check_readable(table: str, rows: StructType) -> None:
@@ -180,16 +180,16 @@ def _conflict(name: str, type_: DataType, column: Column) -> str:
     return f"{name!r} is {type_.simpleString()}, but {column.type} in the table"
 
 
-def _goes_into(type_: DataType, wanted: DataType) -> bool:
+def _goes_into(type_: DataType, target: DataType) -> bool:
     """Tell whether every value of a type also has the wanted type, without any change."""
-    if type_.simpleString() == wanted.simpleString() or isinstance(type_, NullType):
+    if type_.simpleString() == target.simpleString() or isinstance(type_, NullType):
         return True
-    if isinstance(type_, _INTEGERS) and isinstance(wanted, _INTEGERS):
-        return _INTEGERS.index(type(type_)) < _INTEGERS.index(type(wanted))
-    if isinstance(type_, DecimalType) and isinstance(wanted, DecimalType):
-        whole, wanted_whole = type_.precision - type_.scale, wanted.precision - wanted.scale
-        return bool(wanted_whole >= whole and wanted.scale >= type_.scale)
-    return isinstance(type_, FloatType) and isinstance(wanted, DoubleType)
+    if isinstance(type_, _INTEGERS) and isinstance(target, _INTEGERS):
+        return _INTEGERS.index(type(type_)) < _INTEGERS.index(type(target))
+    if isinstance(type_, DecimalType) and isinstance(target, DecimalType):
+        whole, target_whole = type_.precision - type_.scale, target.precision - target.scale
+        return bool(target_whole >= whole and target.scale >= type_.scale)
+    return isinstance(type_, FloatType) and isinstance(target, DoubleType)
 
 
 def _listed(names: Sequence[str]) -> str:

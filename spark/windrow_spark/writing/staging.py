@@ -42,7 +42,7 @@ def stage(
     plan: WritePlan,
     table: TableInfo,
     folder: str,
-    arrived: Observation | None = None,
+    arrival: Observation | None = None,
 ) -> None:
     """Place rows as planned, and write them as Parquet files below a folder.
 
@@ -51,14 +51,14 @@ def stage(
         plan: A plan for the table.
         table: The table, for its partition columns, buckets, sort columns and codec.
         folder: Absolute path that the driver and all executors can reach.
-        arrived: Observes `sums_of` the rows in the tasks that write them.
+        arrival: Observes `sums_of` the rows in the tasks that write them.
     """
-    placed, bucket = place_with_bucket(df, plan, table, arrived)
+    rows, bucket = place_with_bucket(df, plan, table, arrival)
     columns = [column.name for column in plan.partition_columns]
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
-    placed = placed.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
-    writer = placed.write.mode("append").options(**_OPTIONS)
+    rows = rows.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
+    writer = rows.write.mode("append").options(**_OPTIONS)
     codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)
@@ -77,8 +77,8 @@ def newest_codec(location: str) -> str | None:
     folder = re.sub(r"^file:(//)?", "", location)
     try:
         while True:
-            with os.scandir(folder) as listed:
-                entries = [entry for entry in listed if not is_hidden(entry.name)]
+            with os.scandir(folder) as scan:
+                entries = [entry for entry in scan if not is_hidden(entry.name)]
             files = [entry for entry in entries if entry.is_file()]
             if files:
                 newest = max(files, key=lambda entry: entry.stat().st_mtime_ns)

@@ -68,21 +68,21 @@ def write(
     """Write rows to a table; see `Client.write`."""
     require_classic(df.sparkSession)
     info = client.table(table)
-    prepared = _Prepared.of(info, df, mode, options)
+    preparation = _Preparation.of(info, df, mode, options)
     with (
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
-        begin(client, info, mode, conflict=conflict) as staged,
+        begin(client, info, mode, conflict=conflict) as table_write,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
                 # Outside the data's folder, so that none of it can be moved into the table.
-                planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
+                planning = _planned(client, preparation, counts, f"{table_write.folder}-sample")
             # A write that was cancelled meanwhile stops here, rather than after staging.
-            staged.check()
-            report = _staged(prepared, planned, staged, phases)
+            table_write.check()
+            report = _staged(preparation, planning, table_write, phases)
         began_s = time.monotonic()
-        with phases.show("moving") as moved:
-            staged.commit(report, on_moved=moved)
+        with phases.show("moving") as on_moved:
+            table_write.commit(report, on_moved=on_moved)
     return report.model_copy(update={"commit_seconds": round(time.monotonic() - began_s, 3)})
 
 
@@ -97,13 +97,13 @@ def plan_write(
 ) -> WritePlan:
     """Plan how to write rows to a table; see `Client.plan_write`."""
     require_classic(df.sparkSession)
-    prepared = _Prepared.of(client.table(table), df, mode, {"compare": True, **options})
+    preparation = _Preparation.of(client.table(table), df, mode, {"compare": True, **options})
     with tempfile.TemporaryDirectory(prefix="windrow-") as scratch, _staging_errors(table):
-        return _planned(client, prepared, counts, f"{scratch}/sample").plan
+        return _planned(client, preparation, counts, f"{scratch}/sample").plan
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Preparation:
     """A write that has passed all checks that do not read the rows.
 
     Attributes:
@@ -125,14 +125,14 @@ class _Prepared:
     @classmethod
     def of(
         cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
-    ) -> _Prepared:
-        given = {
+    ) -> _Preparation:
+        fields = {
             "compare": False,
             "parallelism": default_parallelism(df.sparkSession),
             **options,
             "table": table.name,
         }
-        request = checked(WritePlanRequest, given)
+        request = checked(WritePlanRequest, fields)
         rows = fitted(df, table, mode)
         columns = partition_columns_of(table)
         names = [column.name for column in columns]
@@ -160,8 +160,8 @@ class _Prepared:
     def is_known(self) -> bool:
         """Whether the number of partitions and buckets is known from the table."""
         current = self.table.current_snapshot
-        divided = self.partition_columns or self.table.definition.bucket_spec
-        return not divided or (current is not None and current.file_count > 0)
+        division = self.partition_columns or self.table.definition.bucket_spec
+        return not division or (current is not None and current.file_count > 0)
 
     @property
     def names(self) -> list[str]:
@@ -169,7 +169,7 @@ class _Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planning:
     """A plan, and the result of the pass over the rows that it is based on, if there was one.
 
     Attributes:
@@ -188,53 +188,53 @@ class _Planned:
 
 
 def _planned(
-    client: Coordinator, prepared: _Prepared, counts: Counts | None, sample_folder: str
-) -> _Planned:
+    client: Coordinator, preparation: _Preparation, counts: Counts | None, sample_folder: str
+) -> _Planning:
     if counts not in (None, *get_args(Counts)):
         raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")
-    request = prepared.request
+    request = preparation.request
     began_s = time.monotonic()
     keys: KeyCounts | None = None
     rows: int | None = None
     sums: RowSums | None = None
     # Range partitioning samples the rows first, so they cannot be summed while being written.
-    hashed = not prepared.is_repeatable or request.scheme == "range_hash"
-    static = (request.rows is not None or request.files is not None) and prepared.is_known
+    hashed = not preparation.is_repeatable or request.scheme == "range_hash"
+    static = (request.rows is not None or request.files is not None) and preparation.is_known
     if counts == "count" or (counts is None and not static):
         try:
-            counted = count_rows(
-                prepared.df,
-                prepared.partition_columns,
-                prepared.table.definition.bucket_spec,
+            tally = count_rows(
+                preparation.df,
+                preparation.partition_columns,
+                preparation.table.definition.bucket_spec,
                 hashed=hashed,
             )
         except UnfitValueError as error:
-            raise UnfitRowsError(prepared.table.name, str(error)) from error
-        keys, rows, sums = counted.keys, counted.rows, counted.sums
+            raise UnfitRowsError(preparation.table.name, str(error)) from error
+        keys, rows, sums = tally.keys, tally.rows, tally.sums
         if keys is None:
-            plan = _single_task(prepared, "repartition")
-            return _Planned(plan, None, rows, sums, time.monotonic() - began_s)
+            plan = _single_task(preparation, "repartition")
+            return _Planning(plan, None, rows, sums, time.monotonic() - began_s)
         request = request.model_copy(update={"keys": keys, "rows": None})
     elif counts is not None:
         request = request.model_copy(update={"keys_from": counts})
     try:
         plan = client.write_plan(request)
     except ProblemError as error:
-        sampled = None
+        row_bytes = None
         if error.problem.type == _NO_ESTIMATE and request.bytes_per_row is None:
-            sampled = sampled_row_bytes(
-                prepared.df,
+            row_bytes = sampled_row_bytes(
+                preparation.df,
                 request.keys,
-                _single_task(prepared, "coalesce"),
-                prepared.table,
+                _single_task(preparation, "coalesce"),
+                preparation.table,
                 sample_folder,
             )
-        if sampled is None:
+        if row_bytes is None:
             raise
-        plan = client.write_plan(request.model_copy(update={"bytes_per_row": sampled}))
-    if prepared.no_salt is not None and _needs_salt(plan):
-        raise prepared.no_salt
-    return _Planned(plan, keys, rows, sums, time.monotonic() - began_s)
+        plan = client.write_plan(request.model_copy(update={"bytes_per_row": row_bytes}))
+    if preparation.no_salt is not None and _needs_salt(plan):
+        raise preparation.no_salt
+    return _Planning(plan, keys, rows, sums, time.monotonic() - began_s)
 
 
 def _needs_salt(plan: WritePlan) -> bool:
@@ -243,13 +243,15 @@ def _needs_salt(plan: WritePlan) -> bool:
     return plan.scheme not in _UNSALTED
 
 
-def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]) -> WritePlan:
+def _single_task(
+    preparation: _Preparation, scheme: Literal["coalesce", "repartition"]
+) -> WritePlan:
     """Return the plan of a write by one task, for few rows or none."""
     return WritePlan(
-        table=prepared.table.name,
+        table=preparation.table.name,
         snapshot_id=None,
-        target_file_bytes=prepared.request.target_file_size,
-        target_file_rows=prepared.request.target_rows,
+        target_file_bytes=preparation.request.target_file_size,
+        target_file_rows=preparation.request.target_rows,
         basis="rows",
         row_size=None,
         rows=0,
@@ -258,7 +260,7 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
         files_high=0,
         scheme=scheme,
         tasks=1,
-        partition_columns=prepared.partition_columns,
+        partition_columns=preparation.partition_columns,
         salt_columns=[],
         outcome=WriteOutcome(
             scheme=scheme,
@@ -283,41 +285,43 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
 
 
 def _staged(
-    prepared: _Prepared, planned: _Planned, write: TableWrite, phases: Phases
+    preparation: _Preparation, planning: _Planning, write: TableWrite, phases: Phases
 ) -> WriteReport:
     """Stage the rows, and make sure that the files hold exactly the rows of the data."""
-    df, names, table = prepared.df, prepared.names, prepared.table.name
+    df, names, table = preparation.df, preparation.names, preparation.table.name
     began_s = time.monotonic()
-    expected = planned.sums
-    found = RowSums(0, 0)
-    left: Observation | None = None
-    if expected is None and planned.plan.scheme != "range_hash":
+    data_sums = planning.sums
+    file_sums = RowSums(0, 0)
+    departure: Observation | None = None
+    if data_sums is None and planning.plan.scheme != "range_hash":
         # Range partitioning samples first, which would observe rows twice.
-        left = Observation()
-        df = df.observe(left, *sums_of(df, names))
-    if expected is None or expected.rows:
-        arrived = Observation()
+        departure = Observation()
+        df = df.observe(departure, *sums_of(df, names))
+    if data_sums is None or data_sums.rows:
+        arrival = Observation()
         with phases.of_spark("writing"):
-            stage(df, planned.plan, prepared.table, write.folder, arrived)
-        found = row_sums(arrived.get)
+            stage(df, planning.plan, preparation.table, write.folder, arrival)
+        file_sums = row_sums(arrival.get)
     written_s = time.monotonic()
-    if left is not None:
+    if departure is not None:
         # If there are no rows at all, Spark removes the observation from its plan.
-        expected = row_sums(left.get) if found.rows else sum_rows(prepared.df, names)
+        data_sums = row_sums(departure.get) if file_sums.rows else sum_rows(preparation.df, names)
     with phases.of_spark("checking"):
         files = write.inventory().files
-        if found != expected and planned.sums is None:
+        if file_sums != data_sums and planning.sums is None:
             # Rows of a map task that ran twice are observed twice; a separate pass is exact.
-            expected = sum_rows(prepared.df, names)
-    if found != expected or planned.rows not in (None, found.rows):
-        there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
-        raise NotReproducibleError(table, there, str(found))
-    seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
+            data_sums = sum_rows(preparation.df, names)
+    if file_sums != data_sums or planning.rows not in (None, file_sums.rows):
+        there = str(data_sums) if file_sums != data_sums else f"{planning.rows:,} rows when counted"
+        raise NotReproducibleError(table, there, str(file_sums))
+    seconds = Seconds(planning.count_seconds, written_s - began_s, time.monotonic() - written_s)
     try:
-        report = write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
+        report = write_report(
+            df, planning.plan, preparation.partition_columns, files, file_sums, seconds
+        )
     except UnfitValueError as error:
         raise UnfitRowsError(table, str(error)) from error
-    check_files(table, files, found, report.keys, planned.keys)
+    check_files(table, files, file_sums, report.keys, planning.keys)
     return report
 
 
