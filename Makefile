@@ -27,7 +27,7 @@ $(BIN)/pip:
 
 $(INSTALLED): pyproject.toml $(DEMO_NEEDS) | $(BIN)/pip
 	@echo "Installing everything for work on Windrow into .venv: 2.2 GB"
-	@$(PIP) --editable '.[service,traces,spark,connect,worker,docs,test]' --requirement $(DEMO_NEEDS)
+	@$(PIP) --editable '.[service,traces,spark,connect,docs,test]' --requirement $(DEMO_NEEDS)
 	@touch $@ $(DEMO_INSTALLED)
 
 # Modules are compiled when they are imported, and most never are.

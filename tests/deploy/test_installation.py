@@ -64,7 +64,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_printed_command_installs_this_distribution_with_existing_extras() -> None:
-    printed = [found for found in _printed() if not found.startswith("diskcache>=")]
+    printed = _printed()
     shipped = importlib.metadata.metadata("windrow-spark").get_all("Provides-Extra")
 
     assert printed

@@ -124,7 +124,7 @@ def test_plans_follow_the_cache_while_its_agent_comes_and_goes(tmp_path: Path, t
         until(lambda: cached_files(client) == count)
 
         cache = open_cache(str(folder))
-        (key,) = cache.connection.execute("SELECT key FROM Cache LIMIT 1").fetchone()
+        (key,) = cache.connection.execute("SELECT key FROM Entries LIMIT 1").fetchone()
         cache.drop(key)
         until(lambda: cached_files(client) == count - 1)
 
@@ -134,7 +134,7 @@ def test_plans_follow_the_cache_while_its_agent_comes_and_goes(tmp_path: Path, t
         assert cached_files(client) == 0
 
         # A file removed while no agent ran does not count as held.
-        (key,) = cache.connection.execute("SELECT key FROM Cache LIMIT 1").fetchone()
+        (key,) = cache.connection.execute("SELECT key FROM Entries LIMIT 1").fetchone()
         cache.drop(key)
         second = agents.enter_context(agent(url_of(client), folder))
         until(lambda: cached_files(client) == count - 2)
@@ -157,7 +157,7 @@ def test_an_agent_restarted_after_a_kill_reports_current_contents(
 
         first.kill()
         cache = open_cache(str(folder))
-        for (key,) in cache.connection.execute("SELECT key FROM Cache LIMIT 2").fetchall():
+        for (key,) in cache.connection.execute("SELECT key FROM Entries LIMIT 2").fetchall():
             cache.drop(key)
         cache.connection.execute("DELETE FROM Changes")
         agents.enter_context(agent(url_of(client), folder))
@@ -227,7 +227,7 @@ def test_a_damaged_cache_is_replaced(tmp_path: Path, table: Path) -> None:
 
         made = (folder / "worker.json").stat().st_ino
         open_cache(str(folder)).close()
-        (folder / "files" / "cache.db").write_bytes(b"no database" * 10_000)
+        (folder / "files" / "entries.db").write_bytes(b"no database" * 10_000)
         (folder / "damaged").touch()
 
         until(lambda: (folder / "worker.json").stat().st_ino != made)

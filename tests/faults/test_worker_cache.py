@@ -18,7 +18,7 @@ from tests.support.processes.forks import Forked, fork
 from tests.support.servers.coordinators import wait_until
 from tests.support.servers.slow_store import SlowStore, slow_store
 from tests.support.spark import cache_tasks
-from tests.support.spark.host_caches import cache_in, damage_rows, key_of, keys_in
+from tests.support.spark.host_caches import cache_in, checkpointed, damage_rows, key_of, keys_in
 
 FILES, ROWS = 40, 200
 _TIMEOUT_S = 60.0
@@ -166,7 +166,7 @@ def test_a_damaged_entry_is_fetched_again_and_replaced(setup: Setup, buffered: i
     setup.fetched()
 
     if buffered == 100:
-        file = next((setup.folder / "files").glob("*/*/*.val"))
+        file = next((setup.folder / "files").glob("*/*"))
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 0xFF
         file.write_bytes(content)
@@ -182,7 +182,7 @@ def test_a_damaged_entry_is_fetched_again_and_replaced(setup: Setup, buffered: i
 def test_a_broken_database_is_bypassed(setup: Setup) -> None:
     setup.read()
     setup.fetched()
-    (setup.folder / "files" / "cache.db").write_bytes(b"no database" * 10_000)
+    checkpointed(setup.folder).write_bytes(b"no database" * 10_000)
 
     logged = setup.read()
 
@@ -205,7 +205,9 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
     assert any(words in logged for words in without_cache)
     counts = cache_in(setup.folder).counts()
     assert list((setup.folder / "incoming").iterdir()) == []
-    assert len(keys_in(cache_in(setup.folder))) == counts.get("misses", 0) < FILES
+    count = len(keys_in(cache_in(setup.folder)))
+    assert count < FILES
+    assert counts.get("misses", 0) == count or "reads from the cache could not" in logged
     assert setup.read() == ""
 
 

@@ -6,6 +6,7 @@ the agent's work depends only on the number of changes.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -13,30 +14,43 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import NamedTuple
 
-from windrow_spark.host_cache.cache import FileCache
+from windrow_spark.host_cache.cache import FileCache, mark_if_damaged
 from windrow_spark.host_cache.folders import CacheFolder, UnusableFolderError, announce
 from windrow_spark.host_cache.opening import attach
 
+_log = logging.getLogger("windrow.host_cache")
+
 # Below 1/16 of the capacity, the cache holds too little to estimate its overhead.
 _TELLING_PART = 16
-_PAGE_BYTES = 16 * 2**10
-_BYTES = "({0}.size + coalesce(length({0}.value), 0))"
-_PREPARATIONS = (
-    "CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS Changes (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,"
-    " held INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS Held (bytes INTEGER NOT NULL)",
-    "INSERT INTO Held SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM Held)",
-    "CREATE TRIGGER IF NOT EXISTS Held_insert AFTER INSERT ON Cache FOR EACH ROW BEGIN"
-    " INSERT INTO Changes (key, held) VALUES (NEW.key, 1);"
-    f" UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')}; END",
-    "CREATE TRIGGER IF NOT EXISTS Held_update AFTER UPDATE OF size, value ON Cache FOR EACH ROW"
-    f" BEGIN UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')} - {_BYTES.format('OLD')}; END",
-    "CREATE TRIGGER IF NOT EXISTS Held_delete AFTER DELETE ON Cache FOR EACH ROW BEGIN"
-    " INSERT INTO Changes (key, held) VALUES (OLD.key, 0);"
-    f" UPDATE Held SET bytes = bytes - {_BYTES.format('OLD')}; END",
-    "CREATE INDEX IF NOT EXISTS Cache_access_time ON Cache (access_time)",
-)
+# Large pages halve the time for small files; pages that are freed return to the disk.
+_SCHEMA = """
+PRAGMA page_size = 16384;
+PRAGMA auto_vacuum = FULL;
+PRAGMA journal_mode = WAL;
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS Entries (
+    key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, read_at REAL NOT NULL,
+    size_bytes INTEGER NOT NULL, file TEXT, content BLOB
+);
+CREATE INDEX IF NOT EXISTS Entries_read_at ON Entries (read_at);
+CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS Changes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, held INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS Held (bytes INTEGER NOT NULL, file_bytes INTEGER NOT NULL);
+INSERT INTO Held SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM Held);
+CREATE TRIGGER IF NOT EXISTS Held_insert AFTER INSERT ON Entries FOR EACH ROW BEGIN
+    INSERT INTO Changes (key, held) VALUES (NEW.key, 1);
+    UPDATE Held SET bytes = bytes + NEW.size_bytes,
+        file_bytes = file_bytes + NEW.size_bytes * (NEW.file IS NOT NULL);
+END;
+CREATE TRIGGER IF NOT EXISTS Held_delete AFTER DELETE ON Entries FOR EACH ROW BEGIN
+    INSERT INTO Changes (key, held) VALUES (OLD.key, 0);
+    UPDATE Held SET bytes = bytes - OLD.size_bytes,
+        file_bytes = file_bytes - OLD.size_bytes * (OLD.file IS NOT NULL);
+END;
+COMMIT;
+"""
 
 
 class EntryChanges(NamedTuple):
@@ -55,16 +69,9 @@ def open_contents(folder: CacheFolder) -> FileCache:
     """Prepare the cache in a folder for executors and return it; only for its agent.
 
     Removes leftovers of interrupted processes and entries beyond the capacity.
-
-    Raises:
-        UnusableFolderError: The cache cannot be opened.
-        CacheTroubleError: The cache is damaged, or the disk is full.
     """
     _make_database(folder)
     cache = attach(folder)
-    with cache.translated():
-        for statement in _PREPARATIONS:
-            cache.connection.execute(statement)
     cache.shrink()
     _remove_orphans(cache)
     announce(folder)
@@ -72,18 +79,17 @@ def open_contents(folder: CacheFolder) -> FileCache:
 
 
 def _make_database(folder: CacheFolder) -> None:
-    """Create the database with large pages, which halve the time for small files."""
-    database = os.path.join(folder.files, "cache.db")
-    if os.path.exists(database):
-        return
+    if not os.path.exists(folder.database) and os.path.exists(folder.files):
+        _log.warning(
+            "replacing the cache of an earlier version in %s with an empty one", folder.path
+        )
+        shutil.rmtree(folder.files, ignore_errors=True)
     try:
         os.makedirs(folder.files, 0o700, exist_ok=True)
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            # Return freed pages to the disk.
-            connection.execute("PRAGMA auto_vacuum = FULL")
-            connection.execute("VACUUM")
+        with closing(sqlite3.connect(folder.database)) as connection:
+            connection.executescript(_SCHEMA)
     except (OSError, sqlite3.Error) as error:
+        mark_if_damaged(folder, error)
         raise UnusableFolderError(f"cache folder {folder.path!r}: {error}") from error
 
 
@@ -91,10 +97,6 @@ def make_anew(folder: CacheFolder) -> FileCache:
     """Discard a cache, and return an empty one.
 
     Tasks that have the old one open use it until they end; entries that they add are lost.
-
-    Raises:
-        UnusableFolderError: The folder cannot be used.
-        CacheTroubleError: The new cache cannot be made.
     """
     shutil.rmtree(folder.files, ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -103,11 +105,7 @@ def make_anew(folder: CacheFolder) -> FileCache:
 
 
 def held_bytes(cache: FileCache) -> int:
-    """Return the bytes of the files that a cache holds, without its overhead.
-
-    Raises:
-        CacheTroubleError: The cache cannot be read.
-    """
+    """Return the bytes of the files that a cache holds, without its overhead."""
     with cache.translated():
         (size_bytes,) = cache.connection.execute("SELECT bytes FROM Held").fetchone()
     return int(size_bytes)
@@ -119,9 +117,6 @@ def room_bytes(cache: FileCache) -> int:
     Small files take up to 50 % more than their length, and the coordinator assigns files by length:
     if slightly more than the cache can hold were read repeatedly in the same order, each file
     would be evicted before its next read.
-
-    Raises:
-        CacheTroubleError: The cache cannot be read.
     """
     capacity_bytes, volume = cache.folder.capacity_bytes, cache.volume()
     if volume * _TELLING_PART < capacity_bytes:
@@ -130,16 +125,12 @@ def room_bytes(cache: FileCache) -> int:
 
 
 def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
-    """Yield the keys of all entries in pages, sorted so that those of a table are adjacent.
-
-    Raises:
-        CacheTroubleError: The cache cannot be read.
-    """
+    """Yield the keys of all entries in pages, sorted so that those of a table are adjacent."""
     last = ""
     while True:
         with cache.translated():
             rows = cache.connection.execute(
-                "SELECT key FROM Cache WHERE raw = 1 AND key > ? ORDER BY key LIMIT ?", (last, page)
+                "SELECT key FROM Entries WHERE key > ? ORDER BY key LIMIT ?", (last, page)
             ).fetchall()
         if not rows:
             return
@@ -148,11 +139,7 @@ def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
 
 
 def changes(cache: FileCache, limit: int) -> EntryChanges:
-    """Return the first changes that have not been settled.
-
-    Raises:
-        CacheTroubleError: The cache cannot be read.
-    """
+    """Return the first changes that have not been settled."""
     with cache.translated():
         rows = cache.connection.execute(
             "SELECT key, held, id FROM Changes ORDER BY id LIMIT ?", (limit,)
@@ -161,22 +148,14 @@ def changes(cache: FileCache, limit: int) -> EntryChanges:
 
 
 def last_change(cache: FileCache) -> int:
-    """Return the number of the last change.
-
-    Raises:
-        CacheTroubleError: The cache cannot be read.
-    """
+    """Return the number of the last change."""
     with cache.translated():
         (last,) = cache.connection.execute("SELECT max(id) FROM Changes").fetchone()
     return int(last or 0)
 
 
 def settle(cache: FileCache, upto: int) -> None:
-    """Delete the changes up to `upto`, since they have been reported.
-
-    Raises:
-        CacheTroubleError: The changes may be returned again.
-    """
+    """Delete the changes up to `upto`, since they have been reported."""
     with cache.translated():
         cache.connection.execute("DELETE FROM Changes WHERE id <= ?", (upto,))
 
@@ -185,15 +164,12 @@ def _remove_orphans(cache: FileCache) -> None:
     folder = cache.folder
     for name in os.listdir(folder.incoming):
         os.unlink(os.path.join(folder.incoming, name))
-    found = {
-        os.path.relpath(os.path.join(below, name), folder.files)
-        for below, _, names in os.walk(folder.files)
-        for name in names
-        if name.endswith(".val")
+    orphans = {
+        name for below, _, names in os.walk(folder.files) if below != folder.files for name in names
     }
     # Files are moved into place and get their rows in one write transaction.
     with cache.writing():
-        known = cache.connection.execute("SELECT filename FROM Cache WHERE filename IS NOT NULL")
-        found.difference_update(name for (name,) in known)
-    for name in found:
-        os.unlink(os.path.join(folder.files, name))
+        rows = cache.connection.execute("SELECT file FROM Entries WHERE file IS NOT NULL")
+        orphans.difference_update(name for (name,) in rows)
+    for name in orphans:
+        os.unlink(folder.file(name))

@@ -7,7 +7,7 @@ import os
 from typing import NamedTuple
 
 # Changes whenever the meaning of the folder's contents changes.
-_LAYOUT = 1
+_LAYOUT = 2
 _ABOUT = "worker.json"
 _AGENT_LOCK = "agent.lock"
 _WRITABLE_BY_OTHERS = 0o022
@@ -34,8 +34,17 @@ class CacheFolder(NamedTuple):
 
     @property
     def files(self) -> str:
-        """Folder of diskcache's entries."""
+        """Folder of the database, and of files that are too large for it."""
         return os.path.join(self.path, "files")
+
+    @property
+    def database(self) -> str:
+        """The database of entries."""
+        return os.path.join(self.files, "entries.db")
+
+    def file(self, name: str) -> str:
+        """Return the path of an entry's file."""
+        return os.path.join(self.files, name[:2], name)
 
     @property
     def incoming(self) -> str:

@@ -23,14 +23,20 @@ def key_of(path: str, size_bytes: int = 0, mtime_ns: int = 0, table: str = "t") 
 
 
 def keys_in(cache: FileCache) -> set[str]:
-    return {key for (key,) in cache.connection.execute("SELECT key FROM Cache")}
+    return {key for (key,) in cache.connection.execute("SELECT key FROM Entries")}
+
+
+def checkpointed(folder: Path) -> Path:
+    """Return the file of the database, which then holds all of it."""
+    database = folder / "files" / "entries.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return database
 
 
 def damage_rows(folder: Path, content: bytes, at: int = 0) -> None:
     """Change one byte of a small entry's content on disk."""
-    database = folder / "files" / "cache.db"
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database = checkpointed(folder)
     stored = bytearray(database.read_bytes())
     # A part that fits into one page.
     found = stored.find(content[at : at + 64])

@@ -20,6 +20,7 @@ from windrow_service.settings import Settings
 from windrow_service.wiring import adapters
 from windrow_spark.host_cache.agent import Agent, AgentError
 from windrow_spark.host_cache.cache import FileKey
+from windrow_spark.host_cache.folders import UnusableFolderError
 from windrow_spark.host_cache.opening import open_cache
 
 TABLE = "events"
@@ -122,11 +123,34 @@ def test_a_folder_with_other_contents_is_left_unchanged(tmp_path: Path) -> None:
     assert [path.name for path in folder.rglob("*")] == ["files", "holiday.val"]
 
 
+def test_an_agent_replaces_the_cache_of_an_earlier_version(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache_in(tmp_path / "cache").close()
+    for file in (tmp_path / "cache" / "files").iterdir():
+        file.unlink()
+    old = tmp_path / "cache" / "files" / "0a" / "entry.val"
+    old.parent.mkdir()
+    old.write_bytes(b"of a layout that this version cannot read")
+    about = tmp_path / "cache" / "worker.json"
+    about.write_text(about.read_text().replace('"layout": 2', '"layout": 1'))
+    with pytest.raises(UnusableFolderError, match="another version"):
+        open_cache(str(tmp_path / "cache"))
+
+    with windrow.connect("http://127.0.0.1:1") as client:
+        agent_of(client, tmp_path / "cache")
+
+    assert "earlier version" in caplog.text
+    assert not old.exists()
+    open_cache(str(tmp_path / "cache")).keep("[]", b"content")
+    assert open_cache(str(tmp_path / "cache")).get("[]") == b"content"
+
+
 def test_an_agent_with_a_damaged_cache_starts_with_an_empty_one(tmp_path: Path) -> None:
     cache = cache_in(tmp_path / "cache")
     cache.keep("[]", b"content")
     cache.close()
-    (tmp_path / "cache" / "files" / "cache.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "cache" / "files" / "entries.db").write_bytes(b"no database" * 1000)
 
     with windrow.connect("http://127.0.0.1:1") as client:
         agent_of(client, tmp_path / "cache")

@@ -30,7 +30,7 @@ def writing(content: bytes, pieces: int = 3) -> object:
 
 
 def files_of(folder: Path) -> list[Path]:
-    return list((folder / "files").glob("*/*/*.val")) + list((folder / "incoming").iterdir())
+    return list((folder / "files").glob("*/*")) + list((folder / "incoming").iterdir())
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, SMALL, 32 * 2**10, LARGE])
@@ -131,7 +131,7 @@ def test_an_entry_under_another_key_is_not_returned(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(SMALL))
 
-    cache.connection.execute("UPDATE Cache SET key = ?", (key_of("b"),))
+    cache.connection.execute("UPDATE Entries SET key = ?", (key_of("b"),))
 
     assert cache.get(key_of("b")) is None
 
@@ -153,10 +153,8 @@ def test_nothing_in_the_folder_is_unpickled(tmp_path: Path, size_bytes: int) -> 
     for file in files_of(tmp_path):
         file.write_bytes(evil)
 
-    pickled = 4
-    cache.connection.execute("UPDATE Cache SET mode = ?", (pickled,))
     if size_bytes == 10:
-        cache.connection.execute("UPDATE Cache SET value = ?", (evil,))
+        cache.connection.execute("UPDATE Entries SET content = ?", (evil,))
 
     assert cache.get(key_of("a")) is None
     assert cache.open(key_of("a")) is None
@@ -188,7 +186,7 @@ def test_space_of_removed_entries_is_returned_to_the_disk(tmp_path: Path) -> Non
     cache.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     assert before > 100 * SMALL
-    assert (tmp_path / "files" / "cache.db").stat().st_size == cache.volume() < 20 * SMALL
+    assert (tmp_path / "files" / "entries.db").stat().st_size == cache.volume() < 20 * SMALL
 
 
 def test_a_file_larger_than_half_the_cache_is_refused_and_evicts_nothing(tmp_path: Path) -> None:
@@ -214,7 +212,7 @@ def test_a_broken_database_is_trouble_and_marked_for_the_agent(tmp_path: Path) -
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(SMALL))
     cache.close()
-    database = tmp_path / "files" / "cache.db"
+    database = tmp_path / "files" / "entries.db"
     database.write_bytes(b"this is no database" * 1000)
 
     with pytest.raises(CacheTroubleError):
@@ -226,7 +224,7 @@ def test_a_broken_database_is_trouble_and_marked_for_the_agent(tmp_path: Path) -
 def test_waiting_too_long_to_write_is_trouble_but_not_damage(tmp_path: Path) -> None:
     cache: FileCache = cache_in(tmp_path)
     cache.connection.execute("PRAGMA busy_timeout = 10")
-    other = sqlite3.connect(tmp_path / "files" / "cache.db", isolation_level=None)
+    other = sqlite3.connect(tmp_path / "files" / "entries.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(CacheTroubleError):

@@ -64,10 +64,9 @@ def test_a_cache_filled_up_to_its_stated_size_evicts_nothing(
     cache = cache_in(tmp_path, capacity=capacity)
     assert contents.room_bytes(cache) == capacity
     evicted = number = 0
-    with cache.writing():
-        while not evicted:
-            evicted = cache.keep(key_of(f"{number:060}", size_bytes), bytes(size_bytes))
-            number += 1
+    while not evicted:
+        evicted = cache.keep(key_of(f"{number:060}", size_bytes), bytes(size_bytes))
+        number += 1
 
     room = contents.room_bytes(cache)
 
@@ -90,8 +89,8 @@ def test_bytes_held_follow_entries_that_are_replaced_and_removed(tmp_path: Path)
 def test_files_that_no_entry_names_are_removed_at_the_start(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), bytes(100 * KIB))
-    (kept,) = (tmp_path / "files").glob("*/*/*.val")
-    orphan = kept.with_name("orphan.val")
+    (kept,) = (tmp_path / "files").glob("*/*")
+    orphan = kept.with_name(f"{kept.name[:2]}orphan")
     orphan.write_bytes(b"left by a crash")
     (tmp_path / "incoming" / "half").write_bytes(b"left by a crash")
 
@@ -118,7 +117,7 @@ def test_a_replaced_damaged_cache_is_empty(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), b"content")
     cache.close()
-    (tmp_path / "files" / "cache.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "files" / "entries.db").write_bytes(b"no database" * 1000)
     with pytest.raises(CacheTroubleError):
         cache.get(key_of("a"))
 
