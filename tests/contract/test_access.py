@@ -19,14 +19,14 @@ from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.tables import hive
 from windrow_service import administration
-from windrow_service.api.deps import TableNamePath
-from windrow_service.api.rules import (
+from windrow_service.api.authorization import (
     READ,
     READ_TABLE,
     GuardedRouter,
     RuleMissingError,
     require_open,
 )
+from windrow_service.api.parameters import TableNamePath
 from windrow_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]

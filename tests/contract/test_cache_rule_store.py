@@ -14,7 +14,7 @@ from tests.support.servers.databases import on_database
 from windrow_core.models import CacheRuleDefinition, TableDefinition
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
-from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.idempotency import SqlOnceStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.caches.errors import (
     CacheRuleChangedError,

@@ -19,7 +19,7 @@ from tests.support.servers.coordinators import PLAIN, running
 from windrow_service import administration
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database, server_url
-from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.idempotency import SqlOnceStore
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 DEFINITION = {

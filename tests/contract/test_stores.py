@@ -22,7 +22,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
-from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.idempotency import SqlOnceStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.telemetry.meters import TableFigures

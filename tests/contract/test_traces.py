@@ -17,10 +17,10 @@ import windrow
 from tests.support.servers.coordinators import PLAIN, coordinator_process
 from tests.support.tables import hive
 from windrow_core.planning import PlanPhase
-from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.meters import UNMEASURED
 from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.telemetry.spans import UNTRACED
+from windrow_service.telemetry.watch import Watch
 
 
 class Collector:

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Query
 
 from windrow_core.models import TableAdvice
-from windrow_service.api.deps import TableNamePath
+from windrow_service.api.authorization import READ_TABLE, GuardedRouter
+from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, GuardedRouter
 from windrow_service.api.services import UpkeepDep
 
 router = GuardedRouter(tags=["writes"])

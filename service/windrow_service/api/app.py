@@ -19,9 +19,9 @@ from windrow_service.api import (
     caller_tokens,
     compaction,
     dashboard,
-    once,
+    docs_page,
+    idempotency,
     operations,
-    pages,
     partitions,
     plan_history,
     plans,
@@ -34,12 +34,12 @@ from windrow_service.api import (
     write_plans,
     writes,
 )
-from windrow_service.api.access import Authentication
+from windrow_service.api.authentication import Authentication
+from windrow_service.api.authorization import GuardedRouter, require_open
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
 from windrow_service.api.examples import add_examples
 from windrow_service.api.rates import RatesLimited
-from windrow_service.api.requests import RequestLog
-from windrow_service.api.rules import GuardedRouter, require_open
+from windrow_service.api.request_log import RequestLog
 from windrow_service.api.services import Services
 
 _DESCRIPTION = """\
@@ -111,10 +111,10 @@ def create_app(
     app.add_middleware(Authentication)
     app.add_middleware(RequestLog)
     problems.install(app)
-    once.install(app)
+    idempotency.install(app)
     suggestions.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    pages.add_pages(app)
+    docs_page.add_pages(app)
     require_open(route for route in app.routes if route not in _ROUTES)
     return app
 

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Query
 
 from windrow_core.models import TABLE_NAME_PATTERN, AuditPage
-from windrow_service.api.deps import NO_NULLS, ListPageDep, Moment
+from windrow_service.api.authorization import ADMIN, GuardedRouter
+from windrow_service.api.parameters import NO_NULLS, ListPageDep, Moment
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import OperationsDep
 
 router = GuardedRouter(tags=["operations"])

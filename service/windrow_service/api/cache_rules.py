@@ -13,10 +13,10 @@ from windrow_core.models import (
     CacheRules,
     TableCache,
 )
-from windrow_service.api.deps import TableNamePath, etag, json_answer, version_of
-from windrow_service.api.once import OnceDep, deletion_answer, stored_answer
+from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
+from windrow_service.api.idempotency import OnceDep, deletion_answer, stored_answer
+from windrow_service.api.parameters import TableNamePath, etag, json_answer, version_of
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import CachesDep
 
 router = GuardedRouter(tags=["caching"])

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Path, Response, status
 
 from windrow_core.models import NewToken, TokenInfo, TokenPage, TokenRequest
-from windrow_service.api.deps import ListPageDep, json_answer
-from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.authorization import ADMIN, GuardedRouter
+from windrow_service.api.idempotency import KeptAnswer, OnceDep
+from windrow_service.api.parameters import ListPageDep, json_answer
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import AccessDep
 from windrow_service.usecases.access.ports import Token
 

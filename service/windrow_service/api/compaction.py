@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from windrow_core.models import CompactionPlan, CompactionRequest
-from windrow_service.api.deps import TableNamePath
+from windrow_service.api.authorization import READ_TABLE, GuardedRouter
+from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, GuardedRouter
 from windrow_service.api.services import UpkeepDep
 
 router = GuardedRouter(tags=["writes"])

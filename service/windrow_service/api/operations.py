@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from windrow_core.models import Health, ServiceConfig
+from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import OperationsDep
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 

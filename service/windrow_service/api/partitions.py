@@ -5,19 +5,19 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from windrow_core.models import PartitionList, PartitionListChange, PartitionPage
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.bodies import columns_or_json, read_columns_or_json
-from windrow_service.api.deps import (
+from windrow_service.api.idempotency import KeptAnswer, OnceDep
+from windrow_service.api.json_shapes import PARTITIONS
+from windrow_service.api.parameters import (
     IfMatchHeader,
     ListPageDep,
     TableNamePath,
     json_answer,
     version_of,
 )
-from windrow_service.api.json_shapes import PARTITIONS
-from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 from windrow_service.usecases.tables.partitions import page_of
 from windrow_service.usecases.tables.ports import StoredTable

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from windrow_core.models import TABLE_NAME_PATTERN, PlanHistoryPage
-from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import ListPageDep, Moment, json_answer
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, GuardedRouter
+from windrow_service.api.parameters import ListPageDep, Moment, json_answer
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 

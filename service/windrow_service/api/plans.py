@@ -10,19 +10,25 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from windrow_core.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import (
+    OWN_PLAN,
+    READ,
+    GuardedRoute,
+    GuardedRouter,
+    OwnPlanDep,
+)
 from windrow_service.api.bodies import ARROW_STREAM
-from windrow_service.api.deps import (
+from windrow_service.api.idempotency import ONCE, REPLAYED, KeptAnswer, OnceDep, deletion_answer
+from windrow_service.api.page_tokens import PageTokens
+from windrow_service.api.parameters import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
     PreferHeader,
     wait_of,
 )
-from windrow_service.api.once import ONCE, REPLAYED, KeptAnswer, OnceDep, deletion_answer
-from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import OWN_PLAN, READ, GuardedRoute, GuardedRouter, OwnPlanDep
 from windrow_service.api.services import PlansDep, PlanServices, services_of
 from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.plans.pages import PageOfGroups

@@ -9,9 +9,9 @@ from fastapi import Body, Query, Response, status
 
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.models import ON_DISK, RefreshRequest, RefreshStatus
-from windrow_service.api.deps import PreferHeader, TableNamePath, wait_of
+from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
+from windrow_service.api.parameters import PreferHeader, TableNamePath, wait_of
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 
 FullQuery = Annotated[

@@ -19,12 +19,12 @@ from windrow_core.models import (
     SnapshotExpiry,
     SnapshotPage,
 )
+from windrow_service.api.authorization import ADMIN_TABLE, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.bodies import columns_or_json, read_columns_or_json
-from windrow_service.api.deps import ListPageDep, TableNamePath, json_answer, version_of
+from windrow_service.api.idempotency import KeptAnswer, OnceDep
 from windrow_service.api.json_shapes import FILES
-from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer, version_of
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import ADMIN_TABLE, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import SnapshotsDep
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.usecases.snapshots.publish import Published, SentInventory

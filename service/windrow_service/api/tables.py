@@ -7,8 +7,16 @@ from typing import Annotated
 from fastapi import Query, Response, status
 
 from windrow_core.models import TableDefinition, TableInfo, TablePage
-from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import (
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import (
+    ADMIN_TABLE,
+    READ,
+    READ_TABLE,
+    REGISTER_TABLE,
+    GuardedRouter,
+)
+from windrow_service.api.idempotency import OnceDep, deletion_answer, stored_answer
+from windrow_service.api.parameters import (
     IfMatchHeader,
     ListPageDep,
     TableNamePath,
@@ -16,9 +24,7 @@ from windrow_service.api.deps import (
     json_answer,
     version_of,
 )
-from windrow_service.api.once import OnceDep, deletion_answer, stored_answer
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import ADMIN_TABLE, READ, READ_TABLE, REGISTER_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 
 router = GuardedRouter(tags=["tables"])

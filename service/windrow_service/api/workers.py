@@ -14,10 +14,10 @@ from windrow_core.models import (
     WorkerInfo,
     WorkerPage,
 )
-from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import ListPageDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, THIS_WORKER, GuardedRouter
+from windrow_service.api.parameters import ListPageDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ, THIS_WORKER, GuardedRouter
 from windrow_service.api.services import CachesDep
 from windrow_service.usecases.ports import Page
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from windrow_core.models import WritePlan, WritePlanRequest
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.bodies import JSON, json_body, read_json
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import WritesDep
 
 router = GuardedRouter(tags=["write plans"])

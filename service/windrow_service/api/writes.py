@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query, Response, status
 
 from windrow_core.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
-from windrow_service.api.deps import ListPageDep, TableNamePath, json_answer
+from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
+from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer
 from windrow_service.api.problems import problem_responses
-from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import WritesDep
 
 WriteIdPath = Annotated[

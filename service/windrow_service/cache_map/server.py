@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from windrow_service.cache_map.troubles import UNREACHED, Trouble, trouble_of
+from windrow_service.cache_map.failures import UNREACHED, Trouble, trouble_of
 from windrow_service.logs import get_logger
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 

@@ -14,7 +14,7 @@ from windrow_service.usecases.errors import BusyError
 _RETRY_AFTER_S = 1
 
 
-class TakenInTurn:
+class LocalTurns:
     """`Turns` among the callers of this process.
 
     Args:

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import AuditedOutcome, CacheRule, CacheRuleDefinition
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.committing import lock_table
+from windrow_service.store.commit_guard import lock_table
 from windrow_service.store.database import Database, utc
-from windrow_service.store.names import is_among
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import MAX_PAGE_CHARACTERS, ParsedTexts
+from windrow_service.store.table_names import is_among
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.usecases.caches.errors import (
     CacheRuleChangedError,

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 
 from windrow_service.logs import get_logger
 from windrow_service.store import migrate, schema
-from windrow_service.store.troubles import FOLDER, RETRY_AFTER_S, raise_named
+from windrow_service.store.failures import FOLDER, RETRY_AFTER_S, raise_named
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 
 # Writers wait for each other this long before SQLite gives up.

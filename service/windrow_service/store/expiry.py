@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.tables.ports import StoredTable
 

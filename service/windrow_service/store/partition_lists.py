@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from windrow_core.models import PartitionListChange
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.committing import refuse_others
+from windrow_service.store.commit_guard import refuse_others
 from windrow_service.store.database import Database
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.tables import advance, find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once
 from windrow_service.usecases.tables.ports import StoredTable

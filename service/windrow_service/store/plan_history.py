@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from windrow_core.models import PastPlan
 from windrow_service.store import schema
 from windrow_service.store.database import Database
-from windrow_service.store.names import is_among
 from windrow_service.store.pages import fetch_page
+from windrow_service.store.table_names import is_among
 from windrow_service.usecases.plans.history import PlanConditions, past_of
 from windrow_service.usecases.plans.ports import Mine, PlanRecord
 from windrow_service.usecases.ports import Page

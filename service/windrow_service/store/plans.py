@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import Plan, PlanRequest
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
-from windrow_service.store.names import is_among
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.plan_history import row_of
+from windrow_service.store.table_names import is_among
 from windrow_service.usecases.plans.errors import (
     PlanCancelledError,
     PlanNotFoundError,

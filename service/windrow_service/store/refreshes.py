@@ -14,8 +14,8 @@ from windrow_core.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.names import is_among
 from windrow_service.store.pages import without_fields, without_nulls
+from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing

@@ -18,10 +18,10 @@ from windrow_core.models import SnapshotInfo
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.committing import refuse_others
+from windrow_service.store.commit_guard import refuse_others
 from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.figures import snapshot_without_columns, without_columns
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import fetch_page
 from windrow_service.store.tables import advance, find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once, Page

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.committing import lock_table, refuse_others
+from windrow_service.store.commit_guard import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.figures import (
     WITH_SNAPSHOTS,
@@ -21,9 +21,9 @@ from windrow_service.store.figures import (
     surplus_files,
     without_columns,
 )
-from windrow_service.store.names import is_among, similar_names
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import ParsedTexts, fetch_page, without_nulls
+from windrow_service.store.table_names import is_among, similar_names
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.tables.errors import (

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, utc
-from windrow_service.store.once import claim, settle
+from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import fetch_page
 from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token

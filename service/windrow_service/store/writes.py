@@ -14,10 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.committing import committing_write, in_progress, lock_table
+from windrow_service.store.commit_guard import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
-from windrow_service.store.names import is_among
 from windrow_service.store.pages import fetch_page, without_fields
+from windrow_service.store.table_names import is_among
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.audit import actor

@@ -10,7 +10,7 @@ from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.services import AccessServices
 from windrow_service.logs import get_logger
 from windrow_service.settings import Settings
-from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.idempotency import SqlOnceStore
 from windrow_service.store.sessions import SqlSessionStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.authenticate import Authenticate

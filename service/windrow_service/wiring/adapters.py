@@ -21,8 +21,8 @@ from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
-from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.opening import open_meters, open_spans
+from windrow_service.telemetry.watch import Watch
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 

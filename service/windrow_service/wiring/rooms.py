@@ -19,11 +19,11 @@ from windrow_service.config import config_of
 from windrow_service.directories import DirectoryInventories
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
-from windrow_service.runs.gauges import LookAround
+from windrow_service.runs.metric_lookups import MetricLookups
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
-from windrow_service.runs.shared import TasksInCommon
-from windrow_service.runs.turns import TakenInTurn
+from windrow_service.runs.shared_work import SharedTasks
+from windrow_service.runs.turns import LocalTurns
 from windrow_service.settings import Settings
 from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.expiry import SqlSnapshotKeeping
@@ -118,7 +118,7 @@ def open_snapshots(adapters: Adapters, manifests: ManifestReader) -> SnapshotSer
             snapshots=snapshots,
             manifests=manifests,
             writes=adapters.writes,
-            turns=TakenInTurn(max_waiting=settings.max_waiting),
+            turns=LocalTurns(max_waiting=settings.max_waiting),
             # Separate from refreshes, which take long, and from plans, which are quick.
             runner=adapters.threads("publishing"),
             clock=now,
@@ -144,7 +144,7 @@ def open_plans(
     settings, limits = adapters.settings, adapters.settings.limits
     plans, codec = adapters.plans, ArrowGroups()
     history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
-    shared_work = TasksInCommon()
+    shared_work = SharedTasks()
     adapters.stack.push_async_callback(shared_work.aclose)
     make = MakePlan(
         tables=adapters.tables,
@@ -288,7 +288,7 @@ async def _serve_metrics(adapters: Adapters, port: int) -> None:
     settings, meters = adapters.settings, adapters.watch.meters
     assert isinstance(meters, PrometheusMeters)
     figures = adapters.stored(SqlTableFigures(adapters.database), "figures")
-    look = LookAround(meters, figures, adapters.cache, settings.metrics.max_tables, now)
+    look = MetricLookups(meters, figures, adapters.cache, settings.metrics.max_tables, now)
     await adapters.stack.enter_async_context(
         serving_metrics(meters.registry, look, settings.host, port)
     )

@@ -12,12 +12,12 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import ADMIN, GuardedRouter
 from windrow_service.api.caller_tokens import TokenIdPath
 from windrow_service.api.dashboard.signing_in import changes_of
-from windrow_service.api.deps import NO_NULLS
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
-from windrow_service.api.rules import ADMIN, GuardedRouter
+from windrow_service.api.parameters import NO_NULLS
 from windrow_service.api.services import AccessDep, AccessServices, OperationsDep
 from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import InvalidTokenError

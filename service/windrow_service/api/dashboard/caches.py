@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import Request
 from fastapi.responses import Response
 
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.dashboard.lookups import looked_up
 from windrow_service.api.html.rendering import ROOT, page
-from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import CachesDep
 
 router = GuardedRouter(include_in_schema=False)

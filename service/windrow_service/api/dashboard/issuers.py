@@ -20,7 +20,7 @@ from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import SignInNotOfferedError
 from windrow_service.usecases.errors import UseCaseError
 
-# Pages that need no session: see `api.access`.
+# Pages that need no session: see `api.authentication`.
 open_router = APIRouter(include_in_schema=False)
 _log = get_logger(__name__)
 

@@ -10,12 +10,12 @@ from fastapi.responses import Response
 from pydantic import BeforeValidator
 
 from windrow_core.planning import PlanPhase
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
-from windrow_service.api.deps import NO_NULLS, in_utc
 from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
-from windrow_service.api.rules import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
+from windrow_service.api.parameters import NO_NULLS, in_utc
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 

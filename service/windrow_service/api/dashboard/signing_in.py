@@ -10,10 +10,10 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from windrow_service.api import html
+from windrow_service.api.authorization import READ, SIGNED_IN, GuardedRouter
 from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, page_asked_for, relative_to
 from windrow_service.api.problems import describe
-from windrow_service.api.rules import READ, SIGNED_IN, GuardedRouter
 from windrow_service.api.services import services_of
 from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import (
@@ -28,7 +28,7 @@ _STYLE = "dashboard.css"
 _MAX_FIELDS = 20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
-# Pages that need no session: see `api.access`.
+# Pages that need no session: see `api.authentication`.
 open_router = APIRouter(include_in_schema=False)
 router = GuardedRouter(include_in_schema=False)
 _log = get_logger(__name__)

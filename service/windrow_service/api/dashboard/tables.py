@@ -10,12 +10,12 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from windrow_core.models import CompactionRequest, SnapshotInfo
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, READ_TABLE, GuardedRouter
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
-from windrow_service.api.deps import NO_NULLS, TableNamePath
 from windrow_service.api.html.charts import bars, lines
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
-from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter
+from windrow_service.api.parameters import NO_NULLS, TableNamePath
 from windrow_service.api.services import CachesDep, SnapshotsDep, TablesDep, UpkeepDep
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES

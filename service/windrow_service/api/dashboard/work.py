@@ -7,11 +7,11 @@ from http import HTTPStatus
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, WRITE_TABLE, GuardedRouter
 from windrow_service.api.dashboard.signing_in import changes_of
-from windrow_service.api.deps import TableNamePath
 from windrow_service.api.html.rendering import ROOT, page, relative_to
-from windrow_service.api.rules import READ, WRITE_TABLE, GuardedRouter
+from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.services import TablesDep, WritesDep
 from windrow_service.api.writes import WriteIdPath
 from windrow_service.runs.refreshes import LEASE

@@ -13,7 +13,7 @@ from fastapi import Depends, Header, Path, Query, Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator
 
 from windrow_core.models import TABLE_NAME_PATTERN
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.services import AccessDep
 from windrow_service.usecases.ports import Page

@@ -26,7 +26,7 @@ class _Running:
             raise PlanCancelledError
 
 
-class TasksInCommon:
+class SharedTasks:
     """`SharedWork` of one process."""
 
     def __init__(self) -> None:

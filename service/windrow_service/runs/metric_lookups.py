@@ -17,7 +17,7 @@ _TABLES_EVERY_S = 60.0
 _log = get_logger(__name__)
 
 
-class LookAround:
+class MetricLookups:
     """Looks up tables and workers, and passes them to the meters.
 
     Args:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Protocol
 from fastapi import Depends, FastAPI, Header, Request, Response, status
 from pydantic import BaseModel
 
-from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import etag
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.parameters import etag
 from windrow_service.api.services import AccessDep
 from windrow_service.usecases.errors import NotFoundError, RepeatedRequestError
 from windrow_service.usecases.ports import Once

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Request, Response, Security, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 from starlette.routing import BaseRoute
 
-from windrow_service.api.access import PrincipalDep, is_open
+from windrow_service.api.authentication import PrincipalDep, is_open
 from windrow_service.api.bodies import BoundedRoute
-from windrow_service.api.deps import PlanIdPath
+from windrow_service.api.parameters import PlanIdPath
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.history import KnownPlan
@@ -105,7 +105,7 @@ class RuleMissingError(Exception):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} has no rule for the subject of its path: add one of windrow_service.api.rules "
+            f"{path} has no rule for the subject of its path: add one of windrow_service.api.authorization "
             "to the dependencies of its route"
         )
 
