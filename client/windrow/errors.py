@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from windrow_core.models import Problem
 
 
+# The client's words for calls that are remedies, by operation and parameters.
+_CALLS = {
+    "forget_worker(worker_id)": "client.forget_worker({worker_id!r})",
+    "get_cache_rule(name, rule)": "client.cache_rule({name!r}, {rule!r})",
+    "get_table(name)": "client.table({name!r})",
+    "list_cache_rules(name)": "client.cache_rules({name!r})",
+    "list_snapshots(name)": "client.snapshots({name!r})",
+    "list_writes(name)": "client.writes({name!r})",
+    "refresh_table(name)": "client.refresh({name!r})",
+    "register_table(name)": "client.register_table({name!r}, location)",
+    "register_table(name, replace)": "`replace=True`",
+}
+
+
 class WindrowError(StatedError):
     """Base of every error that the client raises on purpose."""
 
@@ -93,7 +107,12 @@ class ProblemError(WindrowError):
     """
 
     problem: Problem
-    message = "{problem.detail}"
+    message = "{detail}"
+
+    @property
+    def detail(self) -> str:
+        """The problem's detail, with calls of the client as remedies."""
+        return self.problem.worded(_CALLS)
 
 
 class NotFoundError(ProblemError):
@@ -119,7 +138,7 @@ class TableNotRefreshedError(ProblemError):
 class NotAuthenticatedError(ProblemError):
     """The coordinator requires a token, but got no valid one."""
 
-    message = "{problem.detail}; {remedy}"
+    message = "{detail}; {remedy}"
     remedy = "set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow.connect(url, token=...)"
 
 

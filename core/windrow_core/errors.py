@@ -24,6 +24,30 @@ class Fault(Enum):
     DAMAGED = auto()
 
 
+class Call:
+    """A call of the coordinator that is the remedy of an error; each edge has its own words for it.
+
+    Attributes:
+        operation: The operation's id in the HTTP contract, or `repeat`: the same request again.
+        arguments: Parameters of the operation; None is a value that the caller has to choose.
+        text: The words for it, where they are the same everywhere.
+    """
+
+    def __init__(self, operation: str, text: str = "", /, **arguments: Any) -> None:
+        self.operation = operation
+        self.arguments = arguments
+        self.text = text
+
+    @property
+    def signature(self) -> str:
+        """The operation with its parameters, such as `get_table(name)`."""
+        return f"{self.operation}({', '.join(self.arguments)})"
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return self.text or f"{self.operation}({arguments})"
+
+
 class StatedError(Exception):
     """An error that consists of its fields, and says what is wrong and what to do about it.
 
@@ -40,7 +64,8 @@ class StatedError(Exception):
         slug: Last part of the problem's type; if empty, the name of the class without `Error`.
         message: Template of the text, as for `str.format`, with the error's attributes by name and
             `{remedy}` where that belongs; empty if the text is the error's only argument.
-        remedy: Template of what to do about it.
+        remedy: Template of what to do about it, with `{call}` where the call belongs.
+        call: The call that helps, with the names of attributes as arguments; None if none does.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -48,9 +73,17 @@ class StatedError(Exception):
     slug: ClassVar[str] = ""
     message: ClassVar[str] = ""
     remedy: ClassVar[str] = ""
+    call: ClassVar[Call | None] = None
 
     def __post_init__(self) -> None:
         self.args = tuple(getattr(self, name) for name in self.__match_args__)
+
+    def remedy_call(self) -> Call | None:
+        """Return the call that helps, with its arguments."""
+        if self.call is None:
+            return None
+        named = {name: getattr(self, field) for name, field in self.call.arguments.items()}
+        return Call(self.call.operation, **named)
 
     def __str__(self) -> str:
         return self.message.format_map(_Attributes(self)) if self.message else super().__str__()
@@ -61,5 +94,7 @@ class _Attributes:
         self._error = error
 
     def __getitem__(self, name: str) -> Any:
+        if name == "call":
+            return self._error.remedy_call()
         value = getattr(self._error, name)
         return value.format_map(self) if name == "remedy" else value

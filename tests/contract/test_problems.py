@@ -10,14 +10,17 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 from typer.main import get_command
 
-from tests.support.api.error_samples import error_types, sample_of
+from tests.support.api.contract import operations, schemas
+from tests.support.api.error_samples import error_types, sample_of, samples_of
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of
 from windrow_core.errors import StatedError
 from windrow_core.models import Problem
 from windrow_service.api.problems import describe, problem_type
+from windrow_service.planner.writes.errors import NoEstimateError
 from windrow_service.usecases.plans.errors import InvalidOptionsError
+from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 
 ANSWERED = sorted(
     (
@@ -51,6 +54,52 @@ def test_the_command_line_mentions_only_its_own_commands(error_type: type[Except
             if not hasattr(command, "commands"):
                 break
             command = command.commands[word]
+
+
+@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda error_type: error_type.__name__)
+def test_a_remedy_is_a_call_of_the_contract_and_part_of_the_detail(
+    error_type: type[Exception],
+) -> None:
+    for error in samples_of(error_type):
+        problem = Problem.model_validate(describe(error).body)
+        if problem.remedy is None:
+            continue
+        assert problem.remedy.text in problem.detail
+        if problem.remedy.call != "repeat":
+            assert set(problem.remedy.arguments) <= parameters()[problem.remedy.call]
+
+
+def parameters() -> dict[str, set[str]]:
+    """Return the names of each operation's parameters, and of the fields of a write plan."""
+    by_operation = {
+        operation["operationId"]: {one["name"] for one in operation.get("parameters", ())}
+        for operation in operations().values()
+    }
+    by_operation["plan_write"] |= set(schemas()["WritePlanRequest"]["properties"])
+    return by_operation
+
+
+def test_each_edge_has_its_own_words_for_a_remedy() -> None:
+    error = TableNotRefreshedError("sales.events")
+    problem = Problem.model_validate(describe(error).body)
+
+    assert problem.remedy is not None
+    assert problem.remedy.call == "refresh_table"
+    assert problem.remedy.arguments == {"name": "sales.events"}
+    said = "table 'sales.events' has no snapshot yet: "
+    assert problem.detail == f"{said}POST /tables/sales.events/refresh first"
+    assert str(error_of(problem)) == f"{said}client.refresh('sales.events') first"
+    assert in_commands(error_of(problem)) == f"{said}`windrow table refresh sales.events` first"
+
+
+def test_the_command_line_names_its_options_instead_of_fields() -> None:
+    error = NoEstimateError("nothing is known", "give {rows}, {keys}, {keys_from} or {files}")
+    problem = Problem.model_validate(describe(error).body)
+
+    assert problem.detail == "nothing is known: give rows, keys, keys_from or files"
+    assert in_commands(error_of(problem)) == (
+        "nothing is known: give --rows, --counts, --keys-from or --files"
+    )
 
 
 def test_no_two_problems_share_a_type() -> None:

@@ -1,60 +1,53 @@
-"""Remedies of the coordinator's problems, reworded from HTTP calls into commands."""
+"""The words of commands for remedies of the coordinator's problems."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from windrow.errors import ProblemError
+from windrow_core.models import Remedy
 
-_TABLE = r"/tables/([\w.-]+)"
-_Phrases = Sequence[tuple[str, str]]
-
-# Longest first, since some calls are prefixes of others.
-_CALLS: _Phrases = (
-    (rf", or PUT {_TABLE}", ""),
-    (rf"PUT {_TABLE}\?replace=true \(`replace=True`\)", "--replace"),
-    (rf"GET {_TABLE}/cache-rules(/[\w.-]+)?", r"`windrow cache list \1`"),
-    (rf"GET {_TABLE}/snapshots", r"`windrow table snapshots \1`"),
-    (rf"POST {_TABLE}/snapshots", r"`windrow table import \1 FILE`"),
-    (
-        rf"GET {_TABLE}/refresh tells how the last one ended",
-        r"`windrow table refresh \1` starts one",
-    ),
-    (rf"POST {_TABLE}/refresh", r"`windrow table refresh \1`"),
-    (rf"GET {_TABLE}/writes", r"`windrow write list \1`"),
-    (rf"GET {_TABLE}", r"`windrow table show \1`"),
-    (r"GET /plans/\w+ until its status is completed", "try again in a moment"),
-    (
-        r"send PUT /workers/[\w.-]+, then report .*",
-        "`windrow worker run` on its host does the rest",
-    ),
-    (r"DELETE /workers/([\w.-]+) and report anew", r"`windrow worker forget \1`"),
-    (", or repeat it with the same Idempotency-Key", ""),
-    ("send `Authorization: Bearer ...` with", "set WINDROW_TOKEN to"),
-    (r"; set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow\.connect\(.*\)", ""),
-)
-# For `windrow write-plan`: its problems name fields of the request.
-_OPTIONS: _Phrases = (
-    ("give rows, keys, keys_from or files", "give --rows, --counts, --keys-from or --files"),
-    (r"(?<=give )keys(\.\w+)?\b", "--counts"),
-    (r"leave keys\.buckets out", "leave the column bucket out of the counts"),
-    ("leave rows out", "leave --rows out"),
-    ("keys_from '(files|history)'", r"--keys-from \1"),
-    (r"\bbytes_per_row\b", "--bytes-per-row"),
-    (r"\bfiles_per_key\b", "--files-per-key"),
-    (r"\bkeys_from\b", "--keys-from"),
-    (r"\bmax_files\b", "--max-files"),
-    (r"\bsource_tasks\b", "--source-tasks"),
-    (r"\btarget_rows\b", "--target-rows"),
-)
-_WRITE_PLANS = ("no-estimate", "too-many-files", "scheme-unfit", "invalid-keys")
+# By operation and parameters.
+_COMMANDS = {
+    "beat(worker_id)": "`windrow worker run` on its host does the rest",
+    "create_token()": "set WINDROW_TOKEN to",
+    "forget_worker(worker_id)": "`windrow worker forget {worker_id}`",
+    "get_cache_rule(name, rule)": "`windrow cache list {name}`",
+    "get_plan(plan_id)": "try again in a moment",
+    "get_refresh(name)": "`windrow table refresh {name}` starts one",
+    "get_table(name)": "`windrow table show {name}`",
+    "list_cache_rules(name)": "`windrow cache list {name}`",
+    "list_snapshots(name)": "`windrow table snapshots {name}`",
+    "list_writes(name)": "`windrow write list {name}`",
+    "refresh_table(name)": "`windrow table refresh {name}`",
+    "register_table(name)": "`windrow table register {name} LOCATION`",
+    "register_table(name, replace)": "--replace",
+    "repeat()": "check before you repeat the change",
+}
+# Fields of a request for a write plan that are not options of their own.
+_COUNTS = {
+    "keys": "--counts",
+    "keys.columns": "--counts",
+    "keys.buckets": "the column `bucket` of --counts",
+}
 
 
 def in_commands(error: ProblemError) -> str:
     """Return the text of an error, with commands instead of HTTP calls."""
-    of_write_plans = error.problem.type.rpartition(":")[2] in _WRITE_PLANS
-    text = str(error)
-    for pattern, replacement in (*_CALLS, *(_OPTIONS if of_write_plans else ())):
-        text = re.sub(pattern, replacement, text)
-    return text
+    problem, remedy = error.problem, error.problem.remedy
+    if remedy is not None and remedy.call == "plan_write":
+        return problem.detail.replace(remedy.text, _in_options(remedy))
+    return problem.worded(_COMMANDS)
+
+
+def _in_options(remedy: Remedy) -> str:
+    fields = "|".join(sorted(map(re.escape, remedy.arguments), reverse=True))
+    # A value in quotes may follow.
+    field = re.compile(rf"\b({fields})\b(?: '(\w+)')?")
+    return field.sub(
+        lambda match: " ".join(filter(None, (_option(match[1]), match[2]))), remedy.text
+    )
+
+
+def _option(field: str) -> str:
+    return _COUNTS.get(field, f"--{field.replace('_', '-')}")

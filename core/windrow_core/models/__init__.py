@@ -96,6 +96,7 @@ from windrow_core.models.service import (
     Health,
     Limits,
     Problem,
+    Remedy,
     ServiceConfig,
 )
 from windrow_core.models.tables import (
@@ -243,6 +244,7 @@ __all__ = [
     "RefreshProgress",
     "RefreshRequest",
     "RefreshStatus",
+    "Remedy",
     "Request",
     "RowSize",
     "Scalar",

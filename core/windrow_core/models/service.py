@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -62,6 +63,19 @@ class Health(Answer):
     )
 
 
+class Remedy(BaseModel):
+    """The call that helps, for programs; `detail` has it in words."""
+
+    call: str = Field(
+        description="An `operationId` of this API, or `repeat`: the same request again."
+    )
+    arguments: dict[str, str | int | bool | None] = Field(
+        default_factory=dict,
+        description="Parameters of the call; null is a value that the caller has to choose.",
+    )
+    text: str = Field(description="The part of `detail` that words the call.")
+
+
 class Problem(BaseModel):
     """An RFC 9457 problem. `type` is stable: programs should branch on it."""
 
@@ -75,3 +89,18 @@ class Problem(BaseModel):
     request_id: str | None = Field(
         default=None, description="The id in `X-Request-Id` and in the coordinator's log."
     )
+    remedy: Remedy | None = None
+
+    def worded(self, words: Mapping[str, str]) -> str:
+        """Return the detail with other words for the remedy.
+
+        Args:
+            words: For calls with their parameters, such as `get_table(name)`: a template with the
+                arguments by name. The detail keeps its own words for other calls.
+        """
+        if self.remedy is None:
+            return self.detail
+        call = f"{self.remedy.call}({', '.join(self.remedy.arguments)})"
+        if call not in words:
+            return self.detail
+        return self.detail.replace(self.remedy.text, words[call].format_map(self.remedy.arguments))

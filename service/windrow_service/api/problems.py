@@ -49,9 +49,28 @@ _STATUSES: Mapping[Fault, HTTPStatus] = {
     Fault.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     Fault.UNKNOWN: HTTPStatus.GATEWAY_TIMEOUT,
 }
+# The words of HTTP for calls that are remedies, by operation and parameters.
+_CALLS = {
+    "beat(worker_id)": "send PUT /workers/{worker_id}, then report all the files that it holds under "
+    "the session of the answer",
+    "create_token()": "send `Authorization: Bearer ...` with",
+    "forget_worker(worker_id)": "DELETE /workers/{worker_id} and report anew",
+    "get_cache_rule(name, rule)": "GET /tables/{name}/cache-rules/{rule}",
+    "get_plan(plan_id)": "GET /plans/{plan_id} until its status is completed",
+    "get_refresh(name)": "GET /tables/{name}/refresh tells how the last one ended",
+    "get_table(name)": "GET /tables/{name}",
+    "list_cache_rules(name)": "GET /tables/{name}/cache-rules",
+    "list_snapshots(name)": "GET /tables/{name}/snapshots",
+    "list_writes(name)": "GET /tables/{name}/writes",
+    "refresh_table(name)": "POST /tables/{name}/refresh",
+    "register_table(name)": "`windrow table register {name} LOCATION`, or PUT /tables/{name}",
+    "register_table(name, replace)": "PUT /tables/{name}?replace=true (`replace=True`)",
+    "repeat()": "check before you repeat the change, or repeat it with the same Idempotency-Key",
+}
 _SHOWN_ISSUES = 10
 _MOST_CHARACTERS = 500
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+_UNEXPECTED = "something went wrong in the coordinator; its log has the details"
 _UNKNOWN = ProblemType(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
 
@@ -85,10 +104,10 @@ def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
         "type": PREFIX + kind.slug,
         "title": kind.title,
         "status": int(kind.status),
-        "detail": _encodable(_detail(error))
-        if kind is not _UNKNOWN
-        else "something went wrong in the coordinator; its log has the details",
+        "detail": _UNEXPECTED,
     }
+    if kind is not _UNKNOWN:
+        body |= _texts(error)
     if instance is not None:
         body["instance"] = instance
     headers = {}
@@ -132,7 +151,8 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def add_problem_schema(document: dict[str, Any]) -> None:
     """Add the schema that `problem_responses` refers to."""
-    document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["components"]["schemas"] |= {**schema.pop("$defs"), "Problem": schema}
 
 
 async def _answer(request: Request, error: Exception) -> Response:
@@ -189,6 +209,22 @@ def _methods_at(request: Request) -> set[str]:
 def _encodable(text: str) -> str:
     # JSON may hold half of a surrogate pair, and a message may quote it.
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _texts(error: Exception) -> dict[str, Any]:
+    """Return the detail of a problem and, if a call helps, its remedy."""
+    call = error.remedy_call() if isinstance(error, StatedError) else None
+    if call is None:
+        return {"detail": _encodable(_detail(error))}
+    arguments = {
+        name: _encodable(value) if isinstance(value, str) else value
+        for name, value in call.arguments.items()
+    }
+    text = call.text or _CALLS[call.signature].format_map(arguments)
+    return {
+        "detail": _encodable(str(error).replace(str(call), text)),
+        "remedy": {"call": call.operation, "arguments": arguments, "text": text},
+    }
 
 
 def _detail(error: Exception) -> str:

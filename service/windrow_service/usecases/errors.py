@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import Fault, StatedError
+from windrow_core.errors import Call, Fault, StatedError
 
 
 class UseCaseError(StatedError):
@@ -117,7 +117,8 @@ class OutcomeUnknownError(UseCaseError):
         "the database went away while the change was being committed, which may or may not have "
         "succeeded: {remedy}"
     )
-    remedy = "check before you repeat the change, or repeat it with the same Idempotency-Key"
+    remedy = "{call}"
+    call = Call("repeat")
 
 
 @dataclass(eq=False)

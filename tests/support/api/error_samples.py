@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
+
+import windrow_service
 
 _OF_FASTAPI = "RequestValidationError"
 # By the type of a parameter, as its annotation says it.
@@ -67,7 +71,10 @@ def samples_of(error_type: type[Exception]) -> list[Exception]:
 
 
 def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
-    """Yield the classes of errors without subclasses of imported modules, and FastAPI's."""
+    """Yield the coordinator's classes of errors without subclasses, and FastAPI's."""
+    for module in pkgutil.walk_packages(windrow_service.__path__, "windrow_service."):
+        if module.name.endswith(".errors"):
+            importlib.import_module(module.name)
     pending: list[type[Exception]] = [Exception]
     seen = set(pending)
     while pending:
@@ -75,8 +82,8 @@ def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
             if error_type not in seen:
                 seen.add(error_type)
                 pending.append(error_type)
-                module = error_type.__module__
-                is_ours = module.startswith(package_prefix) and not error_type.__subclasses__()
+                defined_in = error_type.__module__
+                is_ours = defined_in.startswith(package_prefix) and not error_type.__subclasses__()
                 if is_ours or error_type.__name__ == _OF_FASTAPI:
                     yield error_type
 

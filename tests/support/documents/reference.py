@@ -217,6 +217,22 @@ _PROBLEMS = """\
 # Problems
 
 When a coordinator refuses a call, it answers with a problem (RFC 9457): `type` is `urn:windrow:problem:` and a name of this table, and is stable, so programs should branch on it; `detail` names the thing and the remedy for people. The client raises them as `ProblemError` of `windrow.errors`, or a subclass, and commands print the detail. `request_id` is also in the coordinator's log.
+
+Where another call helps, `remedy` has it for programs: its `operationId` in `openapi.yaml`, its arguments, and the part of `detail` that words it. The client and the commands put their own words there, such as `client.refresh('nyc.flights')` and `windrow table refresh nyc.flights`.
+
+```json
+{
+  "type": "urn:windrow:problem:table-not-refreshed",
+  "title": "Table has no snapshot yet",
+  "status": 409,
+  "detail": "table 'nyc.flights' has no snapshot yet: POST /tables/nyc.flights/refresh first",
+  "remedy": {
+    "call": "refresh_table",
+    "arguments": {"name": "nyc.flights"},
+    "text": "POST /tables/nyc.flights/refresh"
+  }
+}
+```
 """
 
 

@@ -147,8 +147,8 @@ def refuse_unfit(scheme: str, write: Write) -> None:
     """
     if scheme == "exact" and not write.keys.counted:
         raise SchemeUnfitError(
-            "an exact plan needs the rows of each partition: give keys or keys_from, or use "
-            "scheme range_hash, which needs neither"
+            "an exact plan needs the rows of each partition",
+            "give {keys} or {keys_from}, or use scheme range_hash, which needs neither",
         )
     if SCHEMES[scheme].by_keys and not write.divided:
         raise SchemeUnfitError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import Fault
+from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
     ForbiddenError,
     InvalidError,
@@ -24,9 +24,10 @@ class UnauthenticatedError(UseCaseError):
     fault = Fault.UNAUTHENTICATED
     message = "a valid bearer token is needed: {remedy}"
     remedy = (
-        "send `Authorization: Bearer ...` with a token from `windrow token create` that has "
-        "neither expired nor been revoked, or from an issuer that the coordinator trusts"
+        "{call} a token from `windrow token create` that has neither expired nor been revoked, or "
+        "from an issuer that the coordinator trusts"
     )
+    call = Call("create_token")
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import Fault
+from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
     ConflictError,
     InvalidError,
@@ -21,7 +21,8 @@ class CacheRuleNotFoundError(NotFoundError):
     table: str
     rule: str
     message = "table {table!r} has no cache rule {rule!r}: {remedy}"
-    remedy = "GET /tables/{table}/cache-rules lists its rules"
+    remedy = "{call} lists its rules"
+    call = Call("list_cache_rules", name="table")
 
 
 @dataclass(eq=False)
@@ -37,7 +38,8 @@ class CacheRuleChangedError(UseCaseError):
         "cache rule {rule!r} of table {table!r} was expected at {expected} and is at {actual}; "
         "{remedy}"
     )
-    remedy = "GET /tables/{table}/cache-rules/{rule} and decide again"
+    remedy = "{call} and decide again"
+    call = Call("get_cache_rule", name="table", rule="rule")
 
 
 @dataclass(eq=False)
@@ -73,10 +75,8 @@ class WorkerNotFoundError(NotFoundError):
 
     worker_id: str
     message = "no worker {worker_id!r} in this session: {remedy}"
-    remedy = (
-        "send PUT /workers/{worker_id}, then report all the files that it holds under the "
-        "session of the answer"
-    )
+    remedy = "{call}"
+    call = Call("beat", worker_id="worker_id")
 
 
 @dataclass(eq=False)
@@ -102,10 +102,8 @@ class CacheFullError(ConflictError):
         "worker {worker_id!r} would hold {file_count:,} files, and at most {max_files:,} are kept "
         "for one worker; nothing was changed: {remedy}"
     )
-    remedy = (
-        "report files as removed first, or forget the worker with DELETE /workers/{worker_id} "
-        "and report anew"
-    )
+    remedy = "report files as removed first, or forget the worker with {call}"
+    call = Call("forget_worker", worker_id="worker_id")
 
 
 @dataclass(eq=False)

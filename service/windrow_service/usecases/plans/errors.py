@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_core.errors import Fault
+from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
     ConflictError,
     InvalidError,
@@ -48,14 +48,16 @@ class PlanNotCompletedError(ConflictError):
     plan_id: str
     reason: str | None
     retry_after_s = 1
+    call = Call("get_plan", plan_id="plan_id")
+
+    def remedy_call(self) -> Call | None:
+        """Return the call that shows whether it has been made; None if it could not be made."""
+        return super().remedy_call() if self.reason is None else None
 
     def __str__(self) -> str:
         if self.reason is not None:
             return f"plan {self.plan_id!r} could not be made ({self.reason}); plan again"
-        return (
-            f"plan {self.plan_id!r} is still being made: GET /plans/{self.plan_id} until its status "
-            "is completed"
-        )
+        return f"plan {self.plan_id!r} is still being made: {self.remedy_call()}"
 
 
 class PlanCancelledError(ConflictError):

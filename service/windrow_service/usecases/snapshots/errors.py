@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from windrow_core.errors import Call
 from windrow_service.usecases.errors import (
     ConflictError,
     NotFoundError,
@@ -20,7 +21,8 @@ class SnapshotNotFoundError(NotFoundError):
     table: str
     snapshot_id: int
     message = "table {table!r} has no snapshot {snapshot_id}: {remedy}"
-    remedy = "GET /tables/{table}/snapshots lists its snapshots"
+    remedy = "{call} lists its snapshots"
+    call = Call("list_snapshots", name="table")
 
 
 @dataclass(eq=False)
@@ -49,7 +51,8 @@ class TableNotRefreshedError(ConflictError):
 
     table: str
     message = "table {table!r} has no snapshot yet: {remedy}"
-    remedy = "POST /tables/{table}/refresh first"
+    remedy = "{call} first"
+    call = Call("refresh_table", name="table")
 
 
 @dataclass(eq=False)
@@ -146,7 +149,8 @@ class RefreshNotFoundError(NotFoundError):
 
     table: str
     message = "table {table!r} has never been refreshed: {remedy}"
-    remedy = "POST /tables/{table}/refresh starts a refresh"
+    remedy = "{call} starts a refresh"
+    call = Call("refresh_table", name="table")
 
 
 @dataclass(eq=False)
@@ -155,7 +159,8 @@ class RefreshNotRunningError(NotFoundError):
 
     table: str
     message = "no refresh of table {table!r} is running: {remedy}"
-    remedy = "GET /tables/{table}/refresh tells how the last one ended"
+    remedy = "{call}"
+    call = Call("get_refresh", name="table")
 
 
 @dataclass(eq=False)
@@ -176,7 +181,8 @@ class RefreshCancelledError(ConflictError):
 
     table: str
     message = "the refresh of table {table!r} was cancelled; nothing was published: {remedy}"
-    remedy = "POST /tables/{table}/refresh starts another"
+    remedy = "{call} starts another"
+    call = Call("refresh_table", name="table")
 
 
 @dataclass(eq=False)
@@ -192,4 +198,5 @@ class RefreshAbandonedError(UnavailableError):
         "the refresh of table {table!r} was abandoned, because the coordinator that ran it has "
         "stopped: {remedy}"
     )
-    remedy = "POST /tables/{table}/refresh starts another"
+    remedy = "{call} starts another"
+    call = Call("refresh_table", name="table")

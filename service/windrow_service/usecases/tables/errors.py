@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from windrow_core.errors import Fault
+from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
     ConflictError,
     ForbiddenError,
@@ -21,15 +21,17 @@ class TableNotFoundError(NotFoundError):
 
     table: str
     near: tuple[str, ...] = ()
+    call = Call("register_table", name="table")
+
+    def remedy_call(self) -> Call | None:
+        """Return the call that registers it, unless another table may be meant."""
+        return None if self.near else super().remedy_call()
 
     def __str__(self) -> str:
         if self.near:
             names = " or ".join(map(repr, self.near))
             return f"no table {self.table!r}: did you mean {names}?"
-        return (
-            f"no table {self.table!r}: register it with `windrow table register {self.table} "
-            f"LOCATION`, or PUT /tables/{self.table}"
-        )
+        return f"no table {self.table!r}: register it with {self.remedy_call()}"
 
 
 @dataclass(eq=False)
@@ -43,7 +45,8 @@ class TableChangedError(UseCaseError):
     message = (
         "table {table!r} has changed: it was expected at {expected} and is at {actual}; {remedy}"
     )
-    remedy = "GET /tables/{table} and decide again"
+    remedy = "{call} and decide again"
+    call = Call("get_table", name="table")
 
 
 @dataclass(eq=False)
@@ -61,9 +64,9 @@ class UnconfirmedReplacementError(ConflictError):
     snapshots: int
     partitions: int | None
     message = "table {table!r} has {losses}, which its new {names} would drop: {remedy}"
-    remedy = (
-        "register another name, or allow it by PUT /tables/{table}?replace=true (`replace=True`)"
-    )
+    remedy = "register another name, or allow it by {call}"
+    replace = True
+    call = Call("register_table", name="table", replace="replace")
 
     @property
     def losses(self) -> str:

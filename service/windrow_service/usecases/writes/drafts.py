@@ -140,8 +140,8 @@ class WriteDraft:
         if request.keys_from == "history":
             if self.last_keys is None:
                 raise NoEstimateError(
-                    f"no write to table {request.table!r} has reported the rows of its partitions: "
-                    "give keys, or keys_from 'files'"
+                    f"no write to table {request.table!r} has reported the rows of its partitions",
+                    "give {keys}, or {keys_from} 'files'",
                 )
             keys = KeyTable.reported(self.last_keys)
             spec = None if self.table is None else self.table.info.definition.bucket_spec
@@ -152,7 +152,8 @@ class WriteDraft:
         total = int(keys.rows.sum())
         if request.rows is not None and request.rows != total:
             raise InvalidKeysError(
-                f"rows is {request.rows:,} and the rows of keys add up to {total:,}: leave rows out"
+                f"rows is {request.rows:,} and the rows of keys add up to {total:,}",
+                "leave {rows} out",
             )
         self._check_buckets(keys)
         return keys
@@ -162,13 +163,14 @@ class WriteDraft:
         total = int(keys.rows.sum())
         if not len(keys) or not total:
             raise NoEstimateError(
-                f"table {self.request.table!r} has no rows yet to take keys from: give keys"
+                f"table {self.request.table!r} has no rows yet to take keys from",
+                "give {keys}",
             )
         if len(keys) > MAX_WRITE_KEYS:
             raise InvalidKeysError(
                 f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a "
-                f"plan takes at most {MAX_WRITE_KEYS:,} keys: give keys, only those that are "
-                "written"
+                f"plan takes at most {MAX_WRITE_KEYS:,} keys",
+                "give {keys}, only those that are written",
             )
         if self.request.rows is None:
             return keys
@@ -186,7 +188,8 @@ class WriteDraft:
         if not count:
             raise NoEstimateError(
                 f"the number of partitions to write is not known, as table {self.request.table!r} "
-                "has none yet: give keys"
+                "has none yet",
+                "give {keys}",
             )
         return count if rows is None else max(1, min(count, rows))
 
@@ -197,8 +200,8 @@ class WriteDraft:
         if columns is None:
             if own is None:
                 raise InvalidKeysError(
-                    "the partition columns of the table are not known: give keys.columns, or "
-                    "refresh the table"
+                    "the partition columns of the table are not known",
+                    "give {keys.columns}, or refresh the table",
                 )
             return own
         if own is not None and [one.name for one in own] != [one.name for one in columns]:
@@ -229,12 +232,13 @@ class WriteDraft:
         spec = self.table.info.definition.bucket_spec
         if spec is None and keys.buckets is not None:
             raise InvalidKeysError(
-                f"table {self.request.table!r} has no buckets: leave keys.buckets out"
+                f"table {self.request.table!r} has no buckets",
+                "leave {keys.buckets} out",
             )
         if spec is not None and keys.buckets is None:
             raise InvalidKeysError(
-                f"table {self.request.table!r} has {spec.count:,} buckets: count rows by bucket, "
-                "too, and give keys.buckets"
+                f"table {self.request.table!r} has {spec.count:,} buckets",
+                "count rows by bucket, too, and give {keys.buckets}",
             )
         if spec is not None and keys.buckets is not None and int(keys.buckets.max()) >= spec.count:
             raise InvalidKeysError(
@@ -275,12 +279,16 @@ def _target(
     if size is not None:
         return _Target(in_bytes, max(1, round(in_bytes / size.mean)), not static)
     if not static:
+        unknown = "the number of bytes per row is not known"
+        if request.table is None:
+            raise NoEstimateError(
+                unknown,
+                "give {bytes_per_row}, a {table} whose files show it, or {target_rows} instead of "
+                "a size",
+            )
         raise NoEstimateError(
-            "the number of bytes per row is not known, as the table has neither files nor writes "
-            "to learn it from: give bytes_per_row, or target_rows instead of a size"
-            if request.table is not None
-            else "the number of bytes per row is not known: give bytes_per_row, a table whose "
-            "files show it, or target_rows instead of a size"
+            f"{unknown}, as the table has neither files nor writes to learn it from",
+            "give {bytes_per_row}, or {target_rows} instead of a size",
         )
     if rows is not None:
         count = request.files or (request.files_per_key or 1) * keys
@@ -316,7 +324,7 @@ def _write(
         keys = WriteKeys.equal(count, total, None)
     else:
         raise NoEstimateError(
-            "the amount to write is not known: give rows, keys, keys_from or files"
+            "the amount to write is not known", "give {rows}, {keys}, {keys_from} or {files}"
         )
     tasks = request.files or max(1, round(min(total, 1e12)))
     if request.files is None and request.files_per_key is not None and not keys.counted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow_core.errors import Call
 from windrow_service.usecases.errors import ConflictError, NotFoundError
 
 
@@ -14,7 +15,8 @@ class WriteNotFoundError(NotFoundError):
     table: str
     write_id: str
     message = "table {table!r} has no write {write_id}: {remedy}"
-    remedy = "GET /tables/{table}/writes lists its writes, and a write begins in state staging"
+    remedy = "{call} lists its writes, and a write begins in state staging"
+    call = Call("list_writes", name="table")
 
 
 @dataclass(eq=False)
