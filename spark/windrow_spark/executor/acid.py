@@ -86,9 +86,9 @@ class _Origin:
     @classmethod
     def all_of(cls, paths: pa.Array) -> list[_Origin]:
         """Read the paths of files, relative to the table's location."""
-        located = file_folders(paths)
+        folders = file_folders(paths)
         columns = [
-            column.to_pylist() for column in (located.root, located.folder, buckets_of(paths))
+            column.to_pylist() for column in (folders.root, folders.folder, buckets_of(paths))
         ]
         return [cls._of(*of) for of in zip(*columns, strict=True)]
 
@@ -123,7 +123,7 @@ class AcidDecoder:
     ) -> None:
         self._spec = spec
         self._files = files
-        self._wanted = spec.decoded
+        self._target = spec.decoded
         self._format = OrcFormat(spec)
         self._ids = WriteIds.parse(spec.valid_write_ids) if spec.valid_write_ids else None
         self._first_row_ids = splits.column("first_row_id").to_pylist()
@@ -170,33 +170,33 @@ class AcidDecoder:
             yield from self._rows_of(split, reader)
 
     def _rows_of(self, split: Split, reader: Any) -> Iterator[pa.Table]:
-        layout = _Layout.of(split.path, reader, self._wanted)
+        layout = _Layout.of(split.path, reader, self._target)
         first_row_id = self._first_row_ids[split.ordinal]
         if layout.has_names != (first_row_id is None):
             raise StaleFileError(split.path, "kind of rows", None, None)
         origin = self._origins[split.ordinal]
-        deleted = self._deleted.of(origin.deletes)
-        needs_names = deleted is not None or (layout.has_names and self._ids is not None)
+        deletes = self._deleted.of(origin.deletes)
+        needs_names = deletes is not None or (layout.has_names and self._ids is not None)
         count = 0
         names = layout.names(needs_names)
         batches = _named_batches if layout.has_names else _batches
         for batch in batches(split.path, reader, names):
-            kept = np.ones(batch.num_rows, np.bool_)
+            mask = np.ones(batch.num_rows, np.bool_)
             if layout.has_names:
                 self._require_inserts(split.path, batch)
                 if self._ids is not None:
-                    kept &= self._ids.are_valid(_ints(split.path, batch, _CURRENT))
-            if deleted is not None:
+                    mask &= self._ids.are_valid(_ints(split.path, batch, _CURRENT))
+            if deletes is not None:
                 rows = (
                     _names(split.path, batch)
                     if layout.has_names
                     else _made_names(origin, (first_row_id or 0) + count, batch.num_rows)
                 )
-                kept &= ~deleted.hold(rows)
+                mask &= ~deletes.hold(rows)
             count += batch.num_rows
-            if not kept.all():
-                batch = batch.filter(pa.array(kept))
-            yield layout.table(split.path, batch, int(kept.sum()), self._spec.calendars.zone)
+            if not mask.all():
+                batch = batch.filter(pa.array(mask))
+            yield layout.table(split.path, batch, int(mask.sum()), self._spec.calendars.zone)
         if count != split.row_count:
             raise StaleFileError(split.path, "row count", split.row_count, count)
 
@@ -234,12 +234,12 @@ class _Deletes:
         """Return the deleted rows of a partition and bucket; None if there are none."""
         if key not in self._read:
             files = self._files.pop(key, [])
-            deleted = DeletedRows(self._memory) if files else None
+            rows = DeletedRows(self._memory) if files else None
             for file in files:
                 for names in self._names_in(file, key[1]):
-                    assert deleted is not None
-                    deleted.add(names)
-            self._read[key] = deleted
+                    assert rows is not None
+                    rows.add(names)
+            self._read[key] = rows
         return self._read[key]
 
     def _names_in(self, file: DeleteFile, bucket: int) -> Iterator[RowNames]:
@@ -276,13 +276,13 @@ class _Layout:
     Attributes:
         own: The file's columns that name rows, and last the struct that holds the table's columns;
             empty if rows have no names.
-        wanted: The wanted columns, with the table's types.
-        found: Their names in the file; None for columns that the file lacks.
+        target: The wanted columns, with the table's types.
+        file_names: Their names in the file; None for columns that the file lacks.
     """
 
     own: tuple[str, ...]
-    wanted: pa.Schema
-    found: tuple[str | None, ...]
+    target: pa.Schema
+    file_names: tuple[str | None, ...]
 
     @property
     def has_names(self) -> bool:
@@ -290,28 +290,28 @@ class _Layout:
         return bool(self.own)
 
     @classmethod
-    def of(cls, path: str, reader: Any, wanted: pa.Schema) -> _Layout:
+    def of(cls, path: str, reader: Any, target: pa.Schema) -> _Layout:
         schema = _schema(path, reader)
         has_names = has_row_names(schema)
         if not has_names and are_named(schema.names):
             raise AcidFileError(path, "the columns that name its rows are not as Hive writes them")
         columns = schema.types[-1] if has_names else pa.struct(list(schema))
-        found: list[str | None] = []
-        for field in wanted:
+        file_names: list[str | None] = []
+        for field in target:
             at = position_in(columns, field)
             if at == -2:
                 names = [one.name for one in columns if one.name.lower() == field.name.lower()]
                 raise AmbiguousColumnError(path, field.name, tuple(names))
             if at >= 0 and not widens(_as_instant(columns.field(at).type), field.type):
-                held = str(columns.field(at).type)
-                raise ColumnTypeError(path, field.name, held, str(field.type))
-            found.append(columns.field(at).name if at >= 0 else None)
+                file_type = str(columns.field(at).type)
+                raise ColumnTypeError(path, field.name, file_type, str(field.type))
+            file_names.append(columns.field(at).name if at >= 0 else None)
         own = tuple(schema.names) if has_names else ()
-        return cls(own=own, wanted=wanted, found=tuple(found))
+        return cls(own=own, target=target, file_names=tuple(file_names))
 
     def names(self, with_names: bool) -> list[str]:
         """Return the names of the columns to decode, as Arrow's ORC reader takes them."""
-        columns = [name for name in dict.fromkeys(self.found) if name is not None]
+        columns = [name for name in dict.fromkeys(self.file_names) if name is not None]
         if not self.has_names:
             return columns
         own = self.own[:-1] if with_names else self.own[:1]
@@ -319,24 +319,26 @@ class _Layout:
 
     def table(self, path: str, batch: pa.RecordBatch, row_count: int, zone: str) -> pa.Table:
         """Return decoded rows as the table's columns."""
-        held = batch
+        source = batch
         if self.has_names:
             fields = batch[ROW] if ROW in batch.schema.names else None
-            held = pa.RecordBatch.from_struct_array(fields) if fields is not None else None
+            source = pa.RecordBatch.from_struct_array(fields) if fields is not None else None
         columns = []
-        for field, name in zip(self.wanted, self.found, strict=True):
+        for field, name in zip(self.target, self.file_names, strict=True):
             if name is None:
                 columns.append(pa.nulls(row_count, field.type))
                 continue
             try:
-                values = _instants(held[name], zone) if _is_wall(held[name].type) else held[name]
+                values = (
+                    _instants(source[name], zone) if _is_wall(source[name].type) else source[name]
+                )
                 columns.append(convert(values, field.type))
             except pa.ArrowInvalid as error:
                 reason = f"column {field.name!r}: {error}"
                 raise AcidFileError(path, " ".join(reason.split())[:300]) from error
         if not columns:
             return pa.table({"": pa.nulls(row_count)})
-        return pa.table(columns, schema=self.wanted)
+        return pa.table(columns, schema=self.target)
 
 
 def _is_wall(type_: pa.DataType) -> bool:
@@ -387,9 +389,9 @@ def _batches(path: str, reader: Any, names: list[str]) -> Iterator[pa.RecordBatc
 
 def _named_batches(path: str, reader: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the stripes of a file whose rows have names, with Hive's own spelling of columns."""
-    spelled = {name.lower(): name for name in (*ACID_COLUMNS, ROW)}
+    spellings = {name.lower(): name for name in (*ACID_COLUMNS, ROW)}
     for batch in _batches(path, reader, list(names)):
-        columns = [spelled[name.lower()] for name in batch.schema.names]
+        columns = [spellings[name.lower()] for name in batch.schema.names]
         yield batch.rename_columns(columns)
 
 

@@ -63,10 +63,10 @@ class _Cursor:
             last_key = key
         if self._at != len(self._content):
             raise BitmapError("it has bytes after its end")
-        found = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        if len(found) and found[-1] >= most:
-            raise BitmapError(f"it names row {found[-1]:,}, but its file has {most:,} rows")
-        return found
+        positions = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        if len(positions) and positions[-1] >= most:
+            raise BitmapError(f"it names row {positions[-1]:,}, but its file has {most:,} rows")
+        return positions
 
     def _bitmap(self, left: int) -> _Ints:
         """Return the positions of one bitmap of 32 bits, at most `left`."""

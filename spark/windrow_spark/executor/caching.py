@@ -21,9 +21,9 @@ from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import home_for, home_of, path_in
 from windrow_spark.executor.files import (
     STREAM_BUFFER_BYTES,
-    AskedExcerpt,
-    AskedObject,
-    Opened,
+    ExcerptRequest,
+    ObjectRequest,
+    Opener,
     copy_whole,
     open_excerpt,
     open_stream,
@@ -82,7 +82,7 @@ class Files:
 
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
-        return read_whole(self._home_of(split), split.path, self._planned(split), self._traffic)
+        return read_whole(self._home_of(split), split.path, self._state_of(split), self._traffic)
 
     def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
         """Ask for a file, and return the request, or the content if it is at hand.
@@ -94,48 +94,46 @@ class Files:
         """
         if not is_object(split.path):
             return threads.submit(self.footer if footer else self.whole, split)
-        planned = self._planned(split)
+        state = self._state_of(split)
         start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
         # One byte more than planned shows that a file has grown.
         most_bytes = split.size_bytes + 1
-        part = requests().begin(
-            split.path, self._traffic, planned.etag, start, most_bytes=most_bytes
-        )
-        return AskedObject(
-            path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
+        part = requests().begin(split.path, self._traffic, state.etag, start, most_bytes=most_bytes)
+        return ObjectRequest(
+            path=split.path, state=state, part=part, traffic=self._traffic, footer=footer
         )
 
     def ask_excerpt(self, split: Split, excerpt: ExcerptFile) -> Coming:
         """Ask for an excerpt of an object, and return the request."""
-        store, planned = requests(), self._planned(split)
+        store, state = requests(), self._state_of(split)
         parts = [
-            store.begin(split.path, self._traffic, planned.etag, begin, end)
+            store.begin(split.path, self._traffic, state.etag, begin, end)
             for begin, end in excerpt.ranges
         ]
-        return AskedExcerpt(path=split.path, planned=planned, excerpt=excerpt, parts=parts)
+        return ExcerptRequest(path=split.path, state=state, excerpt=excerpt, parts=parts)
 
     @contextmanager
-    def stream_excerpt(self, split: Split, excerpt: ExcerptFile, opened: Opened) -> Iterator[Any]:
+    def stream_excerpt(self, split: Split, excerpt: ExcerptFile, opener: Opener) -> Iterator[Any]:
         """Open a large excerpt; see `open_excerpt`."""
-        planned = self._planned(split)
-        with open_excerpt(split.path, planned, excerpt, opened, self._traffic) as reader:
+        state = self._state_of(split)
+        with open_excerpt(split.path, state, excerpt, opener, self._traffic) as reader:
             yield reader
 
     def footer(self, split: Split) -> bytes:
         """Return the end of a file, or more of it; see `read_footer`."""
-        return read_footer(self._home_of(split), split.path, self._planned(split), self._traffic)
+        return read_footer(self._home_of(split), split.path, self._state_of(split), self._traffic)
 
     @contextmanager
-    def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
+    def stream(self, split: Split, opener: Opener) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
-        home, planned = self._home_of(split), self._planned(split)
-        with open_stream(home, split.path, planned, opened, self._traffic) as reader:
+        home, state = self._home_of(split), self._state_of(split)
+        with open_stream(home, split.path, state, opener, self._traffic) as reader:
             yield reader
 
     def _home_of(self, split: Split) -> str:
         return home_for(self._location, self._home, split.path)
 
-    def _planned(self, split: Split) -> FileStatus:
+    def _state_of(self, split: Split) -> FileStatus:
         """Return the planned state of a file, without its last change if that is not compared."""
         mtime_ns = None if self._is_logged else split.mtime_ns
         return FileStatus(split.size_bytes, mtime_ns, split.etag)
@@ -182,8 +180,8 @@ class CachedFiles(Files):
 
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""
-        fetched = super().whole
-        return self._use.fetch(self._key(split), lambda: bytes(fetched(split)))
+        whole = super().whole
+        return self._use.fetch(self._key(split), lambda: bytes(whole(split)))
 
     def footer(self, split: Split) -> bytes:
         """See `Files.footer`. Files that the cache holds come from there; none is added to it."""
@@ -192,20 +190,20 @@ class CachedFiles(Files):
         return super().footer(split) if content is None else content
 
     @contextmanager
-    def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
+    def stream(self, split: Split, opener: Opener) -> Iterator[Any]:
         """See `Files.stream`."""
-        home, planned = self._home_of(split), self._planned(split)
+        home, state = self._home_of(split), self._state_of(split)
         file = self._use.open(
             self._key(split),
             split.size_bytes,
-            lambda write: copy_whole(home, split.path, planned, write, self._traffic),
+            lambda write: copy_whole(home, split.path, state, write, self._traffic),
         )
         if file is None:
-            with super().stream(split, opened) as reader:
+            with super().stream(split, opener) as reader:
                 yield reader
             return
         with file:
-            yield opened(split.path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
+            yield opener(split.path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
 
     def _key(self, split: Split) -> str:
         path = path_in(self._location, split.path)
@@ -246,7 +244,7 @@ def files_of(spec: ReadSpec, traffic: Traffic, cached_on: str | None, file_count
 def _warn_once(message: str) -> None:
     """Warn in the executor's log once, rather than in each task."""
     home = sys.modules.setdefault("_windrow_warnings", types.ModuleType("_windrow_warnings"))
-    said: set[str] = home.__dict__.setdefault("said", set())
-    if message not in said:
-        said.add(message)
+    messages: set[str] = home.__dict__.setdefault("said", set())
+    if message not in messages:
+        messages.add(message)
         _log.warning("%s", message)

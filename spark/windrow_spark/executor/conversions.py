@@ -78,8 +78,8 @@ def convert(values: pa.Array, target: pa.DataType) -> pa.Array:
         return convert(values.storage, target)
     if pt.is_dictionary(source):
         return convert(values.dictionary_decode(), target)
-    if (stored := stored_type(source)) != source:
-        return convert(values.cast(stored), target)
+    if (storage := stored_type(source)) != source:
+        return convert(values.cast(storage), target)
     if pt.is_struct(target):
         return _convert_struct(values, target)
     if pt.is_map(target):
@@ -117,9 +117,9 @@ def _integer_widens(source: pa.DataType, target: pa.DataType) -> bool:
 def _nested_widens(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_struct(source) and pt.is_struct(target):
         for i in range(target.num_fields):
-            wanted = target.field(i)
-            at = position_in(source, wanted)
-            if at == -2 or (at >= 0 and not widens(source.field(at).type, wanted.type)):
+            field = target.field(i)
+            at = position_in(source, field)
+            if at == -2 or (at >= 0 and not widens(source.field(at).type, field.type)):
                 return False
         return True
     if pt.is_map(source) and pt.is_map(target):

@@ -62,10 +62,10 @@ class Rows:
 
 def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     """Turn the rows of a group's descriptor into splits."""
-    known = frozenset(splits.schema.names)
+    names = frozenset(splits.schema.names)
     nothing_known = [None] * splits.num_rows
     columns = [
-        splits.column(name).to_pylist() if name in known else nothing_known
+        splits.column(name).to_pylist() if name in names else nothing_known
         for name in Split._fields[1:]
     ]
     return [
@@ -81,7 +81,7 @@ class Decoder:
         spec: What to read.
         files: The files to read from.
         counts: Records what was asked for ahead.
-        deleted: The deleted rows to leave out; None if there are none.
+        deletions: The deleted rows to leave out; None if there are none.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class Decoder:
         spec: ReadSpec,
         files: Files,
         counts: Counter[str],
-        deleted: DeletedPositions | None = None,
+        deletions: DeletedPositions | None = None,
     ) -> None:
         self._spec = spec
         self._files = files
         self._counts = counts
-        self._deleted = deleted
-        self._wanted = spec.decoded
+        self._deletions = deletions
+        self._target = spec.decoded
         self._format = _FORMATS[spec.format](spec)
         # If nothing is decoded, the footer is enough.
-        self._by_footer = not self._wanted.names and self._format.has_short_footers
+        self._by_footer = not self._target.names and self._format.has_short_footers
         self._layouts: list[Layout] = []
         self._pieces = Pieces(spec, whole=files.takes_whole_files)
 
@@ -136,12 +136,12 @@ class Decoder:
                     waiting, rows, size_bytes = [], 0, 0
                 yield from self._decode_large(piece, content, max_rows, max_bytes)
                 continue
-            found, count, table = self._decode_small(split, content)
+            own_layout, count, table = self._decode_small(split, content)
             if (
                 waiting
                 and layout
                 and (
-                    found is not layout
+                    own_layout is not layout
                     or rows + count > max_rows
                     or size_bytes >= max_bytes
                     or len(waiting) == _MAX_JOINED_FILES
@@ -149,7 +149,7 @@ class Decoder:
             ):
                 yield self._join(layout, waiting)
                 waiting, rows, size_bytes = [], 0, 0
-            layout = found
+            layout = own_layout
             waiting.append((split, count, table))
             rows += count
             size_bytes += split.size_bytes if split.size_bytes < _NEGLIGIBLE_BYTES else table.nbytes
@@ -181,9 +181,9 @@ class Decoder:
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
         format_ = self._format
         reader = format_.opened(split.path, self._buffer_of(split, content), 0)
-        layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
+        layout = self._layout_of(split, reader) if self._target.names else self._nothing()
         try:
-            if layout.selected:
+            if layout.selection:
                 table = format_.decoded(reader, layout)
                 if not layout.fits(table.schema):
                     layout = self._layout_of(split, reader, table.schema)
@@ -195,14 +195,14 @@ class Decoder:
             raise unreadable(split.path, error, format_.name) from error
         if count != split.row_count:
             raise self._miscounted(split, reader, count)
-        if self._deleted is not None and (deleted := self._deleted.of(split)) is not None:
-            table = table.filter(kept_rows(deleted, 0, count)) if layout.selected else table
-            count -= len(deleted)
+        if self._deletions is not None and (positions := self._deletions.of(split)) is not None:
+            table = table.filter(kept_rows(positions, 0, count)) if layout.selection else table
+            count -= len(positions)
         return layout, count, table
 
     def _nothing(self) -> Layout:
         if not self._layouts:
-            self._layouts.append(nothing(self._wanted))
+            self._layouts.append(nothing(self._target))
         return self._layouts[0]
 
     def _layout_of(self, split: Split, reader: Any, decoded: pa.Schema | None = None) -> Layout:
@@ -233,29 +233,29 @@ class Decoder:
     def _decode_large(
         self, piece: Piece, content: Content, max_rows: int, max_bytes: int
     ) -> Iterator[Rows]:
-        split, opened = piece.split, self._format.opened
+        split, opener = piece.split, self._format.opened
         if self._is_held(piece):
-            reader = opened(split.path, self._buffer_of(split, content), 0)
+            reader = opener(split.path, self._buffer_of(split, content), 0)
             yield from self._stream(split, reader, max_rows, max_bytes)
             return
         if piece.excerpt is None:
-            stream = self._files.stream(split, opened)
+            stream = self._files.stream(split, opener)
         else:
-            stream = self._files.stream_excerpt(split, piece.excerpt, opened)
+            stream = self._files.stream_excerpt(split, piece.excerpt, opener)
         with stream as reader:
             yield from self._stream(split, reader, max_rows, max_bytes)
 
     def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         layout = self._format.find_layout(split.path, reader)
-        deleted = self._deleted.of(split) if self._deleted is not None else None
-        first = 0 if deleted is None else rows_before(reader, split)
+        positions = self._deletions.of(split) if self._deletions is not None else None
+        first = 0 if positions is None else rows_before(reader, split)
         count = 0
         for table in self._format.tables(split, reader, layout, max_rows, max_bytes):
-            kept = None
-            if deleted is not None:
-                kept = kept_rows(deleted, first + count, table.num_rows)
+            mask = None
+            if positions is not None:
+                mask = kept_rows(positions, first + count, table.num_rows)
             count += table.num_rows
-            table = table if kept is None else table.filter(kept)
+            table = table if mask is None else table.filter(mask)
             yield self._join(layout, [(split, table.num_rows, table)])
         if split.is_whole and split.row_count not in (count, None):
             raise self._miscounted(split, reader, count)

@@ -59,8 +59,8 @@ class DeletedPositions:
             return None
         if self._last[0] != split.path:
             parts = [self._positions(split, delete) for delete in split.deletes]
-            deleted = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-            self._last = split.path, deleted if len(deleted) else None
+            positions = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            self._last = split.path, positions if len(positions) else None
         return self._last[1]
 
     def _positions(self, split: Split, delete: dict[str, Any]) -> _Ints:
@@ -100,53 +100,53 @@ class DeletedPositions:
         """Return the positions in a file of positions, by the plain paths of the group's files."""
         path = absolute_path(self._location, relative)
         home = home_for(self._location, self._home, path)
-        named = self._named[relative]
-        found = {plain: _Listed(path, split) for plain, split in named.items()}
+        splits = self._named[relative]
+        lists = {plain: _PositionList(path, split) for plain, split in splits.items()}
         self._counts["delete_files"] += 1
         try:
             with open_stream(home, path, FileStatus(size_bytes, None), _opened) as reader:
                 for batch in reader.iter_batches(_BATCH_ROWS, columns=["file_path", "pos"]):
-                    for plain, positions in _by_path(batch, found.keys()):
-                        found[plain].add(positions)
+                    for plain, positions in _by_path(batch, lists.keys()):
+                        lists[plain].add(positions)
         except FORMAT_ERRORS as error:
             if is_of_system(error):
                 raise unreadable(path, error, "") from error
             reason = f"it is not a file of positions: {' '.join(str(error).split())[:300]}"
             raise DeletesError(path, reason) from error
-        return {plain: listed.ascending() for plain, listed in found.items()}
+        return {plain: positions.ascending() for plain, positions in lists.items()}
 
 
-def kept_rows(deleted: _Ints, first: int, count: int) -> pa.BooleanArray | None:
+def kept_rows(positions: _Ints, first: int, count: int) -> pa.BooleanArray | None:
     """Tell which of `count` rows from position `first` on are not deleted; None if all are kept."""
-    begin, end = np.searchsorted(deleted, (first, first + count))
+    begin, end = np.searchsorted(positions, (first, first + count))
     if begin == end:
         return None
-    kept = np.ones(count, np.bool_)
-    kept[deleted[begin:end] - first] = False
-    return pa.array(kept)
+    mask = np.ones(count, np.bool_)
+    mask[positions[begin:end] - first] = False
+    return pa.array(mask)
 
 
 def _opened(path: str, file: Any, buffer_bytes: int) -> Any:
     return pq.ParquetFile(file, buffer_size=buffer_bytes)
 
 
-def _by_path(batch: pa.RecordBatch, wanted: Set[str]) -> Iterator[tuple[str, _Ints]]:
+def _by_path(batch: pa.RecordBatch, plain_paths: Set[str]) -> Iterator[tuple[str, _Ints]]:
     """Yield the positions of each wanted file in a batch, by its plain path."""
     if batch.schema.names != ["file_path", "pos"] or batch["pos"].type != pa.int64():
         raise ValueError("its columns are not file_path and pos")
     if batch["file_path"].null_count or batch["pos"].null_count:
         raise ValueError("it holds nulls")
-    coded = batch["file_path"].dictionary_encode()
-    codes, positions = np.asarray(coded.indices), np.asarray(batch["pos"], np.int64)
+    encoded = batch["file_path"].dictionary_encode()
+    codes, positions = np.asarray(encoded.indices), np.asarray(batch["pos"], np.int64)
     order = np.argsort(codes, kind="stable")
     codes, positions = codes[order], positions[order]
-    for code, path in enumerate(coded.dictionary.cast(pa.string()).to_pylist()):
-        if (plain := _plain(path)) in wanted:
+    for code, path in enumerate(encoded.dictionary.cast(pa.string()).to_pylist()):
+        if (plain := _plain(path)) in plain_paths:
             first, last = np.searchsorted(codes, (code, code + 1))
             yield plain, positions[first:last]
 
 
-class _Listed:
+class _PositionList:
     """The positions that a file of positions names in one file, without duplicates.
 
     Args:

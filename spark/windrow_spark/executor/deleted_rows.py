@@ -32,9 +32,9 @@ class RowNames(NamedTuple):
     bucket: _Ints
     row: _Ints
 
-    def take(self, chosen: _Bools) -> RowNames:
+    def take(self, mask: _Bools) -> RowNames:
         """Return the names of some of the rows."""
-        return RowNames(*(part[chosen] for part in self))
+        return RowNames(*(part[mask] for part in self))
 
 
 class Memory:
@@ -87,18 +87,18 @@ class _Run(NamedTuple):
         return cls(writes, buckets, rows, np.unique(codes))
 
     def holds(self, names: RowNames) -> _Bools:
-        found = np.ones(len(names.write), np.bool_)
-        codes = np.zeros(len(found), np.int64)
-        for own, asked in zip(self[:3], names, strict=True):
-            at = _positions(own, asked)
-            found &= own[at] == asked
+        mask = np.ones(len(names.write), np.bool_)
+        codes = np.zeros(len(mask), np.int64)
+        for own, part in zip(self[:3], names, strict=True):
+            at = _positions(own, part)
+            mask &= own[at] == part
             codes = codes * len(own) + at
-        found &= self.codes[_positions(self.codes, codes)] == codes
-        return found
+        mask &= self.codes[_positions(self.codes, codes)] == codes
+        return mask
 
 
-def _positions(values: _Ints, asked: _Ints) -> _Ints:
-    return np.minimum(np.searchsorted(values, asked), len(values) - 1)
+def _positions(values: _Ints, keys: _Ints) -> _Ints:
+    return np.minimum(np.searchsorted(values, keys), len(values) - 1)
 
 
 class DeletedRows:
@@ -127,17 +127,17 @@ class DeletedRows:
 
     def _sort(self) -> None:
         if self._pending_count:
-            joined = RowNames(*map(np.concatenate, zip(*self._pending, strict=True)))
-            self._runs.append(self._memory.place(_Run.of(joined)))
+            names = RowNames(*map(np.concatenate, zip(*self._pending, strict=True)))
+            self._runs.append(self._memory.place(_Run.of(names)))
         self._pending, self._pending_count = [], 0
 
     def hold(self, names: RowNames) -> _Bools:
         """Tell which of n rows are in the set."""
         self._sort()
-        held = np.zeros(len(names.write), np.bool_)
+        mask = np.zeros(len(names.write), np.bool_)
         for run in self._runs:
-            held |= run.holds(names)
-        return held
+            mask |= run.holds(names)
+        return mask
 
 
 # Its cube fits into 63 bits.

@@ -29,7 +29,7 @@ from windrow_spark.executor.errors import (
 )
 
 # Returns a reader; takes the path of a large file, the file, and how many bytes to read at once.
-Opened = Callable[[str, Any, int], Any]
+Opener = Callable[[str, Any, int], Any]
 
 STREAM_BUFFER_BYTES = 2**20
 # On object stores each read is one request.
@@ -39,73 +39,73 @@ _COPIED_BYTES = 8 * 2**20
 _SHOWN_CHARACTERS = 300
 
 
-def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
+def read_whole(home: str, path: str, state: FileStatus, traffic: Traffic | None = None) -> bytes:
     """Return the bytes of a small file.
 
     Args:
         home: Folder that the file must lie beneath; see `open_beneath`.
         path: Absolute path of the file, or its URI.
-        planned: Its state when the plan was made.
+        state: Its state when the plan was made.
         traffic: Counts requests to object stores.
     """
-    with translated(path, planned):
+    with translated(path, state):
         if is_remote(path):
             # One byte more than planned shows that a file has grown.
-            most_bytes = planned.size_bytes + 1
-            part = read_part(path, planned, traffic=traffic, most_bytes=most_bytes)
-            return whole_of(path, planned, part)
+            most_bytes = state.size_bytes + 1
+            part = read_part(path, state, traffic=traffic, most_bytes=most_bytes)
+            return whole_of(path, state, part)
         descriptor = open_beneath(home, path)
         try:
             # One byte more than planned shows that a file has grown. One read is usually enough;
             # a network file system may return fewer bytes than it was asked for.
-            size_bytes = planned.size_bytes
+            size_bytes = state.size_bytes
             content = os.read(descriptor, size_bytes + 1)
             while 0 < len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
                 content += more
             # Checked after the read: if the file changes later, these are still its old bytes.
-            found = os.fstat(descriptor)
+            now = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-    _require(path, planned, _status_of(found))
+    _require(path, state, _status_of(now))
     return content
 
 
-def whole_of(path: str, planned: FileStatus, part: Part) -> bytes:
+def whole_of(path: str, state: FileStatus, part: Part) -> bytes:
     """Return the bytes of a file that was read whole."""
-    _require(path, planned, part.found)
-    if len(part.content) != planned.size_bytes:
-        raise StaleFileError(path, "size in bytes", planned.size_bytes, len(part.content))
+    _require(path, state, part.found)
+    if len(part.content) != state.size_bytes:
+        raise StaleFileError(path, "size in bytes", state.size_bytes, len(part.content))
     content: bytes = part.content
     return content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedObject:
+class ObjectRequest:
     """An object, or its footer, that was asked for.
 
     Attributes:
         path: The object's URI.
-        planned: Its state when the plan was made.
+        state: Its state when the plan was made.
         part: The part that was asked for.
         traffic: Counts further requests.
         footer: Whether its end with the footer is enough.
     """
 
     path: str
-    planned: FileStatus
+    state: FileStatus
     part: Future[Part]
     traffic: Traffic
     footer: bool
 
     def result(self) -> bytes:
         """Wait for the bytes, and return them; see `read_whole` and `read_footer`."""
-        with translated(self.path, self.planned):
+        with translated(self.path, self.state):
             part = self.part.result()
         if not self.footer:
-            return whole_of(self.path, self.planned, part)
-        _require(self.path, self.planned, part.found)
-        if len(part.content) < footer_bytes_in(bytes(part.content)) <= self.planned.size_bytes:
-            return read_footer("", self.path, self.planned, self.traffic)
+            return whole_of(self.path, self.state, part)
+        _require(self.path, self.state, part.found)
+        if len(part.content) < footer_bytes_in(bytes(part.content)) <= self.state.size_bytes:
+            return read_footer("", self.path, self.state, self.traffic)
         content: bytes = part.content
         return content
 
@@ -115,27 +115,27 @@ class AskedObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedExcerpt:
+class ExcerptRequest:
     """An excerpt of an object that was asked for.
 
     Attributes:
         path: The object's URI.
-        planned: Its state when the plan was made.
+        state: Its state when the plan was made.
         excerpt: The excerpt.
         parts: The part that was asked for, for each of its ranges.
     """
 
     path: str
-    planned: FileStatus
+    state: FileStatus
     excerpt: ExcerptFile
     parts: Sequence[Future[Part]]
 
     def result(self) -> bytes:
         """Wait for all of the excerpt, and return it; see `read_whole`."""
-        with translated(self.path, self.planned):
+        with translated(self.path, self.state):
             parts = [part.result() for part in self.parts]
         for part, (begin, end) in zip(parts, self.excerpt.ranges, strict=True):
-            _require(self.path, self.planned, part.found)
+            _require(self.path, self.state, part.found)
             if len(part.content) != end - begin:
                 reason = f"its store did not return bytes {begin:,} to {end:,}"
                 raise UnreadableFileError(self.path, reason)
@@ -175,118 +175,116 @@ def read_range(
     return bytes(content)
 
 
-def read_footer(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
+def read_footer(home: str, path: str, state: FileStatus, traffic: Traffic | None = None) -> bytes:
     """Return the end of a file, with its footer in full; see `read_whole`."""
-    with translated(path, planned):
-        tail = _end_of(home, path, planned, min(TAIL_BYTES, planned.size_bytes), traffic)
+    with translated(path, state):
+        tail = _end_of(home, path, state, min(TAIL_BYTES, state.size_bytes), traffic)
         footer_bytes = footer_bytes_in(tail)
-        if len(tail) < footer_bytes <= planned.size_bytes:
-            tail = _end_of(home, path, planned, footer_bytes, traffic)
+        if len(tail) < footer_bytes <= state.size_bytes:
+            tail = _end_of(home, path, state, footer_bytes, traffic)
     return tail
 
 
-def _end_of(
-    home: str, path: str, planned: FileStatus, length: int, traffic: Traffic | None
-) -> bytes:
-    start = planned.size_bytes - length
+def _end_of(home: str, path: str, state: FileStatus, length: int, traffic: Traffic | None) -> bytes:
+    start = state.size_bytes - length
     if is_remote(path):
-        part = read_part(path, planned, start, planned.size_bytes, traffic)
-        _require(path, planned, part.found)
+        part = read_part(path, state, start, state.size_bytes, traffic)
+        _require(path, state, part.found)
         return bytes(part.content)
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
-        _require(path, planned, _status_of(os.fstat(file.fileno())))
+        _require(path, state, _status_of(os.fstat(file.fileno())))
         return os.pread(file.fileno(), length, start)
 
 
 def copy_whole(
     home: str,
     path: str,
-    planned: FileStatus,
+    state: FileStatus,
     write: Callable[[bytes], None],
     traffic: Traffic | None = None,
 ) -> None:
     """Copy a large file, piece by piece; see `read_whole`."""
     with ExitStack() as stack:
-        with translated(path, planned):
-            file, found = stack.enter_context(_raw(home, path, planned, traffic))
-        _require(path, planned, found)
-        copied = 0
-        while copied < planned.size_bytes:
-            with translated(path, planned):
+        with translated(path, state):
+            file, now = stack.enter_context(_raw(home, path, state, traffic))
+        _require(path, state, now)
+        offset = 0
+        while offset < state.size_bytes:
+            with translated(path, state):
                 piece = file.read(_COPIED_BYTES)
             if not piece:
-                raise StaleFileError(path, "size in bytes", planned.size_bytes, copied)
+                raise StaleFileError(path, "size in bytes", state.size_bytes, offset)
             write(piece)
-            copied += len(piece)
-    require_unchanged(path, planned, traffic)
+            offset += len(piece)
+    require_unchanged(path, state, traffic)
 
 
-def require_unchanged(path: str, planned: FileStatus, traffic: Traffic | None = None) -> None:
+def require_unchanged(path: str, state: FileStatus, traffic: Traffic | None = None) -> None:
     """Make sure that a file is the one of the plan, without opening it.
 
     An object whose ETag is known needs no check: reads get the object with this ETag or fail.
     """
-    if planned.etag is not None:
+    if state.etag is not None:
         return
-    with translated(path, planned):
-        found = remote_status(path, traffic) if is_remote(path) else _status_of(os.stat(path))
-    _require(path, planned, found)
+    with translated(path, state):
+        now = remote_status(path, traffic) if is_remote(path) else _status_of(os.stat(path))
+    _require(path, state, now)
 
 
 @contextmanager
 def open_stream(
-    home: str, path: str, planned: FileStatus, opened: Opened, traffic: Traffic | None = None
+    home: str, path: str, state: FileStatus, opener: Opener, traffic: Traffic | None = None
 ) -> Iterator[Any]:
     """Open a large file for reading it part by part, in bounded memory.
 
-    See `read_whole` for the arguments; `opened` returns a reader of the file.
+    See `read_whole` for the arguments; `opener` returns a reader of the file.
 
     The file is compared with the plan before and after. It is not memory-mapped: if a mapped file
     is truncated while it is read, the process is killed.
     """
     if is_remote(path):
-        with translated(path, planned), open_remote_file(path, planned, traffic) as remote:
-            _require(path, planned, remote.found)
+        with translated(path, state), open_remote_file(path, state, traffic) as remote:
+            _require(path, state, remote.found)
             try:
-                yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
+                yield opener(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
             except UnreadableFileError as error:
                 # A request for a part of the file failed, so its bytes are not at fault.
                 if isinstance(error.__cause__, (ObjectError, FileNotFoundError)):
                     raise error.__cause__ from None
                 raise
-        require_unchanged(path, planned, traffic)
+        require_unchanged(path, state, traffic)
         return
     with translated(path):
         file: BinaryIO = os.fdopen(open_beneath(home, path), "rb", buffering=0)
     with file:
-        _require(path, planned, _status_of(os.fstat(file.fileno())))
-        yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
-        _require(path, planned, _status_of(os.fstat(file.fileno())))
+        _require(path, state, _status_of(os.fstat(file.fileno())))
+        yield opener(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
+        _require(path, state, _status_of(os.fstat(file.fileno())))
 
 
 @contextmanager
 def open_excerpt(
-    path: str, planned: FileStatus, excerpt: ExcerptFile, opened: Opened, traffic: Traffic
+    path: str, state: FileStatus, excerpt: ExcerptFile, opener: Opener, traffic: Traffic
 ) -> Iterator[Any]:
     """Open a large excerpt of an object for reading it part by part; see `open_stream`."""
 
     def read(begin: int, end: int) -> Any:
-        with translated(path, planned):
-            part = read_part(path, planned, begin, end, traffic)
-        _require(path, planned, part.found)
+        with translated(path, state):
+            part = read_part(path, state, begin, end, traffic)
+        _require(path, state, part.found)
         return part.content
 
-    spliced = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
-    yield opened(path, spliced, _REMOTE_STREAM_BUFFER_BYTES)
+    file = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
+    yield opener(path, file, _REMOTE_STREAM_BUFFER_BYTES)
 
 
 @contextmanager
 def _raw(
-    home: str, path: str, planned: FileStatus, traffic: Traffic | None
+    home: str, path: str, state: FileStatus, traffic: Traffic | None
 ) -> Iterator[tuple[Any, FileStatus]]:
     """Open a file, and yield it with its state."""
     if is_remote(path):
-        with open_remote_file(path, planned, traffic) as remote:
+        with open_remote_file(path, state, traffic) as remote:
             yield remote.file, remote.found
         return
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
@@ -294,19 +292,19 @@ def _raw(
 
 
 @contextmanager
-def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
+def translated(path: str, state: FileStatus | None = None) -> Iterator[None]:
     """Turn errors of the operating system, or of a store, about `path` into ours.
 
     Args:
         path: The file.
-        planned: Its state when the plan was made.
+        state: Its state when the plan was made.
     """
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise VanishedFileError(path) from error
     except ChangedObjectError as error:
-        etag = planned.etag if planned is not None else None
+        etag = state.etag if state is not None else None
         raise StaleFileError(path, "ETag", etag, "different") from error
     except ObjectError as error:
         raise StoreError(path, str(error)) from error
@@ -317,10 +315,10 @@ def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
         raise UnreadableFileError(path, reason) from error
 
 
-def _status_of(found: os.stat_result) -> FileStatus:
-    return FileStatus(found.st_size, found.st_mtime_ns)
+def _status_of(now: os.stat_result) -> FileStatus:
+    return FileStatus(now.st_size, now.st_mtime_ns)
 
 
-def _require(path: str, planned: FileStatus, found: FileStatus) -> None:
-    if difference := planned.difference(found):
+def _require(path: str, state: FileStatus, now: FileStatus) -> None:
+    if difference := state.difference(now):
         raise StaleFileError(path, *difference)

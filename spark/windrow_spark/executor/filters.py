@@ -89,8 +89,8 @@ def _compare_float(op: str, column: pa.ChunkedArray, value: float) -> pa.Chunked
         if op == "lt":
             return pc.invert(pc.is_nan(column))
         return _constant(op == "le", column)
-    compared = _COMPARE[op](column, pa.scalar(value, pa.float64()))
-    return pc.or_kleene(compared, pc.is_nan(column)) if op in ("gt", "ge") else compared
+    outcome = _COMPARE[op](column, pa.scalar(value, pa.float64()))
+    return pc.or_kleene(outcome, pc.is_nan(column)) if op in ("gt", "ge") else outcome
 
 
 def _compare_exact(op: str, column: pa.ChunkedArray, value: Decimal) -> pa.ChunkedArray:
@@ -121,11 +121,11 @@ def _is_in(column: pa.ChunkedArray, literals: list[Any]) -> pa.ChunkedArray:
     elif pt.is_integer(type_) or pt.is_decimal(type_):
         values = [value for value in values if _is_representable(value, type_)]
         values = values if pt.is_decimal(type_) else [int(value) for value in values]
-    found = pc.is_in(column, value_set=pa.array(values, type_))
+    matches = pc.is_in(column, value_set=pa.array(values, type_))
     unknown = column.is_null()
     if None in literals:
-        unknown = pc.or_(unknown, pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+        unknown = pc.or_(unknown, pc.invert(matches))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), matches)
 
 
 def _is_representable(value: Decimal, type_: pa.DataType) -> bool:

@@ -26,16 +26,16 @@ class Layout:
     """How to read the wanted columns from files of one schema.
 
     Attributes:
-        wanted: The wanted columns, with the table's types.
-        selected: The columns to decode, as the format's reader takes them; may be empty.
+        target: The wanted columns, with the table's types.
+        selection: The columns to decode, as the format's reader takes them; may be empty.
         decoded: The schema of the decoded columns.
         positions: For each wanted column its position in `decoded`, or -1 if the file lacks it.
         rules: For each column of `decoded`, the rules that correct the values of its leaves; empty
             if no values are ever corrected.
     """
 
-    wanted: pa.Schema
-    selected: Sequence[Any]
+    target: pa.Schema
+    selection: Sequence[Any]
     decoded: pa.Schema
     positions: tuple[int, ...]
     rules: Sequence[Sequence[Rule | None]]
@@ -51,17 +51,17 @@ class Layout:
             tables: Tables of this layout's decoded columns.
             row_count: Their rows in total, which a table without columns does not tell.
         """
-        if not self.selected:
-            columns = [absent(field, row_count) for field in self.wanted]
-            return pa.table(columns, schema=self.wanted)
+        if not self.selection:
+            columns = [absent(field, row_count) for field in self.target]
+            return pa.table(columns, schema=self.target)
         # One chunk per column: the next steps cost time per chunk.
-        joined = pa.concat_tables(tables).combine_chunks()
+        table = pa.concat_tables(tables).combine_chunks()
         columns = []
-        for position, field in zip(self.positions, self.wanted, strict=True):
+        for position, field in zip(self.positions, self.target, strict=True):
             if position < 0:
                 columns.append(absent(field, row_count))
                 continue
-            column = joined.column(position)
+            column = table.column(position)
             if self.rules and any(self.rules[position]):
                 try:
                     chunks = [corrected(part, iter(self.rules[position])) for part in column.chunks]
@@ -72,19 +72,19 @@ class Layout:
                 chunks = [convert(chunk, field.type) for chunk in column.chunks]
                 column = pa.chunked_array(chunks, field.type)
             columns.append(column)
-        return pa.table(columns, schema=self.wanted)
+        return pa.table(columns, schema=self.target)
 
 
-def nothing(wanted: pa.Schema) -> Layout:
+def nothing(target: pa.Schema) -> Layout:
     """Return the layout of files from which nothing is decoded."""
-    return Layout(wanted=wanted, selected=(), decoded=wanted, positions=(), rules=())
+    return Layout(target=target, selection=(), decoded=target, positions=(), rules=())
 
 
-def positions_of(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
+def positions_of(path: str, file_schema: pa.Schema, target: pa.Schema) -> list[int]:
     """Return for each wanted column its position in a file; -1 if the file lacks it."""
-    struct = pa.struct(list(held))
-    found = [position_in(struct, field) for field in wanted]
-    for column, at in zip(wanted, found, strict=True):
+    struct = pa.struct(list(file_schema))
+    positions = [position_in(struct, field) for field in target]
+    for column, at in zip(target, positions, strict=True):
         if at == -2 and FIELD_ID in (column.metadata or {}):
             reason = (
                 f"it has no ids to find column {column.name!r} by, and the table's log does not say "
@@ -92,6 +92,6 @@ def positions_of(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
             )
             raise UnreadableFileError(path, reason)
         if at == -2:
-            candidates = [n for n in held.names if n.lower() == column.name.lower()]
+            candidates = [n for n in file_schema.names if n.lower() == column.name.lower()]
             raise AmbiguousColumnError(path, column.name, tuple(candidates))
-    return found
+    return positions

@@ -49,5 +49,5 @@ class LocalZone:
             beyond = np.maximum(seconds - self.switches[-1], 0)
             seconds = seconds - -(-beyond // _CYCLE_S) * _CYCLE_S
         offsets = self.offsets[np.searchsorted(self.switches, seconds, "right")]
-        moved = local - offsets * _US_PER_S
-        return pa.array(moved, pa.int64(), mask=np.asarray(values.is_null())).cast(values.type)
+        instants = local - offsets * _US_PER_S
+        return pa.array(instants, pa.int64(), mask=np.asarray(values.is_null())).cast(values.type)

@@ -27,10 +27,10 @@ class OrcLayout(Layout):
     """How to read the wanted columns from ORC files of one schema, by name.
 
     Attributes:
-        held: All columns of the files.
+        file_schema: All columns of the files.
     """
 
-    held: pa.Schema
+    file_schema: pa.Schema
 
 
 class OrcFormat(FileFormat):
@@ -44,7 +44,7 @@ class OrcFormat(FileFormat):
     has_short_footers = False
 
     def __init__(self, spec: ReadSpec) -> None:
-        self._wanted = spec.decoded
+        self._target = spec.decoded
 
     def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
         """See `FileFormat.opened`."""
@@ -63,46 +63,46 @@ class OrcFormat(FileFormat):
     def describes(self, layout: Layout, reader: Any) -> bool:
         """See `FileFormat.describes`."""
         assert isinstance(layout, OrcLayout)
-        return bool(reader.schema().equals(layout.held))
+        return bool(reader.schema().equals(layout.file_schema))
 
     def find_layout(self, path: str, reader: Any) -> Layout:
         """See `FileFormat.find_layout`."""
         try:
-            held = reader.schema()
+            file_schema = reader.schema()
         except FORMAT_ERRORS as error:
             raise unreadable(path, error, self.name) from error
-        found = positions_of(path, held, self._wanted)
-        for field, at in zip(self._wanted, found, strict=True):
-            if at >= 0 and not _is_readable_as(held.field(at).type, field.type):
-                types = str(held.field(at).type), str(field.type)
+        positions = positions_of(path, file_schema, self._target)
+        for field, at in zip(self._target, positions, strict=True):
+            if at >= 0 and not _is_readable_as(file_schema.field(at).type, field.type):
+                types = str(file_schema.field(at).type), str(field.type)
                 raise ColumnTypeError(path, field.name, *types)
-        present = sorted({at for at in found if at >= 0})
+        present = sorted({at for at in positions if at >= 0})
         return OrcLayout(
-            wanted=self._wanted,
-            held=held,
-            selected=[held.names[at] for at in present],
-            decoded=pa.schema([held.field(at) for at in present]),
-            positions=tuple(present.index(at) if at >= 0 else -1 for at in found),
+            target=self._target,
+            file_schema=file_schema,
+            selection=[file_schema.names[at] for at in present],
+            decoded=pa.schema([file_schema.field(at) for at in present]),
+            positions=tuple(present.index(at) if at >= 0 else -1 for at in positions),
             rules=(),
         )
 
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
         """See `FileFormat.decoded`."""
-        return reader.read(columns=layout.selected)
+        return reader.read(columns=layout.selection)
 
     def tables(
         self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
     ) -> Iterator[pa.Table]:
         """See `FileFormat.tables`; one stripe is decoded at a time."""
         try:
-            if not layout.selected and split.is_whole:
+            if not layout.selection and split.is_whole:
                 yield rows_only(reader.nrows())
                 return
             # Only decoding a column tells the rows of a stripe.
-            columns = layout.selected or reader.schema().names[:1]
+            columns = layout.selection or reader.schema().names[:1]
             for stripe in split.blocks_of(reader.nstripes()):
                 table = pa.Table.from_batches([reader.read_stripe(stripe, columns)])
-                if not layout.selected:
+                if not layout.selection:
                     yield rows_only(table.num_rows)
                     continue
                 for batch in bounded([table], max_rows, max_bytes):
@@ -111,19 +111,19 @@ class OrcFormat(FileFormat):
             raise unreadable(split.path, error, self.name) from error
 
 
-def _is_readable_as(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_readable_as(source: pa.DataType, target: pa.DataType) -> bool:
     """Tell whether a file's type can be the table's; Spark stores times without zone as numbers."""
-    if held == wanted:
+    if source == target:
         return True
-    if not pt.is_nested(held):
-        return bool(pt.is_int64(held) and wanted == _NTZ)
-    inside, others = fields_in(held), fields_in(wanted) if pt.is_nested(wanted) else []
+    if not pt.is_nested(source):
+        return bool(pt.is_int64(source) and target == _NTZ)
+    inside, others = fields_in(source), fields_in(target) if pt.is_nested(target) else []
     return (
-        held.id == wanted.id
+        source.id == target.id
         and len(inside) == len(others)
         and all(
             # Libraries have different names for the items of lists and maps.
-            (one.name == other.name or not pt.is_struct(held))
+            (one.name == other.name or not pt.is_struct(source))
             and _is_readable_as(one.type, other.type)
             for one, other in zip(inside, others, strict=True)
         )

@@ -37,13 +37,13 @@ class ParquetLayout(Layout):
         leaf_paths: The leaf columns of the files, which tell one layout from another.
         parquet_schema: Also compared if leaf paths and Arrow types are ambiguous: an INT96 column
             looks like a timestamp without a zone. Else None.
-        held: The file's columns with their ids, if columns are found by ids; else None.
+        file_schema: The file's columns with their ids, if columns are found by ids; else None.
         calendar: How the files' dates and times were written; None if it does not matter.
     """
 
     leaf_paths: list[str]
     parquet_schema: Any
-    held: pa.Schema | None
+    file_schema: pa.Schema | None
     calendar: FileCalendar | None
 
 
@@ -59,8 +59,8 @@ class ParquetFormat(FileFormat):
 
     def __init__(self, spec: ReadSpec) -> None:
         self._spec = spec
-        self._wanted = spec.decoded
-        self._may_be_rebased = any(map(may_be_rebased, self._wanted.types))
+        self._target = spec.decoded
+        self._may_be_rebased = any(map(may_be_rebased, self._target.types))
 
     def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
         """See `FileFormat.opened`."""
@@ -85,20 +85,20 @@ class ParquetFormat(FileFormat):
         assert isinstance(layout, ParquetLayout)
         if reader.column_paths != layout.leaf_paths or self._calendar_of(reader) != layout.calendar:
             return False
-        if layout.held is not None:
-            held = reader.schema_arrow.remove_metadata()
-            if not held.equals(layout.held, check_metadata=True):
+        if layout.file_schema is not None:
+            file_schema = reader.schema_arrow.remove_metadata()
+            if not file_schema.equals(layout.file_schema, check_metadata=True):
                 return False
         schema = layout.parquet_schema
         return schema is None or bool(reader.metadata.schema.equals(schema))
 
     def find_layout(self, path: str, reader: Any) -> Layout:
         """See `FileFormat.find_layout`."""
-        return find_layout(path, reader, self._wanted, self._calendar_of(reader))
+        return find_layout(path, reader, self._target, self._calendar_of(reader))
 
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
         """See `FileFormat.decoded`."""
-        return reader.read_all(column_indices=layout.selected, use_threads=False)
+        return reader.read_all(column_indices=layout.selection, use_threads=False)
 
     def tables(
         self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
@@ -116,7 +116,7 @@ class ParquetFormat(FileFormat):
 def find_layout(
     path: str,
     reader: Any,
-    wanted: pa.Schema,
+    target: pa.Schema,
     calendar: FileCalendar | None,
 ) -> ParquetLayout:
     """Work out the layout of an open file.
@@ -124,7 +124,7 @@ def find_layout(
     Args:
         path: The file, for messages.
         reader: The file.
-        wanted: The wanted columns, with the table's types.
+        target: The wanted columns, with the table's types.
         calendar: How the file's dates and times were written; None if none are wanted.
     """
     try:
@@ -133,14 +133,14 @@ def find_layout(
     except FORMAT_ERRORS as error:
         raise unreadable(path, error, ParquetFormat.name) from error
     first_leaf = _first_leaves(schema)
-    found = positions_of(path, schema, wanted)
-    for field, at in zip(wanted, found, strict=True):
+    positions = positions_of(path, schema, target)
+    for field, at in zip(target, positions, strict=True):
         if at >= 0:
             leaves = (parquet_schema.column(i) for i in range(*first_leaf[at : at + 2]))
             file_type = _meant_type(schema.field(at).type, leaves)
             if not widens(file_type, field.type):
                 raise ColumnTypeError(path, field.name, str(file_type), str(field.type))
-    present = sorted({at for at in found if at >= 0})
+    present = sorted({at for at in positions if at >= 0})
     decoded = pa.schema([schema.field(at) for at in present])
     rules = [
         [
@@ -152,15 +152,15 @@ def find_layout(
         for at in present
     ]
     return ParquetLayout(
-        wanted=wanted,
+        target=target,
         leaf_paths=reader.column_paths,
-        selected=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
+        selection=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
         parquet_schema=parquet_schema if any(map(_has_local_time, decoded.types)) else None,
-        held=schema.remove_metadata() if any(map(is_mapped, wanted)) else None,
+        file_schema=schema.remove_metadata() if any(map(is_mapped, target)) else None,
         decoded=decoded,
         calendar=calendar,
         rules=rules,
-        positions=tuple(present.index(at) if at >= 0 else -1 for at in found),
+        positions=tuple(present.index(at) if at >= 0 else -1 for at in positions),
     )
 
 
@@ -182,7 +182,7 @@ def _tables(
             split.start <= row_group_start(row_group) < split.start + split.length
         ):
             continue
-        if not layout.selected:
+        if not layout.selection:
             for start in range(0, row_group.num_rows, max_rows):
                 yield rows_only(min(max_rows, row_group.num_rows - start))
             continue
@@ -193,13 +193,13 @@ def _tables(
             skip, wish = done, batch_rows
             try:
                 for batch in reader.iter_batches(
-                    batch_rows, [group], column_indices=layout.selected, use_threads=False
+                    batch_rows, [group], column_indices=layout.selection, use_threads=False
                 ):
-                    passed = min(skip, batch.num_rows)
-                    skip -= passed
-                    if passed == batch.num_rows:
+                    drop = min(skip, batch.num_rows)
+                    skip -= drop
+                    if drop == batch.num_rows:
                         continue
-                    batch = batch.slice(passed)
+                    batch = batch.slice(drop)
                     done += batch.num_rows
                     fitting = max_bytes * batch.num_rows // max(batch.nbytes, 1)
                     wish = max(_MIN_BATCH_ROWS, min(max_rows, fitting))

@@ -66,9 +66,9 @@ class Pieces:
             raise ValueError("its plan locates other columns than those of its outline")
         groups: Ints = numbers.reshape(-1, width)[:, own]
         most_bytes = self._spec.limits.max_buffered_file_bytes
-        found = excerpts_of(outline, groups.reshape(-1), split.size_bytes, most_bytes)
+        excerpts = excerpts_of(outline, groups.reshape(-1), split.size_bytes, most_bytes)
         as_file = split._replace(start=0, length=split.size_bytes)
-        return [Piece(as_file._replace(row_count=one.row_count), one) for one in found]
+        return [Piece(as_file._replace(row_count=one.row_count), one) for one in excerpts]
 
     def _outline(self, number: int) -> tuple[Outline, int, list[int]]:
         """Return the outline of the columns read, the numbers per row group, and which are used."""

@@ -72,13 +72,13 @@ def read_group(
     traffic = Traffic(pace=None if most_per_s is None else Pace(most_per_s))
     with ExitStack() as stack:
         files = stack.enter_context(closing(files_of(spec, traffic, cached_on, splits.num_rows)))
-        held = splits_of(spec, splits)
-        deleted = DeletedPositions(spec, held, counts) if spec.logged else None
-        decoder: Decoder | AcidDecoder = Decoder(spec, files, counts, deleted)
+        split_list = splits_of(spec, splits)
+        deletions = DeletedPositions(spec, split_list, counts) if spec.logged else None
+        decoder: Decoder | AcidDecoder = Decoder(spec, files, counts, deletions)
         if spec.is_acid:
             decoder = AcidDecoder(spec, files, delete_files, splits, counts)
             stack.enter_context(closing(decoder))
-        group = _Group(spec, held, splits.column("partition"), residual, decoder)
+        group = _Group(spec, split_list, splits.column("partition"), residual, decoder)
         tables = group.merged() if spec.sort else group.concatenated()
         limits = spec.limits
         for batch in bounded(
@@ -165,11 +165,11 @@ class _Group:
         self._splits = splits
         self._residual = residual
         self._decoder = decoder
-        needed = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
+        names = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
         self._partition = {
             field.name: partition.field(field.name).cast(field.type)
             for field in spec.partition
-            if field.name in needed
+            if field.name in names
         }
 
     def concatenated(self) -> Iterator[pa.Table]:

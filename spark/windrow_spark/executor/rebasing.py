@@ -77,19 +77,19 @@ class Calendars:
         self, metadata: Mapping[bytes, bytes] | None, created_by: str | None = None
     ) -> FileCalendar:
         """Return the calendar of a file, given the key-value metadata of its footer and writer."""
-        told = metadata or {}
-        version = told.get(VERSION)
+        entries = metadata or {}
+        version = entries.get(VERSION)
 
         def mode(mark: tuple[bytes, bytes], unknown: str) -> str:
             if version is None:
                 return unknown
-            return LEGACY if version < mark[1] or mark[0] in told else CORRECTED
+            return LEGACY if version < mark[1] or mark[0] in entries else CORRECTED
 
         dates, int96 = mode(_DATETIME, self.dates), mode(_INT96, self.int96)
         local = "" if (created_by or "").startswith(_WRITER_OF_INSTANTS) else self.local
         if LEGACY not in (dates, int96):
             return FileCalendar(dates, int96, "", self.zones, local)
-        zone = told.get(_ZONE, self.zone.encode()).decode()
+        zone = entries.get(_ZONE, self.zone.encode()).decode()
         return FileCalendar(dates, int96, zone, self.zones, local)
 
 
@@ -207,9 +207,9 @@ def _dates(values: pa.Array, mode: str) -> pa.Array:
         return values
     _refuse_unknown(mode, "datetime")
     old: Ints = pc.fill_null(days, 0).to_numpy().astype(np.int64)
-    moved = old + np.where(old < FIRST_GREGORIAN_DAY, _gregorian_shift(old), 0)
+    gregorian = old + np.where(old < FIRST_GREGORIAN_DAY, _gregorian_shift(old), 0)
     mask = np.asarray(values.is_null())
-    return pa.array(moved.astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
+    return pa.array(gregorian.astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
 
 
 def _gregorian_shift(julian_days: Ints) -> Ints:
@@ -240,9 +240,9 @@ def _times(values: pa.Array, mode: str, calendar: FileCalendar) -> pa.Array:
 
 def _zone(calendar: FileCalendar) -> Zone:
     name = calendar.zone
-    known = json.loads(calendar.zones).get(name)
-    if known is not None:
-        offset, shift, switches, shifts = known
+    zone = json.loads(calendar.zones).get(name)
+    if zone is not None:
+        offset, shift, switches, shifts = zone
         return Zone(offset, shift, tuple(switches), tuple(shifts))
     offset = 0
     if match := _FIXED_ZONE.fullmatch(name):

@@ -33,14 +33,14 @@ REMEDY_OF_VERSION = f"name a Python of the driver's version, with numpy and pyar
 READER_NAME = "windrow_reader"
 
 
-def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None) -> Task:
+def shipped(code: bytes, digest: str, spec: bytes, count: Count | None = None) -> Task:
     """Return a function that is cheap to unpickle, and that unpacks and runs the packed one.
 
     Unpacking the code takes 10 ms, and a whole task that reads one file hardly more. Spark unpacks
     its function in every task but reuses its Python workers, so the workers keep the code.
 
     Args:
-        packed: A function that takes the spec and returns a task, pickled by value and compressed
+        code: A function that takes the spec and returns a task, pickled by value and compressed
             by zlib.
         digest: Tells it apart from the code of another version.
         spec: The spec that it takes.
@@ -55,7 +55,7 @@ def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None)
         )
         if digest not in readers:
             try:
-                readers[digest] = pickle.loads(zlib.decompress(packed))
+                readers[digest] = pickle.loads(zlib.decompress(code))
             except ModuleNotFoundError as error:
                 where = f"{sys.executable} on {socket.gethostname()}"
                 text = f"{error}: {where}, which runs this task, lacks it; {REMEDY}"
@@ -77,12 +77,12 @@ class PartitionReader(NamedTuple):
     """Reads partitions of Spark's Python data source, whose values are descriptors of groups.
 
     Attributes:
-        packed: As for `shipped`.
+        code: As for `shipped`.
         digest: As for `shipped`.
         spec: As for `shipped`.
     """
 
-    packed: bytes
+    code: bytes
     digest: str
     spec: bytes
 

@@ -59,12 +59,12 @@ class Keys:
             n - 1 booleans.
         """
         count = max(len(self) - 1, 0)
-        falls, tied = np.zeros(count, bool), np.ones(count, bool)
+        falls, ties = np.zeros(count, bool), np.ones(count, bool)
         for column, descending in zip(self.columns, self.descending, strict=True):
             above, below = column.slice(0, count), column.slice(1)
             wrong = pc.less(above, below) if descending else pc.greater(above, below)
-            falls |= tied & np.asarray(wrong)
-            tied &= np.asarray(pc.equal(above, below))
+            falls |= ties & np.asarray(wrong)
+            ties &= np.asarray(pc.equal(above, below))
         return falls
 
     def order(self) -> pa.Array:
@@ -173,8 +173,8 @@ def merge(sources: Sequence[Iterable[pa.Table]], sort: Sequence[SortKey]) -> Ite
     while len(cursors) > 1:
         # All rows below the least of the last keys are here: no later row of a source is less.
         bound = min(cursor.last for cursor in cursors)
-        taken = [part for cursor in cursors if len((part := cursor.take(bound))[1])]
-        yield sorted_table([table for table, _ in taken], [keys for _, keys in taken])
+        parts = [part for cursor in cursors if len((part := cursor.take(bound))[1])]
+        yield sorted_table([table for table, _ in parts], [keys for _, keys in parts])
         cursors = [cursor for cursor in cursors if cursor.advance()]
     for cursor in cursors:
         yield from cursor.rest()

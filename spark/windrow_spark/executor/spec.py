@@ -106,9 +106,9 @@ class ReadSpec:
         return pickle.dumps(asdict(self))
 
     @classmethod
-    def unpacked(cls, packed: bytes) -> ReadSpec:
+    def unpacked(cls, content: bytes) -> ReadSpec:
         """Return the spec that was packed."""
-        fields = pickle.loads(packed)
+        fields = pickle.loads(content)
         fields["sort"] = tuple(SortKey(**key) for key in fields["sort"])
         fields["limits"] = ReadLimits(**fields["limits"])
         fields["calendars"] = Calendars(**fields["calendars"])
