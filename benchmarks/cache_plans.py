@@ -29,8 +29,8 @@ from tests.support.servers.coordinators import peak_bytes
 import windrow
 from windrow.calls.plans import SplitPlan
 from windrow.terminal.consoles import show
-from windrow.terminal.render import size_text
 from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
+from windrow_core.sizes import size_text
 
 NAME = "cache_plans"
 FILES = 1_000_000

@@ -29,7 +29,8 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text, size_text
+from windrow.terminal.render import seconds_text
+from windrow_core.sizes import size_text
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.local_session import local_session
 from windrow_jobs.compact import compact

@@ -36,8 +36,9 @@ from workloads import inventory, replicas
 
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text, size_text
+from windrow.terminal.render import seconds_text
 from windrow_core.models import PlanOptions
+from windrow_core.sizes import size_text
 from windrow_demo.local_session import local_session
 from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.planner.packing.strategies import STRATEGIES

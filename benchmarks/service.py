@@ -38,7 +38,7 @@ from tests.support.servers.coordinators import peak_bytes
 
 import windrow
 from windrow.terminal.consoles import show
-from windrow.terminal.render import size_text
+from windrow_core.sizes import size_text
 
 NAME = "service"
 SIZES = (100, 1_000, 10_000, 1_000_000)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-_UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-_UNITS |= {unit.replace("B", "IB"): factor for unit, factor in _UNITS.items() if len(unit) == 2}
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_FACTORS = {unit: 1024**power for power, unit in enumerate(_UNITS)}
+_FACTORS |= {unit.replace("B", "IB"): factor for unit, factor in _FACTORS.items() if len(unit) == 2}
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*$", re.IGNORECASE)
 
 
@@ -22,7 +23,17 @@ def parse_size(value: object) -> object:
         return value
     match = _SIZE.match(value)
     unit = match[2].upper().removesuffix("B") + "B" if match else "?"
-    if match is None or unit not in _UNITS:
+    if match is None or unit not in _FACTORS:
         raise ValueError(f"{value!r} is not a size: give bytes, or text such as '64MB'")
     # Decimal, since float turns 400 digits into infinity.
-    return int(Decimal(match[1]) * _UNITS[unit])
+    return int(Decimal(match[1]) * _FACTORS[unit])
+
+
+def size_text(size_bytes: float) -> str:
+    """Return bytes as readable text in units of 1024, such as `11.2 KB`."""
+    unit = 0
+    while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
+        size_bytes, unit = size_bytes / 1024, unit + 1
+    digits = 0 if unit == 0 or size_bytes >= 99.95 else 1
+    number = f"{size_bytes:,.{digits}f}"
+    return f"{number.removesuffix('.0')} {_UNITS[unit]}"

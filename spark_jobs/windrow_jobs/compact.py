@@ -31,8 +31,9 @@ from windrow.terminal.options import (
     TargetSize,
     WorthReads,
 )
-from windrow.terminal.render import seconds_text, size_text
+from windrow.terminal.render import seconds_text
 from windrow_core.models import CompactionPlan, TableInfo
+from windrow_core.sizes import size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
 from windrow_jobs.running import (

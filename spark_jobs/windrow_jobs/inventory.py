@@ -26,7 +26,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow.errors import TableChangedError
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import rows_text, seconds_text, size_text
+from windrow.terminal.render import rows_text, seconds_text
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined
 from windrow_core.files.entries import in_folders, unescape, without_empty
@@ -38,11 +38,12 @@ from windrow_core.files.errors import (
 )
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
-from windrow_core.files.remote import is_remote
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import keep_committed
 from windrow_core.models import PublishedSnapshot, TableDefinition, TableInfo
+from windrow_core.sizes import size_text
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import hosts_of

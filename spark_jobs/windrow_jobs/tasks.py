@@ -23,7 +23,8 @@ from windrow_core.files.entries import FolderEntries, file_table, listed_of
 from windrow_core.files.errors import RESTORE, InventoryError, LocationError
 from windrow_core.files.isolated import EXIT_STATUS, blame
 from windrow_core.files.limits import bound_memory
-from windrow_core.files.remote import is_remote, scan_of
+from windrow_core.files.remote import scan_of
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import read_sink_log
 from windrow_core.files.status import FileStatus
 from windrow_core.files.surroundings import refuse_part_of_table

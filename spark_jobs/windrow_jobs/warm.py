@@ -26,7 +26,8 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import seconds_text, size_text
+from windrow.terminal.render import seconds_text
+from windrow_core.sizes import size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
 from windrow_jobs.reach import reach_of

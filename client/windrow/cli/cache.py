@@ -22,8 +22,9 @@ from windrow.terminal.options import (
     moment,
     table_name,
 )
-from windrow.terminal.render import message, size_text
+from windrow.terminal.render import message
 from windrow_core.models import CacheRule
+from windrow_core.sizes import size_text
 
 app = typer.Typer(
     help="Choose the files that workers cache, and see what they hold.",

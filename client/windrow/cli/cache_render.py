@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import DASH, message, size_text, titled
+from windrow.terminal.render import DASH, message, titled
 from windrow_core.models import CacheRule, Filter, TableCache, WorkerInfo
+from windrow_core.sizes import size_text
 
 
 def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:

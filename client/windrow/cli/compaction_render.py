@@ -11,8 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import message, seconds_text, size_text, titled
+from windrow.terminal.render import message, seconds_text, titled
 from windrow_core.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
+from windrow_core.sizes import size_text
 
 _SHOWN_PARTITIONS = 40
 _SHOWN_WRITES = 12

@@ -27,8 +27,9 @@ from windrow.terminal.options import (
     names,
     table_name,
 )
-from windrow.terminal.render import DASH, bar_text, seconds_text, size_text, titled
+from windrow.terminal.render import DASH, bar_text, seconds_text, titled
 from windrow_core.models import DeleteOpens, PlanExplanation
+from windrow_core.sizes import size_text
 
 
 def explain(

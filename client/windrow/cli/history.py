@@ -16,8 +16,9 @@ from rich.text import Text
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
-from windrow.terminal.render import DASH, message, seconds_text, size_text
+from windrow.terminal.render import DASH, message, seconds_text
 from windrow_core.models import PastPlan
+from windrow_core.sizes import size_text
 
 _ID_CHARACTERS = 8
 

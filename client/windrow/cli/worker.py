@@ -16,8 +16,9 @@ from windrow.cli.cache_render import worker_list
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, byte_size
-from windrow.terminal.render import message, size_text
+from windrow.terminal.render import message
 from windrow_core.models import WORKER_ID_PATTERN
+from windrow_core.sizes import size_text
 from windrow_spark.host_cache.hosts import this_host, worker_id_of
 from windrow_spark.host_cache.opening import FOLDER_VARIABLE
 

@@ -7,8 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import DASH, size_text, titled
+from windrow.terminal.render import DASH, titled
 from windrow_core.models import WriteOutcome, WritePlan
+from windrow_core.sizes import size_text
 
 _BASES = {
     "size": "the size of rows",

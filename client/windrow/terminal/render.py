@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow_core.files.formats import SMALL_FILE_BYTES
+from windrow_core.sizes import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,19 +34,8 @@ if TYPE_CHECKING:
 
 BAR_CELLS = 40
 DASH = "\N{EN DASH}"
-_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 _PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def size_text(size_bytes: float) -> str:
-    """Return bytes as readable text in units of 1024, such as `11.2 KB`."""
-    unit = 0
-    while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
-        size_bytes, unit = size_bytes / 1024, unit + 1
-    digits = 0 if unit == 0 or size_bytes >= 99.95 else 1
-    number = f"{size_bytes:,.{digits}f}"
-    return f"{number.removesuffix('.0')} {_UNITS[unit]}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -39,9 +39,10 @@ from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.reader_differences import GroupedOnly
-from windrow_core.files.remote import is_object, is_remote, read_part, why_unreadable
+from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.rows import FOOTER_COLUMNS, ROW_COLUMN
 from windrow_core.files.schema import FileSchema, file_schema
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_core.files.trust import Trust

@@ -29,6 +29,7 @@ from windrow_core.files.other_formats import (
     refuse_hidden,
 )
 from windrow_core.files.positions import PositionedFile
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path
 
@@ -78,16 +79,6 @@ class OpenedFile:
 
     file: Any
     found: FileStatus
-
-
-def is_remote(location: str) -> bool:
-    """Tell whether a canonical location is a URI, not a path on this machine."""
-    return not location.startswith("/")
-
-
-def is_object(location: str) -> bool:
-    """Tell whether a canonical location is on an object store."""
-    return location.startswith(("s3:", "gs:"))
 
 
 def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:

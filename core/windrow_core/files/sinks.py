@@ -18,7 +18,8 @@ from pyarrow import json
 from windrow_core.files.access import NOT_READABLE, why_inaccessible
 from windrow_core.files.errors import LocationError
 from windrow_core.files.other_formats import SINK_LOG
-from windrow_core.files.remote import is_remote, names_in, read_whole_file, why_unreadable
+from windrow_core.files.remote import names_in, read_whole_file, why_unreadable
+from windrow_core.files.schemes import is_remote, with_canonical_scheme
 
 COMMITTED_SCHEMA = pa.schema([("path", pa.string()), ("size_bytes", pa.int64())])
 
@@ -220,8 +221,7 @@ def _below(location: str, log: str, folder: str) -> str:
         ) from error
     path = unquote(parts.path)
     if is_remote(location):
-        scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)
-        path = f"{scheme}://{parts.netloc}{path}"
+        path = with_canonical_scheme(f"{parts.scheme}://{parts.netloc}{path}")
     elif parts.scheme in ("", "file") and not lies_below(location, path):
         # The query may reach the folder through a link.
         path = os.path.realpath(path)

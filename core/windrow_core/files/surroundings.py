@@ -8,7 +8,8 @@ from itertools import product
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.errors import LocationError
 from windrow_core.files.other_formats import refuse_below, refuse_location, signs_beside
-from windrow_core.files.remote import is_remote, names_in
+from windrow_core.files.remote import names_in
+from windrow_core.files.schemes import is_remote
 
 # On object stores each look is one request.
 _THREADS = 16

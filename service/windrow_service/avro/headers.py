@@ -18,8 +18,9 @@ from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.objects.troubles import ChangedObjectError
-from windrow_core.files.remote import is_remote, read_part, why_unreadable
+from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.schema import FileSchema
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from windrow_core.files.remote import is_remote, open_remote_file
+from windrow_core.files.remote import open_remote_file
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import home_of, open_beneath
 from windrow_service.delta.actions import (
     Head,

@@ -12,7 +12,8 @@ from typing import NoReturn
 from urllib.parse import unquote
 
 from windrow_core.files.access import is_of_system, why_inaccessible
-from windrow_core.files.remote import is_remote, names_in, read_whole_file, why_unreadable
+from windrow_core.files.remote import names_in, read_whole_file, why_unreadable
+from windrow_core.files.schemes import is_remote
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 
 LOG = "_delta_log"

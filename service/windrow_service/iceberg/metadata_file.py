@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from windrow_core.files.access import why_inaccessible
-from windrow_core.files.remote import is_remote, names_in, why_unreadable
+from windrow_core.files.remote import names_in, why_unreadable
+from windrow_core.files.schemes import is_remote
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders, read_bounded
 

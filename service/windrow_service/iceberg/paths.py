@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import flat
-from windrow_core.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.remote import read_whole_file, why_unreadable
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.inventory.errors import InvalidLocationError

@@ -18,7 +18,7 @@ from windrow_core.files.entries import ScanFolder, in_folders
 from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
-from windrow_core.files.remote import is_object, scan_of
+from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXCERPT_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (
     ColumnNames,
@@ -26,6 +26,7 @@ from windrow_core.files.schema import (
     data_schema_of,
     declared_data,
 )
+from windrow_core.files.schemes import is_object
 from windrow_core.models import LogFigures
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers.blooms import (

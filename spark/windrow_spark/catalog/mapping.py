@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from windrow_core.files.formats import WITH_DEFAULTS
+from windrow_core.files.schemes import with_canonical_scheme
 from windrow_core.files.types import spark_type
 from windrow_spark.arrow_types import arrow_schema
 from windrow_spark.catalog.entries import CatalogEntry, CatalogPartition, NotConstantError
@@ -199,7 +200,7 @@ def _named(entry: CatalogEntry, values: Sequence[str]) -> str:
 
 def _as_registered(location: str) -> str:
     """Return a location as the coordinator writes it, so that equal locations compare equal."""
-    return re.sub("^s3a:", "s3:", re.sub("^file:(//)?(?=/)", "", location))
+    return with_canonical_scheme(re.sub("^file:(//)?(?=/)", "", location))
 
 
 def _is_sparks(entry: CatalogEntry) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from windrow_core.files.excerpts.excerpt import ExcerptFile
 from windrow_core.files.footers import TAIL_BYTES
 from windrow_core.files.objects.requests import Traffic, requests
-from windrow_core.files.remote import is_object
+from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import home_for, home_of, path_in
 from windrow_spark.executor.files import (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow_core.files.remote import is_remote
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
 from windrow_spark.executor.caching import Content, Files
 from windrow_spark.executor.deleted_positions import DeletedPositions, kept_rows

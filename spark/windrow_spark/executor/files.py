@@ -17,7 +17,8 @@ from windrow_core.files.excerpts.spliced import SplicedFile
 from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow_core.files.objects.requests import Part, Traffic
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow_core.files.remote import is_remote, open_remote_file, read_part, remote_status
+from windrow_core.files.remote import open_remote_file, read_part, remote_status
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import open_beneath
 from windrow_spark.executor.errors import (

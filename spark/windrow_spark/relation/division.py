@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
 from windrow_core.files.formats import READ_BY_SPARK
-from windrow_core.files.remote import is_remote
+from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.errors import OnlySparkReadsError
 from windrow_spark.reading.reader import check_groups

@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.servers.coordinators import PLAIN
 from tests.unit.cli.conftest import Command, Said
-from windrow.terminal.render import DASH, size_text
+from windrow.terminal.render import DASH
+from windrow_core.sizes import size_text
 
 TABLE = "cached.events"
 RECENT = "ds >= '2026-11-02'"

@@ -19,7 +19,6 @@ from windrow.terminal.render import (
     message,
     refresh_outcome,
     seconds_text,
-    size_text,
     snapshot_list,
     table_details,
 )
@@ -31,6 +30,7 @@ from windrow_core.models import (
     TableDefinition,
     TableInfo,
 )
+from windrow_core.sizes import size_text
 
 KIB, MIB = 2**10, 2**20
 

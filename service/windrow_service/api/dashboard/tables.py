@@ -10,6 +10,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from windrow_core.models import CompactionRequest, SnapshotInfo
+from windrow_core.sizes import size_text
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, READ_TABLE, GuardedRouter
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
@@ -19,7 +20,6 @@ from windrow_service.api.parameters import NO_NULLS, TableNamePath
 from windrow_service.api.services import CachesDep, SnapshotsDep, TablesDep, UpkeepDep
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES
-from windrow_service.usecases.upkeep.advice_texts import size
 
 router = GuardedRouter(include_in_schema=False)
 
@@ -123,9 +123,10 @@ def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:
     counts = info.file_sizes
     first = min(_FIRST_BITS, len(counts) - 1)
     heights = [sum(counts[: first + 1]), *counts[first + 1 :]]
-    names = [f"under {size(2**first)}"]
+    names = [f"under {size_text(2**first)}"]
     names += [
-        f"{size(2 ** (bits - 1))} to {size(2**bits)}" for bits in range(first + 1, len(counts))
+        f"{size_text(2 ** (bits - 1))} to {size_text(2**bits)}"
+        for bits in range(first + 1, len(counts))
     ]
     begin = next(at for at, count in enumerate(heights) if count)
     heights, names = heights[begin:], names[begin:]

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from windrow_core.sizes import size_text
 from windrow_service.api.services import services_of
-from windrow_service.usecases.upkeep.advice_texts import size
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -115,7 +115,7 @@ def environment(is_async: bool) -> Environment:
         auto_reload=False,
     )
     templates.filters.update(
-        size=size, number=_number, when=_when, seconds=_seconds, with_code=_with_code
+        size=size_text, number=_number, when=_when, seconds=_seconds, with_code=_with_code
     )
     return templates
 

@@ -23,9 +23,10 @@ from windrow_core.files.calendars import has_calendar, is_certain, is_settled
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.objects.requests import Part, Traffic, requests
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow_core.files.remote import is_object, is_remote, open_remote_file
+from windrow_core.files.remote import open_remote_file
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.inventory.errors import BloomColumnError

@@ -8,12 +8,12 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
 
+from windrow_core.files.schemes import SCHEMES, canonical_scheme
 from windrow_service.inventory.errors import InvalidLocationError
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 
-# URI schemes, including those of Hadoop, and their canonical form.
-REMOTE_SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}
+_SCHEMES = [scheme.name for scheme in SCHEMES]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 # C0 and C1 control characters; they could forge lines in logs and terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -36,13 +36,13 @@ def canonical_location(location: str) -> str:
     shown = _shown(location)
     if _CONTROL.search(location):
         raise InvalidLocationError(shown, "contains a control character: leave it out")
-    if scheme and scheme[1].lower() in REMOTE_SCHEMES:
-        return _canonical_uri(shown, scheme, location[scheme.end() :])
+    if scheme and (remote := canonical_scheme(scheme[1])) is not None:
+        return _canonical_uri(shown, remote, scheme[2], location[scheme.end() :])
     if scheme and scheme[1].lower() != "file":
         raise InvalidLocationError(
             shown,
-            f"{scheme[1]}: is not supported: give an absolute local path, or a URI of s3, hdfs "
-            "or gs",
+            f"{scheme[1]}: is not supported: give an absolute local path, or a URI of "
+            f"{', '.join(_SCHEMES[:-1])} or {_SCHEMES[-1]}",
         )
     if scheme and scheme[2] not in (None, "", "localhost"):
         raise InvalidLocationError(
@@ -50,8 +50,10 @@ def canonical_location(location: str) -> str:
         )
     path = location[scheme.end() :] if scheme else location
     if not path.startswith("/"):
+        uris = [f"'{name}://'" for name in _SCHEMES]
         raise InvalidLocationError(
-            shown, "is not absolute: begin it with '/', or with 's3://', 'hdfs://' or 'gs://'"
+            shown,
+            f"is not absolute: begin it with '/', or with {', '.join(uris[:-1])} or {uris[-1]}",
         )
     real = os.path.realpath(path)
     if _UNFIT.search(real):
@@ -81,8 +83,7 @@ def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None
     return None
 
 
-def _canonical_uri(shown: str, match: re.Match[str], path: str) -> str:
-    scheme, authority = REMOTE_SCHEMES[match[1].lower()], match[2]
+def _canonical_uri(shown: str, scheme: str, authority: str | None, path: str) -> str:
     if authority is None:
         raise InvalidLocationError(shown, f"is not absolute: begin it with '{scheme}://'")
     if "@" in authority:

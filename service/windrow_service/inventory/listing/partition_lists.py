@@ -15,7 +15,7 @@ from windrow_core.files.arrays import flat, make_struct
 from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, escape
 from windrow_core.files.errors import LocationError
 from windrow_core.files.partition_values import InvalidValueError, convert, describe_type
-from windrow_core.files.remote import is_remote
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, is_outside, path_in
 from windrow_service.inventory.errors import PartitionListError
 from windrow_service.inventory.listing.partitions import Partitions

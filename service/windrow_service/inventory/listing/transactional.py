@@ -30,8 +30,9 @@ from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.entries import FolderEntries, ScanFolder
-from windrow_core.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_core.files.remote import read_whole_file, why_unreadable
 from windrow_core.files.rows import LISTING_SCHEMA
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 

@@ -19,8 +19,8 @@ from windrow_core.files.entries import (
     scan_local_folder,
 )
 from windrow_core.files.errors import LocationError
-from windrow_core.files.remote import is_remote
 from windrow_core.files.rows import LISTING_SCHEMA
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
 from windrow_service.inventory.listing.folders import (
     KnownFolders,

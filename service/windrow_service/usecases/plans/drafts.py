@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.formats import LOGGED, READ_BY_SPARK, begins_at_any_line, files_of
-from windrow_core.files.remote import is_object
+from windrow_core.files.schemes import is_object
 from windrow_core.models import (
     Column,
     FileField,

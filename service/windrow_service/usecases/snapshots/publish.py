@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_core.files.formats import LOGGED, READ_BY_SPARK
-from windrow_core.files.remote import is_object
 from windrow_core.files.rows import inventory_schema
+from windrow_core.files.schemes import is_object
 from windrow_core.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, refuse_unlisted

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow_core.models import WriteTrouble
-
-_UNITS = ("B", "KB", "MB", "GB", "TB")
+from windrow_core.sizes import size_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Case:
     @property
     def mean(self) -> str:
         """Mean size of a file of the worst write, as text."""
-        return size(self.worst_bytes / self.worst_files)
+        return size_text(self.worst_bytes / self.worst_files)
 
     @property
     def among(self) -> str:
@@ -88,8 +87,8 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
     coarse, fine = case.partition[:levels], case.partition[levels:]
     fewer = f"partition by {_names(coarse)} alone" if coarse else "do without partitions"
     return (
-        f"{small:,} of {partitions:,} partitions hold less than half of {size(case.target_bytes)}, "
-        f"{size(case.size_bytes / max(small, 1))} on average",
+        f"{small:,} of {partitions:,} partitions hold less than half of {size_text(case.target_bytes)}, "
+        f"{size_text(case.size_bytes / max(small, 1))} on average",
         f"{fewer}, and sort by {_names(fine)}, whose statistics then prune: "
         f"{_files(case.would_be)}; compaction does not help, as it never joins partitions",
     )
@@ -110,14 +109,6 @@ def of_several_folders(table: str, folders: Sequence[str], *, values: int) -> tu
         f"`windrow compact {table}` joins them; `client.write` uses the folder that a value has, "
         "so write with it, or let all programs spell values alike",
     )
-
-
-def size(size_bytes: float) -> str:
-    """Return bytes as text such as `11.2 KB`, in units of 1024."""
-    unit = 0
-    while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
-        size_bytes, unit = size_bytes / 1024, unit + 1
-    return f"{size_bytes:,.{0 if unit == 0 or size_bytes >= 99.95 else 1}f} {_UNITS[unit]}"
 
 
 def _explosion(case: Case) -> tuple[str, str]:
@@ -147,7 +138,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
     )
     return (
         f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_partitions)}, "
-        f"{size(case.worst_bytes)} in all{case.among}",
+        f"{size_text(case.worst_bytes)} in all{case.among}",
         f"{case.writer} would have made {_files(case.worst_ideal)}{by_hand}",
     )
 
@@ -155,7 +146,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
 def _one_file_per_key(case: Case) -> tuple[str, str]:
     return (
         f"each of {case.worst_partitions:,} partitions has one file, whatever its size: the largest "
-        f"has {size(case.worst_largest)}, where {size(case.target_bytes)} is wanted{case.among}",
+        f"has {size_text(case.worst_largest)}, where {size_text(case.target_bytes)} is wanted{case.among}",
         f"{case.writer} divides large keys by a hash of stable columns, into "
         f"{_files(case.worst_ideal)} in all; `spark.sql.files.maxRecordsPerFile` would cut the "
         "files, but still one task would write all of a key",
@@ -164,8 +155,8 @@ def _one_file_per_key(case: Case) -> tuple[str, str]:
 
 def _large_files(case: Case) -> tuple[str, str]:
     return (
-        f"the largest of {case.worst_files:,} files has {size(case.worst_largest)}, where "
-        f"{size(case.target_bytes)} is wanted{case.among}",
+        f"the largest of {case.worst_files:,} files has {size_text(case.worst_largest)}, where "
+        f"{size_text(case.target_bytes)} is wanted{case.among}",
         f"{case.writer} would have made {_files(case.worst_ideal)}; or "
         f"`df.repartition({case.worst_ideal})`, if all goes to one partition",
     )
@@ -174,7 +165,7 @@ def _large_files(case: Case) -> tuple[str, str]:
 def _small_appends(case: Case) -> tuple[str, str]:
     return (
         f"{case.writes:,} writes added {case.files:,} files of "
-        f"{size(case.size_bytes / case.files)} to {_partitions(case.partitions)}, "
+        f"{size_text(case.size_bytes / case.files)} to {_partitions(case.partitions)}, "
         f"{case.files / case.partitions:,.0f} into each",
         f"write less often, for example with a longer trigger of a stream; {case.compactor} "
         f"now and then makes {_files(case.would_be)} of them",
