@@ -115,6 +115,7 @@ def create_app(
     suggestions.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     docs_page.add_pages(app)
+    app.state.menu = dashboard.MENU
     require_open(route for route in app.routes if route not in _ROUTES)
     return app
 

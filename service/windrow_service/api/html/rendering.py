@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
 from http import HTTPStatus
@@ -35,6 +36,15 @@ _HEADERS = {
     # The next caller on the same machine must not see the pages of the last one.
     "Cache-Control": "no-store",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class MenuItem:
+    """A link to a page in the menu of all pages; some are only for `admin` on everything."""
+
+    path: str
+    title: str
+    needs_admin: bool = False
 
 
 def is_page(path: str) -> bool:
@@ -90,6 +100,7 @@ def _common(request: Request) -> dict[str, Any]:
     services = services_of(request)
     return {
         "here": request.url.path,
+        "menu": request.app.state.menu,
         "link": lambda path: relative_to(request, path),
         "principal": principal,
         "tokens_required": services.access.authenticate.required,
