@@ -48,19 +48,13 @@ def listening(host: str, port: int) -> socket.socket:
 async def serving_metrics(
     registry: CollectorRegistry, look: Look, host: str, port: int
 ) -> AsyncIterator[None]:
-    """Serve a registry until the end of the block.
-
-    Args:
-        registry: The metrics; encoded in a thread, because thousands of series take long.
-        look: Updates metrics that have to be looked up; called before each answer.
-        host: Address to listen on.
-        port: Port to listen on.
-    """
+    """Serve a registry until the end of the block."""
 
     async def show(request: Request) -> Response:
         # If this takes longer, the answer has the figures that were looked up last.
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(look(), _LOOK_S)
+        # In a thread, since thousands of series take long.
         encode, media_type = choose_encoder(request.headers.get("Accept", ""))
         return Response(await asyncio.to_thread(encode, registry), media_type=media_type)
 

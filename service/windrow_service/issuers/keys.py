@@ -21,13 +21,7 @@ _MIN_RSA_BITS = 2048
 
 
 class IssuerKeys:
-    """The keys of one issuer, by their ids.
-
-    Args:
-        name: Name of the issuer in the settings.
-        issuer: The issuer.
-        seconds: A clock that never goes back.
-    """
+    """The keys of one issuer, by their ids."""
 
     def __init__(
         self, name: str, issuer: Issuer, seconds: Callable[[], float] = time.monotonic

@@ -27,12 +27,7 @@ UNUSABLE = (
 
 
 class IssuerRequests:
-    """Connections to one issuer; all their errors are in `UNUSABLE`.
-
-    Args:
-        name: Name of the issuer in the settings.
-        issuer: The issuer.
-    """
+    """Connections to one issuer; all their errors are in `UNUSABLE`."""
 
     def __init__(self, name: str, issuer: Issuer) -> None:
         self._issuer = issuer

@@ -43,12 +43,7 @@ def is_safe_url(url: str) -> bool:
 
 
 def authorities_of(name: str, issuer: Issuer) -> ssl.SSLContext:
-    """Return a TLS context that trusts the certificate authorities of an issuer.
-
-    Args:
-        name: Name of the issuer in the settings.
-        issuer: The issuer.
-    """
+    """Return a TLS context that trusts the certificate authorities of an issuer."""
     if issuer.ca_file is None:
         return ssl.create_default_context()
     try:

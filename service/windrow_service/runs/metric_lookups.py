@@ -18,15 +18,7 @@ _log = get_logger(__name__)
 
 
 class MetricLookups:
-    """Looks up tables and workers, and passes them to the meters.
-
-    Args:
-        meters: The meters.
-        tables: Finds the tables with the most excess files.
-        workers: Knows the live workers.
-        max_tables: Most tables that are named.
-        clock: The time.
-    """
+    """Looks up tables and workers, and passes them to the meters."""
 
     def __init__(
         self,

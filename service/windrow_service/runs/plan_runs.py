@@ -23,14 +23,7 @@ _log = get_logger(__name__)
 
 
 class PlanRuns:
-    """The plans that this replica makes in the background.
-
-    Args:
-        make: Submits and finishes plans.
-        plans: The store of plans.
-        clock: The time.
-        max_running: Most plans that may be under way; more are refused.
-    """
+    """The plans that this replica makes in the background."""
 
     def __init__(self, make: MakePlan, plans: PlanStore, clock: Clock, *, max_running: int) -> None:
         self._make = make
@@ -43,12 +36,6 @@ class PlanRuns:
         self, request: PlanRequest, principal: str, wait_s: float, once: Once | None = None
     ) -> PlanRecord:
         """Begin to make a plan in the background; return it once it is made, or after `wait_s`.
-
-        Args:
-            request: The request.
-            principal: The caller.
-            wait_s: Longest time to wait for the plan.
-            once: The caller's idempotency key.
 
         Raises:
             BusyError: Too many plans are under way.

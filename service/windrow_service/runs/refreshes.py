@@ -71,15 +71,7 @@ class _Run:
 
 
 class Refreshes:
-    """The refreshes that run here, and those on other replicas that callers here wait for.
-
-    Args:
-        refresh: Refreshes a table.
-        store: Where replicas see each other's refreshes.
-        describe: Turns an error into a problem.
-        clock: The time.
-        meters: Record how refreshes end.
-    """
+    """The refreshes that run here, and those on other replicas that callers here wait for."""
 
     def __init__(
         self,

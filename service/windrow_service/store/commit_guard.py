@@ -46,12 +46,6 @@ async def refuse_others(
 
     The caller has locked the table's row in this transaction, so no write can begin to move files
     in meanwhile.
-
-    Args:
-        connection: A connection in the transaction of the change.
-        table_id: The table's number.
-        table: The table's name.
-        write_id: The write that makes the change; None if no write does.
     """
     row = await committing_write(connection, table_id)
     if row is not None and row.write_id != write_id:

@@ -65,9 +65,6 @@ def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
     """Return how many more files a table has than files of `WELL_SIZED_BYTES` would be.
 
     The result is negative if the table has fewer.
-
-    Args:
-        on_server: Whether the database is PostgreSQL.
     """
     ideal = (_number("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
     return _number("file_count", on_server) - ideal

@@ -69,13 +69,7 @@ def without_nulls(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 def without_fields(
     text: sa.ColumnElement[Any], fields: tuple[str, ...], on_server: bool
 ) -> sa.ColumnElement[Any]:
-    """Return a text of JSON without some fields of its object.
-
-    Args:
-        text: The text.
-        fields: Names of the fields, which may be long.
-        on_server: Whether the database is PostgreSQL.
-    """
+    """Return a text of JSON without some fields of its object."""
     if not on_server:
         return sa.func.json_remove(text, *(f"$.{field}" for field in fields))
     result: sa.ColumnElement[Any] = sa.cast(without_nulls(text), postgresql.JSONB)

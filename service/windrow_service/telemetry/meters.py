@@ -40,14 +40,7 @@ class Meters:
     """Records events; its methods can be called from any thread, and never raise."""
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Record a request that was answered.
-
-        Args:
-            method: The HTTP method.
-            route: The template of its path; empty if there is none.
-            status: Status of the answer.
-            seconds: How long the request took.
-        """
+        """Record a request that was answered."""
 
     def plan(self, summary: PlanSummary, phases: Mapping[str, float]) -> None:
         """Record a plan that was made, and the seconds of each phase."""

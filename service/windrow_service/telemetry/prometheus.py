@@ -44,11 +44,7 @@ _NONE = "none"
 
 
 class PrometheusMeters(Meters):
-    """Counts events in its own registry.
-
-    Args:
-        max_workers: Most workers that are shown: those with the most reads.
-    """
+    """Counts events in its own registry."""
 
     def __init__(self, max_workers: int) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)

@@ -40,11 +40,7 @@ def actor() -> Actor:
 
 @contextmanager
 def acting(who: Callable[[], Actor]) -> Iterator[None]:
-    """Attribute changes in this block, and in tasks that it starts, to an actor.
-
-    Args:
-        who: Returns the actor; called when something is changed.
-    """
+    """Attribute changes in this block, and in tasks that it starts, to an actor."""
     token = _acting.set(who)
     try:
         yield

@@ -87,13 +87,7 @@ async def signed_in(request: Request) -> Response:
 
 
 async def sign_in_page(request: Request, to: str, error: UseCaseError | None = None) -> Response:
-    """Return the sign-in page, with the error of the last attempt.
-
-    Args:
-        request: The request.
-        to: The page that was asked for.
-        error: Error of the last attempt.
-    """
+    """Return the sign-in page, with the error of the last attempt."""
     signing_in = services_of(request).access.signing_in
     problem = None if error is None else describe(error)
     refusal = "" if problem is None else problem.body["detail"]

@@ -145,14 +145,7 @@ class TokenIssuers(Protocol):
 
 
 class Authenticate:
-    """Identify callers by the tokens that they send.
-
-    Args:
-        tokens: The store of Windrow's own tokens.
-        issuers: Checks all other tokens; None if no others are accepted.
-        clock: Tells the time, to find expired tokens.
-        required: Whether callers need tokens.
-    """
+    """Identify callers by the tokens that they send."""
 
     def __init__(
         self, tokens: TokenStore, issuers: TokenIssuers | None, clock: Clock, *, required: bool

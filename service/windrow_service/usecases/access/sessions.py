@@ -58,15 +58,7 @@ class SignedIn:
 
 
 class Sessions:
-    """Begin sessions, find their users, and end them.
-
-    Args:
-        sessions: The store of sessions.
-        tokens: The store of Windrow's own tokens.
-        issuers: Checks all other tokens; None if no others are accepted.
-        clock: Tells the time, to find what has expired.
-        required: Whether callers need to sign in.
-    """
+    """Begin sessions, find their users, and end them."""
 
     def __init__(
         self,

@@ -77,13 +77,7 @@ class DefineCacheRule:
 
 
 def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMITED) -> Expression:
-    """Return a rule's filter, bound to the partition columns of a snapshot.
-
-    Args:
-        filter: The filter as it was given.
-        snapshot: The snapshot whose columns it names.
-        limits: How large the filter may be.
-    """
+    """Return a rule's filter, bound to the partition columns of a snapshot."""
     bound = read_filter(filter, types_of(snapshot), limits)
     partition = snapshot.partition_schema.names
     others = columns_beside_partitions(bound, snapshot)

@@ -66,15 +66,7 @@ class _WholeTableCaching(Caching):
 
 
 class TableCaching:
-    """Finds what is known about the caches of tables.
-
-    Args:
-        rules: The rules that make files cacheable.
-        cache: Knows the files that workers hold.
-        manifests: Reads the files that a rule with `max_bytes` marks.
-        runner: Runs blocking work.
-        clock: Tells the time.
-    """
+    """Finds what is known about the caches of tables."""
 
     def __init__(
         self,

@@ -80,11 +80,7 @@ class Draft:
 
 
 class _Phases:
-    """The finished phases of making a plan.
-
-    Args:
-        check: Called between phases.
-    """
+    """The finished phases of making a plan."""
 
     def __init__(self, check: Checkpoint) -> None:
         self.past: list[Phase] = []
@@ -187,19 +183,7 @@ def draft_plan(
     check: Checkpoint,
     begin: Callable[[PlanPhase], None],
 ) -> Draft:
-    """Plan how to read the files of a scan. CPU-heavy: call it off the event loop.
-
-    Args:
-        definition: Definition of the table.
-        scan: The manifests that can match.
-        files: Files of the scan's manifests.
-        caching: What is known about the table's caches.
-        request: The request.
-        max_files: Most files that may survive.
-        codec: Encodes the groups.
-        check: Called while groups are encoded.
-        begin: Called with each phase when it begins.
-    """
+    """Plan how to read the files of a scan. CPU-heavy: call it off the event loop."""
     types, expression = types_of(scan.snapshot), scan.expression
     columns = list(types) if request.columns is None else _columns(request.columns, types)
     # Rows without columns have no order.

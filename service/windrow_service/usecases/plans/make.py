@@ -60,11 +60,6 @@ class MakePlan:
     ) -> PlanRecord:
         """Make a plan, or share the work on an equal one.
 
-        Args:
-            request: The request.
-            principal: The caller.
-            once: The caller's key.
-
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.

@@ -25,12 +25,7 @@ from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 
 
 def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> PreviousInventory:
-    """Return the files of a snapshot.
-
-    Args:
-        snapshot: The snapshot.
-        tables: The decoded rows of its manifests.
-    """
+    """Return the files of a snapshot."""
     # A table that has become empty has no manifests but keeps its columns.
     schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
     removals = [manifest.removed for manifest in snapshot.manifests]
@@ -49,15 +44,7 @@ def next_after_inventory(
     check: Callable[[], None] = lambda: None,
     write_ids: str | None = None,
 ) -> NextSnapshot:
-    """Return the next snapshot of a table, given its whole inventory.
-
-    Args:
-        inventory: All files of the table.
-        previous: The previous snapshot, whose unchanged manifests are kept.
-        tables: The decoded rows of its manifests.
-        check: Called from time to time; raises to stop.
-        write_ids: The write ids that the refresh was asked to see.
-    """
+    """Return the next snapshot of a table, given its whole inventory."""
     check_files(inventory.files)
     manifests = replace_files(
         () if previous is None else previous.manifests, tables, inventory.files, check=check
@@ -80,13 +67,7 @@ def next_after_inventory(
 
 
 def next_after_delta(previous: Snapshot, result: Applied, bloom: Sequence[str]) -> NextSnapshot:
-    """Return the next snapshot of a table, given a delta.
-
-    Args:
-        previous: The previous snapshot.
-        result: The result of applying the delta to it.
-        bloom: Columns for which its manifests have Bloom filters.
-    """
+    """Return the next snapshot of a table, given a delta."""
     return _next(
         result.manifests,
         data_schema=previous.data_schema,

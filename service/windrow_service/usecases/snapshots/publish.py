@@ -80,11 +80,7 @@ class SentInventory:
     write_id: str | None = None
 
     def read(self, max_bytes: int) -> pa.Table:
-        """Return the inventory as a table.
-
-        Args:
-            max_bytes: Most bytes that the table may take in memory.
-        """
+        """Return the inventory as a table."""
         if isinstance(self.content, InventoryChange):
             return table_of(self.content, self.mode, max_bytes)
         return read_stream(self.content, max_bytes)

@@ -99,14 +99,7 @@ class RegisterTable:
 async def refuse_shared(
     locations: Sequence[str], tables: TableStore, runner: Runner, readable: Names
 ) -> None:
-    """Refuse places that overlap the locations of tables that a caller may not read.
-
-    Args:
-        locations: Canonical locations.
-        tables: The store of tables.
-        runner: Runs the comparison.
-        readable: The tables that the caller may read.
-    """
+    """Refuse places that overlap the locations of tables that a caller may not read."""
     others = await tables.locations(readable)
     overlap = await runner.run(lambda: first_overlap(locations, others))
     if overlap is not None:

@@ -90,12 +90,6 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
     ) -> Page[StoredWrite]:
         """Return at most `limit` writes with numbers under `before`, newest first.
 
-        Args:
-            table: Name of the table.
-            before: Number of a write.
-            limit: Most writes to return.
-            open_only: Leave out finished writes.
-
         Raises:
             TableNotFoundError: No table has this name.
         """
