@@ -62,15 +62,15 @@ def connect(
         InvalidTokenError: The token is malformed.
         TokenFileError: The file of the token cannot be read.
     """
-    sent = os.environ.get(_TOKEN_VARIABLE, "") if token is None else token
+    secret = os.environ.get(_TOKEN_VARIABLE, "") if token is None else token
     file = os.environ.get(_FILE_VARIABLE, "")
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
     http = httpx.Client(
         base_url=url,
         verify=_certificates(url),
         timeout=timeout,
-        headers={"Authorization": _bearer(sent)} if sent.strip() else {},
-        auth=None if sent.strip() or token is not None or not file else _TokenFile(Path(file)),
+        headers={"Authorization": _bearer(secret)} if secret.strip() else {},
+        auth=None if secret.strip() or token is not None or not file else _TokenFile(Path(file)),
         # Another host must not get the token.
         follow_redirects=False,
     )
@@ -111,11 +111,11 @@ def _certificates(url: str) -> ssl.SSLContext:
 
 def _bearer(token: str) -> str:
     # Files of secrets tend to end in a line break.
-    sent = token.strip()
+    secret = token.strip()
     # Checked here, since the error of a header that cannot be sent would repeat the token.
-    if not re.fullmatch("[!-~]+", sent):
+    if not re.fullmatch("[!-~]+", secret):
         raise InvalidTokenError
-    return f"Bearer {sent}"
+    return f"Bearer {secret}"
 
 
 class _TokenFile(httpx.Auth):

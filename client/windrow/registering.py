@@ -54,7 +54,7 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Read:
     """The table that options ask for.
 
     Attributes:
@@ -68,8 +68,8 @@ class _Asked:
     options: dict[str, Any]
 
 
-def _asked(given: Mapping[str, str], default_url: str | None = None) -> _Asked:
-    options = dict(given)
+def _read_of(texts: Mapping[str, str], default_url: str | None = None) -> _Read:
+    options = dict(texts)
     url = options.pop("coordinator", default_url)
     path = options.pop("path", None)
     table = options.pop("table", path)
@@ -79,15 +79,15 @@ def _asked(given: Mapping[str, str], default_url: str | None = None) -> _Asked:
         raise InvalidArgumentError(
             "limit", "'limit' is not an option of the format: write LIMIT in the query"
         )
-    return _Asked(url, table, {name: _value(name, text) for name, text in options.items()})
+    return _Read(url, table, {name: _value(name, text) for name, text in options.items()})
 
 
-def _url_of(asked: _Asked) -> str:
-    if asked.url is None:
+def _url_of(read: _Read) -> str:
+    if read.url is None:
         raise InvalidArgumentError(
             "coordinator", "name a coordinator: .option('coordinator', 'http://…')"
         )
-    return asked.url
+    return read.url
 
 
 def _value(name: str, text: str) -> Any:
@@ -106,14 +106,14 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
 
     clients: dict[str, Client] = {}
 
-    def opened(session: SparkSession, given: Mapping[str, str]) -> DataFrame:
-        asked = _asked(given)
-        if asked.url is None and client is not None:
-            return client.read(session, asked.table, **asked.options)
-        url = _url_of(asked)
+    def opened(session: SparkSession, texts: Mapping[str, str]) -> DataFrame:
+        read = _read_of(texts)
+        if read.url is None and client is not None:
+            return client.read(session, read.table, **read.options)
+        url = _url_of(read)
         if url not in clients:
             clients[url] = connect(url)
-        return clients[url].read(session, asked.table, **asked.options)
+        return clients[url].read(session, read.table, **read.options)
 
     register_format(spark, opened)
 
@@ -130,13 +130,13 @@ def _register_data_source(spark: SparkSession, client: Client | None) -> None:
     register_data_source(spark, partial(_opened, None if client is None else client.url))
 
 
-def _opened(default_url: str | None, given: Mapping[str, str]) -> Opened:
+def _opened(default_url: str | None, texts: Mapping[str, str]) -> Opened:
     """Open a table in a process of Spark's server."""
     from windrow_spark.data_source import Opened
 
-    asked = _asked(given, default_url)
-    if asked.options.pop("reader", "grouped") not in ("auto", "grouped"):
+    read = _read_of(texts, default_url)
+    if read.options.pop("reader", "grouped") not in ("auto", "grouped"):
         raise InvalidArgumentError(
             "reader", "on Spark Connect all files are read in groups: leave out 'reader'"
         )
-    return Opened(connect(_url_of(asked)), asked.table, asked.options)
+    return Opened(connect(_url_of(read)), read.table, read.options)

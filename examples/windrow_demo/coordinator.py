@@ -22,12 +22,12 @@ _URL = re.compile(rb"http://127\.0\.0\.1:[1-9]\d*")
 
 
 @contextmanager
-def running_coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
+def running_coordinator(state_dir: Path, folders: Sequence[Path], log: Path) -> Iterator[str]:
     """Run `windrow serve` until the block ends; yields its URL once it is ready.
 
     Args:
         state_dir: Folder of the coordinator's database.
-        allowed: Folders that may hold tables.
+        folders: Folders that may hold tables.
         log: File for the coordinator's output.
 
     Raises:
@@ -37,7 +37,7 @@ def running_coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> 
     require_service()
     command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]
     command += ["--no-require-tokens", "--state-dir", str(state_dir)]
-    for folder in allowed:
+    for folder in folders:
         command += ["--allow", str(folder)]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -61,8 +61,8 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> str:
         if process.poll() is not None:
             lines = log.read_text(errors="replace").strip().splitlines()
             raise CoordinatorStartError(lines[-1] if lines else "it printed nothing", log)
-        found = _URL.search(log.read_bytes())
-        if found is not None and _is_ready(url := found[0].decode()):
+        match = _URL.search(log.read_bytes())
+        if match is not None and _is_ready(url := match[0].decode()):
             return url
         time.sleep(_POLL_S)
     raise CoordinatorStartError(f"it was not ready after {_START_TIMEOUT_S:.0f} s", log)

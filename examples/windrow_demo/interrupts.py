@@ -17,15 +17,15 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     for each object of the JVM, so this may happen on Spark. A Ctrl-C replaces any later error:
     Spark may fail to clean up after an interrupted call.
     """
-    pressed = threading.Event()
+    ctrl_c = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 
     def press(number: int, frame: FrameType | None) -> None:
-        pressed.set()
+        ctrl_c.set()
         raise KeyboardInterrupt
 
     def check() -> None:
-        if pressed.is_set():
+        if ctrl_c.is_set():
             raise KeyboardInterrupt
 
     # Other handlers of Ctrl-C stay in place, and only the main thread can set one.
@@ -37,7 +37,7 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     try:
         yield check
     except Exception as error:
-        if pressed.is_set():
+        if ctrl_c.is_set():
             raise KeyboardInterrupt from error
         raise
     finally:

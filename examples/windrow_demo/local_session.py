@@ -91,13 +91,13 @@ def _output_to(log: Path) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     log.parent.mkdir(parents=True, exist_ok=True)
-    kept = {number: os.dup(number) for number in (1, 2)}
+    copies = {number: os.dup(number) for number in (1, 2)}
     with log.open("ab") as file:
-        for number in kept:
+        for number in copies:
             os.dup2(file.fileno(), number)
     try:
         yield
     finally:
-        for number, copy in kept.items():
+        for number, copy in copies.items():
             os.dup2(copy, number)
             os.close(copy)

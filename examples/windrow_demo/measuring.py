@@ -122,24 +122,24 @@ def time_in_turns(
         on_run: Called with the seconds of each run, also in the untimed round.
         warm: Whether to run an untimed round first.
     """
-    kept: dict[tuple[str, str], list[_Run]] = {}
+    runs_of: dict[tuple[str, str], list[_Run]] = {}
     for round_ in range(runs + warm):
         for query in queries:
             for side in sides:
                 run = _run(spark, side, query)
                 if round_ >= warm:
-                    kept.setdefault((side.name, query.name), []).append(run)
+                    runs_of.setdefault((side.name, query.name), []).append(run)
                 on_run(side, query, run.seconds)
     return [
         Timing(
             side=side,
             query=query,
-            seconds=tuple(run.seconds for run in found),
-            open_seconds=tuple(run.open_seconds for run in found),
-            task_count=found[-1].task_count,
-            answer=found[-1].rows,
+            seconds=tuple(run.seconds for run in side_runs),
+            open_seconds=tuple(run.open_seconds for run in side_runs),
+            task_count=side_runs[-1].task_count,
+            answer=side_runs[-1].rows,
         )
-        for (side, query), found in kept.items()
+        for (side, query), side_runs in runs_of.items()
     ]
 
 
@@ -152,14 +152,14 @@ def fingerprint(spark: SparkSession, side: Side, columns: Sequence[str]) -> Fing
         table = side.open(tuple(names)).select(*names)
         # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
         row_hash = F.xxhash64(*names, *(F.col(name).isNull() for name in names))
-        found = table.agg(
+        sums = table.agg(
             F.count(F.lit(1)).alias("rows"),
             F.sum(row_hash.cast("decimal(38,0)")).alias("hashes"),
         ).collect()[0]
     return Fingerprint(
         columns=tuple((field.name, field.dataType.simpleString()) for field in table.schema),
-        row_count=found["rows"],
-        hash_sum=found["hashes"] if found["hashes"] is not None else Decimal(0),
+        row_count=sums["rows"],
+        hash_sum=sums["hashes"] if sums["hashes"] is not None else Decimal(0),
     )
 
 
@@ -172,14 +172,14 @@ def timed(action: Callable[[], _T]) -> tuple[_T, float]:
 
 def _run(spark: SparkSession, side: Side, query: Query) -> _Run:
     with _settings(spark, side.conf), _counting_tasks(spark) as task_count:
-        began = time.perf_counter()
+        start_at = time.perf_counter()
         table = side.open(query.columns)
-        opened = time.perf_counter()
+        open_at = time.perf_counter()
         rows = query.ask(table).collect()
-        ended = time.perf_counter()
+        end_at = time.perf_counter()
     return _Run(
-        seconds=ended - began,
-        open_seconds=opened - began,
+        seconds=end_at - start_at,
+        open_seconds=open_at - start_at,
         task_count=task_count(),
         rows=tuple(sorted((tuple(row) for row in rows), key=repr)),
     )
@@ -220,5 +220,5 @@ def _completed_tasks(tracker: Any, label: str) -> int:
         time.sleep(0.01)
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(label)]
     stages = {stage for job in jobs if job for stage in job.stageIds}
-    found = [tracker.getStageInfo(stage) for stage in stages]
-    return sum(stage.numCompletedTasks for stage in found if stage)
+    infos = [tracker.getStageInfo(stage) for stage in stages]
+    return sum(stage.numCompletedTasks for stage in infos if stage)

@@ -57,8 +57,8 @@ def comparison_as_json(outcome: DemoOutcome) -> dict[str, Any]:
         "agreed": outcome.agreed,
         "environment": outcome.environment,
         "fingerprints": {
-            side: {"row_count": found.row_count, "hash_sum": str(found.hash_sum)}
-            for side, found in outcome.fingerprints.items()
+            side: {"row_count": fingerprint.row_count, "hash_sum": str(fingerprint.hash_sum)}
+            for side, fingerprint in outcome.fingerprints.items()
         },
         "spark_listing_s": outcome.listing_s,
         "windrow_refresh_s": outcome.refresh_s,
@@ -111,15 +111,15 @@ def _empty_table() -> Table:
 def _add_query(
     table: Table, title: str, query: Query, sides: Sequence[Side], timings: Sequence[Timing]
 ) -> None:
-    found = {timing.side: timing for timing in timings if timing.query == query.name}
+    by_side = {timing.side: timing for timing in timings if timing.query == query.name}
     table.add_row(Text(title, "bold"))
     for side in sides:
-        timing, ours = found[side.name], side.name == WINDROW
+        timing, ours = by_side[side.name], side.name == WINDROW
         table.add_row(
             f"  {side.title}",
             f"{timing.task_count:,}",
             seconds_text(timing.median_s),
-            "" if ours else ratio_text(timing.median_s / found[WINDROW].median_s),
+            "" if ours else ratio_text(timing.median_s / by_side[WINDROW].median_s),
             style="green" if ours else None,
         )
     table.add_section()
@@ -176,21 +176,22 @@ def _remarks(outcome: DemoOutcome) -> Text:
 
 
 def _verdict(outcome: DemoOutcome) -> Text:
-    found = outcome.fingerprints[SPARK_DEFAULT]
+    fingerprint = outcome.fingerprints[SPARK_DEFAULT]
     if outcome.agreed:
         return Text(
-            f"All sides agree: {found.row_count:,} rows, sum of row hashes {found.hash_sum}, "
+            f"All sides agree: {fingerprint.row_count:,} rows, sum of row hashes {fingerprint.hash_sum}, "
             "equal answers.",
             "bold green",
         )
     lines = [
-        f"  {side}: {found.row_count:,} rows, sum of row hashes {found.hash_sum}"
-        for side, found in outcome.fingerprints.items()
+        f"  {side}: {fingerprint.row_count:,} rows, sum of row hashes {fingerprint.hash_sum}"
+        for side, fingerprint in outcome.fingerprints.items()
     ]
-    schemas = {found.columns for found in outcome.fingerprints.values()}
+    schemas = {fingerprint.columns for fingerprint in outcome.fingerprints.values()}
     if len(schemas) > 1:
         lines += [
-            f"  {side}: {dict(found.columns)}" for side, found in outcome.fingerprints.items()
+            f"  {side}: {dict(fingerprint.columns)}"
+            for side, fingerprint in outcome.fingerprints.items()
         ]
     lines += [f"  {timing.side}, {timing.query}: {timing.answer[:3]}" for timing in outcome.timings]
     return Text("\n".join(["The sides do NOT agree:", *lines]), "bold red")

@@ -95,8 +95,8 @@ def _compare(
     # Spark's first job also starts its threads; this keeps that out of the listing's time.
     spark.range(10).count()
     console.print("Listing the folders on Spark …", style="dim")
-    listed, listing_s = timed(partial(spark.read.parquet, str(table)))
-    queries, contestants = flight_queries(), sides(listed, client, TABLE)
+    table_rows, listing_s = timed(partial(spark.read.parquet, str(table)))
+    queries, contestants = flight_queries(), sides(table_rows, client, TABLE)
     # The same parallelism as the plans that the timed reads make.
     plan, plan_s = timed(
         lambda: client.plan(
@@ -111,13 +111,13 @@ def _compare(
         kept_interrupts() as check_interrupted,
         counting(console, "Reading on Spark", steps) as progress,
     ):
-        told: set[tuple[str, str]] = set()
+        lines: set[tuple[str, str]] = set()
 
         def tell(side: Side, what: str, seconds: float) -> None:
             check_interrupted()
             # Only the first of several runs, since the report shows their medians.
-            if (side.name, what) not in told:
-                told.add((side.name, what))
+            if (side.name, what) not in lines:
+                lines.add((side.name, what))
                 if side is in_turn[0]:
                     console.print(what)
                 console.print(f"  {side.title:<27}  {seconds_text(seconds):>8}")
@@ -131,7 +131,7 @@ def _compare(
         fingerprints = {}
         for side in in_turn:
             fingerprints[side.name], taken_s = timed(
-                partial(fingerprint, spark, side, listed.columns)
+                partial(fingerprint, spark, side, table_rows.columns)
             )
             tell(side, "All columns of all rows", taken_s)
         # Reading the whole table has warmed up every side.

@@ -48,26 +48,26 @@ def flight_queries() -> tuple[Query, ...]:
     )
 
 
-def sides(listed: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
+def sides(rows: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
     """Return the ways to read a table: Spark with defaults, Spark tuned by hand, and Windrow.
 
     Args:
-        listed: Spark's own DataFrame of the table, whose files are already listed.
+        rows: Spark's own DataFrame of the table, whose files are already listed.
         client: Client that plans Windrow's reads.
         table: Name of the table.
     """
-    session = listed.sparkSession
+    session = rows.sparkSession
     return (
         Side(
             name=SPARK_DEFAULT,
             title="Spark, defaults",
-            open=lambda _: listed,
+            open=lambda _: rows,
             conf={},
         ),
         Side(
             name=SPARK_TUNED,
             title="Spark, openCostInBytes=0",
-            open=lambda _: listed,
+            open=lambda _: rows,
             conf={"spark.sql.files.openCostInBytes": "0"},
         ),
         Side(

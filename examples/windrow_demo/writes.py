@@ -123,12 +123,12 @@ def run_writes_demo(
                     partition_columns={"ds": "string"},
                 )
                 console.print(f"Writing {days:,} days from {tasks:,} tasks …", style="dim")
-                exploded = _written(
+                unplanned_table = _written(
                     spark, f"{tasks:,} tasks without a plan", work / "exploded", explode
                 )
                 console.print("Counting, planning and writing with Windrow …", style="dim")
                 reports: list[WriteReport] = []
-                planned = _written(
+                planned_table = _written(
                     spark,
                     "client.write",
                     work / "planned",
@@ -141,8 +141,8 @@ def run_writes_demo(
         tasks=tasks,
         target_bytes=target_bytes,
         source=source,
-        exploded=exploded,
-        planned=planned,
+        exploded=unplanned_table,
+        planned=planned_table,
         report=reports[0],
     )
 

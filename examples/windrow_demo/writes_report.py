@@ -22,7 +22,7 @@ TEXTBOOK_TASKS, TEXTBOOK_DAYS = 2_000, 365
 
 def writes_report(outcome: WritesOutcome) -> list[RenderableType]:
     """Return charts of both tables, their figures, and whether all rows are there."""
-    exploded, planned = outcome.exploded, outcome.planned
+    without, with_plan = outcome.exploded, outcome.planned
     title = Text(
         f"{outcome.source.row_count:,} events of {outcome.days:,} days, "
         f"target file size {size_text(outcome.target_bytes)}",
@@ -31,9 +31,9 @@ def writes_report(outcome: WritesOutcome) -> list[RenderableType]:
     return [
         title,
         Text(),
-        picture(f"Written by {exploded.title}", "file", exploded.sizes, "red"),
+        picture(f"Written by {without.title}", "file", without.sizes, "red"),
         Text(),
-        picture(f"Written by {planned.title}", "file", planned.sizes, "green"),
+        picture(f"Written by {with_plan.title}", "file", with_plan.sizes, "green"),
         Text(),
         _table(outcome),
         _remarks(outcome),
@@ -78,14 +78,14 @@ def _table(outcome: WritesOutcome) -> Table:
     table.add_column(overflow="fold")
     for name in ("files", "mean size", "total size", "write time", "read time"):
         table.add_column(name, justify="right", no_wrap=True)
-    for made, style in ((outcome.exploded, "red"), (outcome.planned, "green")):
+    for outcome_table, style in ((outcome.exploded, "red"), (outcome.planned, "green")):
         table.add_row(
-            made.title,
-            f"{len(made.sizes):,}",
-            size_text(pc.mean(made.sizes).as_py()),
-            size_text(pc.sum(made.sizes).as_py()),
-            seconds_text(made.write_s),
-            seconds_text(made.read_s),
+            outcome_table.title,
+            f"{len(outcome_table.sizes):,}",
+            size_text(pc.mean(outcome_table.sizes).as_py()),
+            size_text(pc.sum(outcome_table.sizes).as_py()),
+            seconds_text(outcome_table.write_s),
+            seconds_text(outcome_table.read_s),
             style=style,
         )
     fewer = len(outcome.exploded.sizes) / len(outcome.planned.sizes)

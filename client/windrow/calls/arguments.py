@@ -16,13 +16,17 @@ _MAX_SHOWN_CHARACTERS = 60
 
 
 def checked(
-    model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str] = (), *, prefix: str = ""
+    model: type[AnyModel],
+    arguments: Mapping[str, Any],
+    also: Iterable[str] = (),
+    *,
+    prefix: str = "",
 ) -> AnyModel:
     """Return the arguments as a model.
 
     Args:
         model: Model of the request to the coordinator.
-        given: Arguments by parameter name.
+        arguments: Arguments by parameter name.
         also: Names of other parameters that the caller may have meant.
         prefix: Text that the caller writes before each name.
 
@@ -30,12 +34,12 @@ def checked(
         InvalidArgumentError: A value is not valid, or no parameter has that name.
     """
     try:
-        return model.model_validate(given)
+        return model.model_validate(arguments)
     except ValidationError as error:
         names = [prefix + name for name in [*model.model_fields, *also]]
-        found = error.errors(include_url=False)
-        reasons = [_reason(issue, prefix, names) for issue in found]
-        raise InvalidArgumentError(_name(found[0], prefix), "; ".join(reasons)) from None
+        issues = error.errors(include_url=False)
+        reasons = [_reason(issue, prefix, names) for issue in issues]
+        raise InvalidArgumentError(_name(issues[0], prefix), "; ".join(reasons)) from None
 
 
 def values_of_texts(texts: Mapping[str, str]) -> dict[str, Any]:
@@ -59,19 +63,19 @@ def _name(issue: ErrorDetails, prefix: str) -> str:
 def _reason(issue: ErrorDetails, prefix: str, names: list[str]) -> str:
     name = _name(issue, prefix)
     if issue["type"] == "extra_forbidden":
-        return f"there is no parameter {name!r}{_meant(name, names)}"
+        return f"there is no parameter {name!r}{_hint(name, names)}"
     if not name:
         return issue["msg"].removeprefix("Value error, ")
-    wanted = issue["msg"].replace("Input should be", "it must be").removeprefix("Value error, ")
+    rule = issue["msg"].replace("Input should be", "it must be").removeprefix("Value error, ")
     value = repr(issue["input"])
     if len(value) > _MAX_SHOWN_CHARACTERS:
         value = f"{value[: _MAX_SHOWN_CHARACTERS - 3]}..."
-    meant = ""
+    hint = ""
     if issue["type"] in ("literal_error", "enum"):
-        meant = _meant(str(issue["input"]), issue["ctx"]["expected"].split("'")[1::2])
-    return f"{name}={value}: {wanted}{meant}"
+        hint = _hint(str(issue["input"]), issue["ctx"]["expected"].split("'")[1::2])
+    return f"{name}={value}: {rule}{hint}"
 
 
-def _meant(text: str, known: Iterable[str]) -> str:
-    close = get_close_matches(text, list(known), n=1)
+def _hint(text: str, names: Iterable[str]) -> str:
+    close = get_close_matches(text, list(names), n=1)
     return f": did you mean {close[0]!r}?" if close else ""

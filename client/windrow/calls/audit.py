@@ -26,11 +26,11 @@ class AuditCalls(Calls):
             principal: Only changes by this caller.
             since: Only changes from this time on, with a time zone.
         """
-        wanted = {
+        limits = {
             "table": table,
             "principal": principal,
             "since": None if since is None else since.isoformat(),
         }
-        params = {name: value for name, value in wanted.items() if value is not None}
+        params = {name: value for name, value in limits.items() if value is not None}
         for page in self._transport.pages(AuditPage, "/audit", params):
             yield from page.changes

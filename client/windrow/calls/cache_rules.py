@@ -83,13 +83,13 @@ class CacheRuleCalls(Calls):
         if table is not None:
             answer = self._transport.call("GET", f"{table_path(table)}/cache-rules")
             return read_answer(CacheRules, answer).rules
-        found: list[CacheRule] = []
+        rules: list[CacheRule] = []
         for page in self._transport.pages(TablePage, "/tables"):
             for info in page.tables:
                 # The table may have been deleted since it was listed.
                 with suppress(NotFoundError):
-                    found += self.cache_rules(info.name)
-        return found
+                    rules += self.cache_rules(info.name)
+        return rules
 
     def cache_rule(self, table: str, rule: str) -> CacheRule:
         """Return one cache rule of a table."""
@@ -160,9 +160,9 @@ def plain(filter: Filter) -> str:
     """Return a normal form, equal for filters that differ only in white space and comments."""
     if not isinstance(filter, str):
         return filter.model_dump_json()
-    spaced = _PARTS.sub(lambda part: part["quoted"] or " ", filter).strip()
+    words = _PARTS.sub(lambda part: part["quoted"] or " ", filter).strip()
     # Only names and keywords need a space between them.
-    return _PARTS.sub(lambda part: part["quoted"] or _space(part), spaced)
+    return _PARTS.sub(lambda part: part["quoted"] or _space(part), words)
 
 
 def _space(part: re.Match[str]) -> str:

@@ -147,8 +147,8 @@ class _Parser:
     def _unexpected(self) -> NoReturn:
         if self._at == len(self._tokens):
             raise CacheSqlError(f"the statement ends too early: {_FORMS}")
-        found = _quoted(self._written(self._at, self._at + 1))
-        raise CacheSqlError(f"{found} is not expected here: {_FORMS}")
+        word = _quoted(self._written(self._at, self._at + 1))
+        raise CacheSqlError(f"{word} is not expected here: {_FORMS}")
 
     def _token(self) -> Token:
         return self._tokens[self._at]
@@ -160,8 +160,8 @@ class _Parser:
 
     def _is_word(self, token: Token) -> bool:
         # A token that equals its text has neither quotes nor a prefix.
-        written = self._text[token.start - 1 : token.end]
-        return written == token.text and re.fullmatch(r"\w+", written) is not None
+        text = self._text[token.start - 1 : token.end]
+        return text == token.text and re.fullmatch(r"\w+", text) is not None
 
     def _written(self, begin: int, end: int) -> str:
         return self._text[self._tokens[begin].start - 1 : self._tokens[end - 1].end]

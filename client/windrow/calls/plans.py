@@ -164,13 +164,13 @@ class PlanCalls(Calls):
             since: Only plans from this time on, with a time zone.
             until: Only plans before this time, with a time zone.
         """
-        wanted = {
+        limits = {
             "table": table,
             "plan_id": plan_id,
             "since": None if since is None else since.isoformat(),
             "until": None if until is None else until.isoformat(),
         }
-        params = {name: value for name, value in wanted.items() if value is not None}
+        params = {name: value for name, value in limits.items() if value is not None}
         for page in self._transport.pages(PlanHistoryPage, "/plans", params):
             yield from page.plans
 

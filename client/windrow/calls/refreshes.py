@@ -56,11 +56,11 @@ class RefreshCalls(Calls):
         params: dict[str, str | int] = {"full": "true"} if full else {}
         body = None
         if valid_write_ids is not None or version is not None:
-            asked = {
+            request = {
                 "valid_write_ids": valid_write_ids,
                 "version": None if version is None else str(version),
             }
-            body = checked(RefreshRequest, asked).model_dump_json()
+            body = checked(RefreshRequest, request).model_dump_json()
         attempt = 1
         while True:
             answer = self._transport.call("POST", path, params=params, headers=headers, body=body)

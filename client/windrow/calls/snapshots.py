@@ -141,10 +141,10 @@ def change_stream(added: FileRows, removed: Sequence[str] | pa.Array) -> bytes:
         added: Files that are new, or replace files with the same paths.
         removed: Paths of removed files.
     """
-    new, gone = _table(added), pa.array(removed, pa.string())
+    new, old = _table(added), pa.array(removed, pa.string())
     changes = [
         new.append_column("change", pa.array(["added"] * len(new), pa.string())),
-        pa.table([gone, pa.array(["removed"] * len(gone), pa.string())], schema=_STRINGS),
+        pa.table([old, pa.array(["removed"] * len(old), pa.string())], schema=_STRINGS),
     ]
     return _stream(pa.concat_tables(changes, promote_options="default"))
 

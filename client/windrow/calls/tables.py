@@ -99,8 +99,8 @@ class TableCalls(Calls):
         """
         answer = self._transport.call("GET", table_path(name))
         before = read_answer(TableInfo, answer).definition
-        changed = checked(PlanDefaults, before.plan_options.model_dump() | dict(plan_options))
-        definition = before.model_copy(update={"plan_options": changed})
+        options = checked(PlanDefaults, before.plan_options.model_dump() | dict(plan_options))
+        definition = before.model_copy(update={"plan_options": options})
         return self.put_table(name, definition, {"If-Match": answer.headers["ETag"]})
 
     def put_table(

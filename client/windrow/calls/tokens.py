@@ -39,11 +39,11 @@ class TokenCalls(Calls):
             InvalidArgumentError: The name, a scope or the lifetime is not valid.
             ProblemError: The coordinator refused a name or a grant.
         """
-        given: dict[str, Any] = {"name": name, "scopes": list(scopes), "grants": list(grants)}
+        arguments: dict[str, Any] = {"name": name, "scopes": list(scopes), "grants": list(grants)}
         if expires_in is not None:
-            given["expires_in_seconds"] = int(expires_in.total_seconds())
-        asked = checked(TokenRequest, given)
-        answer = self._transport.call("POST", "/tokens", body=asked.model_dump_json())
+            arguments["expires_in_seconds"] = int(expires_in.total_seconds())
+        request = checked(TokenRequest, arguments)
+        answer = self._transport.call("POST", "/tokens", body=request.model_dump_json())
         return read_answer(NewToken, answer)
 
     def tokens(self) -> Iterator[TokenInfo]:

@@ -111,11 +111,11 @@ class Transport:
             ProblemError: The coordinator refused.
             UnsupportedAnswerError: The answer is neither a success nor a problem.
         """
-        sent = {"Content-Type": "application/json"} if body is not None else {}
+        own_headers = {"Content-Type": "application/json"} if body is not None else {}
         if method != "GET":
-            sent["Idempotency-Key"] = uuid.uuid4().hex
+            own_headers["Idempotency-Key"] = uuid.uuid4().hex
         request = self._http.build_request(
-            method, path, content=body, params=params, headers=sent | dict(headers or {})
+            method, path, content=body, params=params, headers=own_headers | dict(headers or {})
         )
         retrying = Retrying(
             retry=retry_if_exception(_is_transient),
@@ -143,13 +143,13 @@ class Transport:
         Raises:
             ProblemError: The coordinator refused. Other errors are as in `call`.
         """
-        asked = dict(params or {})
+        query = dict(params or {})
         while True:
-            page = read_answer(model, self.call("GET", path, params=asked))
+            page = read_answer(model, self.call("GET", path, params=query))
             yield page
             if page.next_page_token is None:
                 return
-            asked["page_token"] = page.next_page_token
+            query["page_token"] = page.next_page_token
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         # Only a program that has loaded OpenTelemetry itself can have a trace.

@@ -17,8 +17,8 @@ def advise(
 ) -> None:
     """Show where small files come from, and how to avoid them."""
     with connect(url) as client:
-        found = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
+        advice = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
     if as_json:
-        show_json(found)
+        show_json(advice)
     else:
-        show(table_advice(found))
+        show(table_advice(advice))

@@ -29,8 +29,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(value: bool) -> None:
+    if value:
         from windrow import __version__
 
         typer.echo(f"windrow {__version__}")

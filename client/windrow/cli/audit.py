@@ -46,23 +46,23 @@ def audit(
     The coordinator requires a token with the scope admin.
     """
     with connect(url) as client:
-        changes = client.changes(table=table, principal=principal, since=since)
-        found = list(islice(changes, limit))
+        all_changes = client.changes(table=table, principal=principal, since=since)
+        changes = list(islice(all_changes, limit))
     if as_json:
-        show_json({"changes": [one.model_dump(mode="json") for one in found]})
-    elif found:
-        show(change_list(found))
+        show_json({"changes": [one.model_dump(mode="json") for one in changes]})
+    elif changes:
+        show(change_list(changes))
     else:
         show(message("no such change is recorded"))
 
 
 def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     """List changes."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("when", "who", "table", "what", "by", "before", "after"):
-        shown.add_column(title, no_wrap=title == "when")
+        table.add_column(title, no_wrap=title == "when")
     for one in changes:
-        shown.add_row(
+        table.add_row(
             f"{one.at:%Y-%m-%d %H:%M:%S %Z}",
             Text(one.principal),
             Text(one.table or DASH),
@@ -71,4 +71,4 @@ def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
             Text((one.before or DASH)[:_ID_CHARACTERS]),
             Text((one.after or DASH)[:_ID_CHARACTERS]),
         )
-    return shown
+    return table

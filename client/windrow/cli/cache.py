@@ -106,11 +106,11 @@ def list_rules(
 ) -> None:
     """List cache rules."""
     with connect(url) as client:
-        found = client.cache_rules(table)
+        rules = client.cache_rules(table)
     if as_json:
-        show_json({"rules": [rule.model_dump(mode="json") for rule in found]})
+        show_json({"rules": [rule.model_dump(mode="json") for rule in rules]})
     else:
-        show(rule_list(found, table))
+        show(rule_list(rules, table))
 
 
 @app.command()
@@ -138,11 +138,11 @@ def drop(
 def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show a table's cacheable files and the workers that cache them."""
     with connect(url) as client:
-        found = client.cache(table)
+        contents = client.cache(table)
     if as_json:
-        show_json(found)
+        show_json(contents)
     else:
-        show(table_cache(found))
+        show(table_cache(contents))
 
 
 @app.command()

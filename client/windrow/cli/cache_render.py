@@ -20,21 +20,21 @@ def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
     if not rules:
         has = f"{table} has no cache rules" if table else "no table has cache rules"
         return message(has, f"`windrow cache add {table or 'TABLE'} --where …` adds one")
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("table", "rule"):
-        shown.add_column(name, no_wrap=True)
-    shown.add_column("files", overflow="fold")
-    shown.add_column("at most", justify="right", no_wrap=True)
-    shown.add_column("until", no_wrap=True)
+        listing.add_column(name, no_wrap=True)
+    listing.add_column("files", overflow="fold")
+    listing.add_column("at most", justify="right", no_wrap=True)
+    listing.add_column("until", no_wrap=True)
     for rule in rules:
-        shown.add_row(
+        listing.add_row(
             Text(rule.table),
             Text(rule.rule),
             Text(filter_text(rule.filter)),
             _limit_text(rule.max_bytes),
             time_text(rule.expires_at),
         )
-    return shown
+    return listing
 
 
 def table_cache(cache: TableCache) -> RenderableType:
@@ -54,14 +54,14 @@ def table_cache(cache: TableCache) -> RenderableType:
 
 
 def _rules(cache: TableCache) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("rule", no_wrap=True)
-    shown.add_column("files", overflow="fold")
+    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    listing.add_column("rule", no_wrap=True)
+    listing.add_column("files", overflow="fold")
     for name in ("cacheable", "cached", "size", "cached size", "at most"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("until", no_wrap=True)
+        listing.add_column(name, justify="right", no_wrap=True)
+    listing.add_column("until", no_wrap=True)
     for rule in cache.rules:
-        shown.add_row(
+        listing.add_row(
             Text(rule.rule),
             Text(filter_text(rule.filter)),
             f"{rule.file_count:,}",
@@ -71,31 +71,31 @@ def _rules(cache: TableCache) -> Table:
             _limit_text(rule.max_bytes),
             time_text(rule.expires_at),
         )
-    return shown
+    return listing
 
 
 def _workers(cache: TableCache) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("host", no_wrap=True)
+    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    listing.add_column("host", no_wrap=True)
     for name in ("cached", "size", "other files"):
-        shown.add_column(name, justify="right", no_wrap=True)
+        listing.add_column(name, justify="right", no_wrap=True)
     for worker in cache.workers:
-        shown.add_row(
+        listing.add_row(
             Text(worker.host),
             f"{worker.file_count:,}",
             size_text(worker.size_bytes),
             f"{worker.other_files:,}",
         )
-    return shown
+    return listing
 
 
 def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
     """List workers with the fill and statistics of their caches."""
     if not workers:
         return message("no workers are running", "`windrow worker run` starts one")
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("worker", "host"):
-        shown.add_column(name, no_wrap=True)
+        listing.add_column(name, no_wrap=True)
     for name in (
         "used",
         "capacity",
@@ -106,11 +106,11 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
         "evictions",
         "read",
     ):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("expires", no_wrap=True)
+        listing.add_column(name, justify="right", no_wrap=True)
+    listing.add_column("expires", no_wrap=True)
     for worker in workers:
         counters = worker.counters
-        shown.add_row(
+        listing.add_row(
             Text(worker.worker_id),
             Text(worker.host),
             size_text(worker.used_bytes),
@@ -123,7 +123,7 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
             size_text(counters.hit_bytes + counters.miss_bytes),
             f"{worker.expires_at:%H:%M:%S %Z}",
         )
-    return shown
+    return listing
 
 
 def filter_text(filter: Filter) -> str:

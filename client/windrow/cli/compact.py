@@ -49,10 +49,10 @@ def compact(
         "worth_reads": worth_reads,
         "max_batch_bytes": max_batch_bytes,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     if dry_run:
         with connect(url) as client:
-            pages = list(client.plan_compaction(table, **given))
+            pages = list(client.plan_compaction(table, **settings))
         if as_json:
             show_json({"pages": [page.model_dump(mode="json") for page in pages]})
         else:
@@ -64,4 +64,4 @@ def compact(
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
     with connect(url) as client:
-        run(table, client, master=master, as_json=as_json, **given)
+        run(table, client, master=master, as_json=as_json, **settings)

@@ -50,10 +50,10 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
 
 
 def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("partition", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("partition", overflow="fold")
     for name in ("files", "small", "size", "becomes", "cost", "gain"):
-        shown.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     rows = [
         row
         for page in pages
@@ -72,7 +72,7 @@ def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
     for folder, bucket, all_files, files, size_bytes, becomes, cost, gain in rows[
         :_SHOWN_PARTITIONS
     ]:
-        shown.add_row(
+        table.add_row(
             Text((folder or "(all)") + ("" if bucket is None else f", bucket {bucket}")),
             f"{all_files:,}",
             f"{files:,}",
@@ -82,56 +82,56 @@ def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
             seconds_text(gain),
         )
     if len(rows) <= _SHOWN_PARTITIONS:
-        return shown
+        return table
     more = f"and {len(rows) - _SHOWN_PARTITIONS:,} more; --json shows all"
-    return Group(shown, Text(more, "dim"))
+    return Group(table, Text(more, "dim"))
 
 
 def _left_alone(left: Sequence[LeftAlone]) -> Table:
-    shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    shown.add_column(justify="right", no_wrap=True)
-    shown.add_column(overflow="fold")
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
     for one in left:
         noun = "partition" if one.partitions == 1 else "partitions"
         text = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
         text = text.replace("worth_reads", "--worth-reads")
-        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {text}"))
-    return shown
+        table.add_row(f"{one.partitions:,}", Text(f"{noun}: {text}"))
+    return table
 
 
-def table_advice(found: TableAdvice) -> RenderableType:
+def table_advice(table: TableAdvice) -> RenderableType:
     """Show which writes made a table's files, and how to make better ones."""
     head = (
-        f"{found.table}, snapshot {found.snapshot_id}: {found.files:,} files of "
-        f"{size_text(found.size_bytes)}, {found.small_files:,} of them small"
+        f"{table.table}, snapshot {table.snapshot_id}: {table.files:,} files of "
+        f"{size_text(table.size_bytes)}, {table.small_files:,} of them small"
     )
-    target = size_text(found.target_file_bytes)
-    remark = f"with files of {target}, the same partitions would hold {found.would_be:,} files"
+    target = size_text(table.target_file_bytes)
+    remark = f"with files of {target}, the same partitions would hold {table.would_be:,} files"
     parts: list[RenderableType] = [message(head, remark)]
-    if found.writes:
-        parts.append(titled(_writes_title(found), _writes(found.writes[:_SHOWN_WRITES])))
-    parts += [_advice(one) for one in found.advice]
-    if not found.advice:
+    if table.writes:
+        parts.append(titled(_writes_title(table), _writes(table.writes[:_SHOWN_WRITES])))
+    parts += [_advice(one) for one in table.advice]
+    if not table.advice:
         parts.append(message("nothing to advise"))
     return Group(*parts)
 
 
-def _writes_title(found: TableAdvice) -> str:
-    shown = min(found.write_count, _SHOWN_WRITES)
-    if shown == found.write_count:
+def _writes_title(table: TableAdvice) -> str:
+    count = min(table.write_count, _SHOWN_WRITES)
+    if count == table.write_count:
         return "Writes"
-    return f"Writes: {shown:,} of {found.write_count:,}, the ones with the most excess files"
+    return f"Writes: {count:,} of {table.write_count:,}, the ones with the most excess files"
 
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("when", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("when", no_wrap=True)
     for name in ("tasks", "partitions", "files", "small", "size", "would be"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("trouble", overflow="fold")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("trouble", overflow="fold")
     for one in writes:
         remarks = [one.trouble, one.scheme and f"planned: {one.scheme}"]
-        shown.add_row(
+        table.add_row(
             _when(one.last_at),
             "" if one.tasks is None else f"{one.tasks:,}",
             f"{one.partitions:,}",
@@ -141,7 +141,7 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
             f"{one.would_be:,}",
             Text(", ".join(text.replace("_", " ") for text in remarks if text)),
         )
-    return shown
+    return table
 
 
 def _advice(one: Advice) -> RenderableType:

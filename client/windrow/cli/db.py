@@ -37,9 +37,9 @@ def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
     from windrow_service.settings import Settings
     from windrow_service.usecases.errors import UseCaseError
 
-    given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
+    settings: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
     try:
-        done = bootstrap.upgrade(Settings.model_validate(given))
+        done = bootstrap.upgrade(Settings.model_validate(settings))
     except UseCaseError as error:
         raise DatabaseCommandError(str(error)) from error
     if as_json:

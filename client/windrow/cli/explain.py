@@ -55,7 +55,7 @@ def explain(
     Shows which files were pruned, why its groups are as they are, how every other strategy would
     pack the same files, and whether request, session or table set each option.
     """
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "filter": filter_,
         "columns": names(columns),
         "limit": limit,
@@ -63,21 +63,21 @@ def explain(
         "strategy": strategy,
         "max_split_size": max_split_size,
     }
-    asked = {option: value for option, value in given.items() if value is not None}
+    options = {option: value for option, value in values.items() if value is not None}
     is_plan = re.fullmatch("[0-9a-f]{32}", what) is not None
-    if is_plan and asked:
-        named = ", ".join(f"--{option.replace('_', '-')}" for option in asked)
+    if is_plan and options:
+        names_text = ", ".join(f"--{option.replace('_', '-')}" for option in options)
         raise typer.BadParameter(
-            f"{named}: the options of an existing plan cannot change; give the name of a table "
+            f"{names_text}: the options of an existing plan cannot change; give the name of a table "
             "to make a new plan"
         )
     with connect(url) as client:
-        plan_id = what if is_plan else client.plan(what, **asked).info.plan_id
-        explained = client.explain(plan_id)
+        plan_id = what if is_plan else client.plan(what, **options).info.plan_id
+        answer = client.explain(plan_id)
     if as_json:
-        show_json(explained)
+        show_json(answer)
     else:
-        show(explanation(explained))
+        show(explanation(answer))
 
 
 _BAR_CELLS = 30
@@ -103,37 +103,34 @@ _PLACES = {
 }
 
 
-def explanation(explained: PlanExplanation) -> RenderableType:
+def explanation(plan: PlanExplanation) -> RenderableType:
     """Show a plan's explanation."""
-    parts: list[RenderableType] = [_sentence(explained), _section("Pruning", _pruned(explained))]
-    if explained.strategies[0].group_count:
+    parts: list[RenderableType] = [_sentence(plan), _section("Pruning", _pruning(plan))]
+    if plan.strategies[0].group_count:
         parts += [
-            _section("Groups", _reasons(explained)),
-            _section("Fill of the groups", _fill(explained)),
-            _section("Location of the data", _places(explained)),
-            *(
-                [_section("Workers for cacheable files", _workers(explained))]
-                * bool(explained.placements)
-            ),
-            _section("Comparison of strategies", _strategies(explained), *_slots(explained)),
+            _section("Groups", _reasons(plan)),
+            _section("Fill of the groups", _fill(plan)),
+            _section("Location of the data", _places(plan)),
+            *([_section("Workers for cacheable files", _workers(plan))] * bool(plan.placements)),
+            _section("Comparison of strategies", _strategies(plan), *_slots(plan)),
         ]
-    if explained.delete_files is not None:
-        parts.append(_section("Delete files", _deletes(explained.delete_files)))
-    if explained.option_sources:
-        parts.append(_section("Options", _options(explained)))
+    if plan.delete_files is not None:
+        parts.append(_section("Delete files", _deletes(plan.delete_files)))
+    if plan.option_sources:
+        parts.append(_section("Options", _options(plan)))
     return Group(*parts)
 
 
-def _sentence(explained: PlanExplanation) -> RenderableType:
-    own, options = explained.strategies[0], explained.options
+def _sentence(plan: PlanExplanation) -> RenderableType:
+    own, options = plan.strategies[0], plan.options
     what = (
-        f"Plan {explained.plan_id} of {explained.table}, snapshot {explained.snapshot_id}: "
-        f"{explained.files_planned:,} of {explained.files_total:,} files"
+        f"Plan {plan.plan_id} of {plan.table}, snapshot {plan.snapshot_id}: "
+        f"{plan.files_planned:,} of {plan.files_total:,} files"
     )
     if not own.group_count:
         return Text(f"{what}, so there are no groups.")
     return Text(
-        f"{what} ({size_text(explained.size_bytes)}, {explained.split_count:,} splits) in "
+        f"{what} ({size_text(plan.size_bytes)}, {plan.split_count:,} splits) in "
         f"{own.group_count:,} groups of at most {size_text(options.max_split_size)}, packed by "
         f"{own.strategy} for {options.parallelism:,} tasks at a time. Prediction: the slowest slot "
         f"finishes after {seconds_text(own.slowest_slot_seconds)}; the longest task takes "
@@ -141,54 +138,54 @@ def _sentence(explained: PlanExplanation) -> RenderableType:
     )
 
 
-def _pruned(explained: PlanExplanation) -> Table:
+def _pruning(plan: PlanExplanation) -> Table:
     table = _table("pruned by", "files", "size", "")
-    rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in explained.pruned]
-    rows.append(("planned", explained.files_planned, explained.size_bytes))
+    rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in plan.pruned]
+    rows.append(("planned", plan.files_planned, plan.size_bytes))
     for name, files, size_bytes in rows:
-        planned = name == "planned"
+        is_plan = name == "planned"
         table.add_row(
-            Text(name, "bold" if planned else ""),
+            Text(name, "bold" if is_plan else ""),
             f"{files:,}",
             size_text(size_bytes),
-            _bar(files, explained.files_total, "green" if planned else "red"),
+            _bar(files, plan.files_total, "green" if is_plan else "red"),
         )
     return table
 
 
-def _reasons(explained: PlanExplanation) -> Table:
+def _reasons(plan: PlanExplanation) -> Table:
     table = _table("reason", "groups", "splits", "size")
-    for each in explained.reasons:
+    for each in plan.reasons:
         if each.groups:
             figures = (f"{each.groups:,}", f"{each.splits:,}", size_text(each.size_bytes))
             table.add_row(_REASONS[each.reason], *figures)
     return table
 
 
-def _fill(explained: PlanExplanation) -> Table:
+def _fill(plan: PlanExplanation) -> Table:
     table = _table("fill", "groups", "")
-    largest = max(explained.fill_histogram)
-    for step, count in enumerate(explained.fill_histogram):
+    largest = max(plan.fill_histogram)
+    for step, count in enumerate(plan.fill_histogram):
         label = f"{step * 10}{DASH}{step * 10 + 10} %"
         table.add_row(label, f"{count:,}", _bar(count, largest, "cyan"))
     return table
 
 
-def _places(explained: PlanExplanation) -> Table:
+def _places(plan: PlanExplanation) -> Table:
     table = _table("place", "size", "share", "")
     for field, name in _PLACES.items():
-        size_bytes = getattr(explained.locality, field)
+        size_bytes = getattr(plan.locality, field)
         if size_bytes:
-            share = _percent(size_bytes, explained.size_bytes)
-            bar = _bar(size_bytes, explained.size_bytes, "cyan")
+            share = _percent(size_bytes, plan.size_bytes)
+            bar = _bar(size_bytes, plan.size_bytes, "cyan")
             table.add_row(name, size_text(size_bytes), share, bar)
     return table
 
 
-def _workers(explained: PlanExplanation) -> Table:
+def _workers(plan: PlanExplanation) -> Table:
     table = _table("worker", "cached", "size", "to fetch", "size", "")
-    sizes = [each.cached_bytes + each.placed_bytes for each in explained.placements]
-    for each, size_bytes in zip(explained.placements, sizes, strict=True):
+    sizes = [each.cached_bytes + each.placed_bytes for each in plan.placements]
+    for each, size_bytes in zip(plan.placements, sizes, strict=True):
         table.add_row(
             Text(each.host or "no room anywhere", "" if each.host else "yellow"),
             f"{each.cached_files:,}",
@@ -207,7 +204,7 @@ def _deletes(opens: DeleteOpens) -> Text:
     )
 
 
-def _strategies(explained: PlanExplanation) -> Table:
+def _strategies(plan: PlanExplanation) -> Table:
     table = _table(
         "strategy",
         "groups",
@@ -218,14 +215,14 @@ def _strategies(explained: PlanExplanation) -> Table:
         "slowest\nslot",
         "all\ntasks",
     )
-    located = explained.size_bytes - explained.locality.unknown_bytes
-    for each in explained.strategies:
+    known_bytes = plan.size_bytes - plan.locality.unknown_bytes
+    for each in plan.strategies:
         table.add_row(
-            Text(each.strategy, "bold" if each is explained.strategies[0] else ""),
+            Text(each.strategy, "bold" if each is plan.strategies[0] else ""),
             f"{each.group_count:,}",
             f"{each.fewest_groups:,}",
             _percent(each.fill, 1),
-            _percent(each.host_local_bytes, located),
+            _percent(each.host_local_bytes, known_bytes),
             seconds_text(each.longest_task_seconds),
             seconds_text(each.slowest_slot_seconds),
             seconds_text(each.all_tasks_seconds),
@@ -233,31 +230,31 @@ def _strategies(explained: PlanExplanation) -> Table:
     return table
 
 
-def _slots(explained: PlanExplanation) -> Sequence[RenderableType]:
+def _slots(plan: PlanExplanation) -> Sequence[RenderableType]:
     table = _table("slowest slot", "", "")
-    largest = max(each.slowest_slot_seconds for each in explained.strategies)
-    for each in explained.strategies:
+    largest = max(each.slowest_slot_seconds for each in plan.strategies)
+    for each in plan.strategies:
         seconds = each.slowest_slot_seconds
-        style = "green" if each is explained.strategies[0] else "cyan"
+        style = "green" if each is plan.strategies[0] else "cyan"
         table.add_row(each.strategy, seconds_text(seconds), _bar(seconds, largest, style))
     note = (
         "Times are predicted. For all strategies, opening a file is assumed to cost as much as "
-        f"reading {size_text(explained.open_file_cost)}."
+        f"reading {size_text(plan.open_file_cost)}."
     )
     return Text(""), table, Text(""), Text(note, "dim")
 
 
-def _options(explained: PlanExplanation) -> Table:
+def _options(plan: PlanExplanation) -> Table:
     table = _table("option", "value", "set by")
-    for name, source in explained.option_sources.items():
-        value = getattr(explained.options, name)
+    for name, source in plan.option_sources.items():
+        value = getattr(plan.options, name)
         if value is None:
-            shown = "no limit"
+            text = "no limit"
         elif name in _SIZES:
-            shown = size_text(value)
+            text = size_text(value)
         else:
-            shown = str(value)
-        table.add_row(name, shown, Text(source, "" if source == "default" else "bold"))
+            text = str(value)
+        table.add_row(name, text, Text(source, "" if source == "default" else "bold"))
     return table
 
 

@@ -52,32 +52,32 @@ def history(
     the scope admin on their tables. Times are in UTC; --json has all figures.
     """
     with connect(url) as client:
-        plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
-        found = list(islice(plans, limit))
+        all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
+        plans = list(islice(all_plans, limit))
     if as_json:
-        show_json({"plans": [one.model_dump(mode="json") for one in found]})
-    elif found:
-        show(plan_list(found))
+        show_json({"plans": [one.model_dump(mode="json") for one in plans]})
+    elif plans:
+        show(plan_list(plans))
     else:
         show(message("no such plan is recorded"))
 
 
 def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
     """List plans; times are in UTC."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("plan", "requested at"):
-        shown.add_column(title, no_wrap=True)
-    shown.add_column("table, by, filter", overflow="fold")
+        table.add_column(title, no_wrap=True)
+    table.add_column("table, by, filter", overflow="fold")
     for title in ("files", "size", "planned in", "slowest slot"):
-        shown.add_column(title, justify="right")
+        table.add_column(title, justify="right")
     for one in plans:
-        shown.add_row(
+        table.add_row(
             one.plan_id[:_ID_CHARACTERS],
             f"{one.created_at:%Y-%m-%d %H:%M:%S}",
             Text("\n".join(filter(None, (one.table, one.principal, one.filter)))),
             *_figures(one),
         )
-    return shown
+    return table
 
 
 def _figures(plan: PastPlan) -> list[str]:

@@ -32,8 +32,8 @@ _HOMES = {
 class Commands(TyperGroup):
     """The commands of `windrow`."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.commands: Any = _Loaded()
 
 
@@ -41,22 +41,22 @@ class _Loaded(Mapping[str, Any]):
     """Commands by name; each is built when it is first looked up."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
+        self._groups: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
+        if name not in self._groups:
             module, attribute = _HOMES[name]
-            found = getattr(import_module(f"windrow.cli.{module}"), attribute)
+            function = getattr(import_module(f"windrow.cli.{module}"), attribute)
             # Typer builds a command differently inside a group, so a group is built around it.
             parent = typer.Typer(rich_markup_mode=None, add_completion=False)
             parent.callback()(_nothing)
-            if isinstance(found, typer.Typer):
-                parent.add_typer(found, name=name)
+            if isinstance(function, typer.Typer):
+                parent.add_typer(function, name=name)
             else:
-                parent.command(name)(found)
-            made: Any = get_command(parent)
-            self._made[name] = made.commands[name]
-        return self._made[name]
+                parent.command(name)(function)
+            group: Any = get_command(parent)
+            self._groups[name] = group.commands[name]
+        return self._groups[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(_HOMES)

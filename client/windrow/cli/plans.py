@@ -48,30 +48,30 @@ def plan(
 
     Shows the plan's figures, and the sizes of its files and groups as a chart.
     """
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "parallelism": parallelism,
         "strategy": strategy,
         "max_split_size": max_split_size,
     }
     with connect(url) as client:
-        made = client.plan(
+        split_plan = client.plan(
             name,
             filter=filter_,
             columns=names(columns),
             version=version,
             limit=limit,
-            **{option: value for option, value in given.items() if value is not None},
+            **{option: value for option, value in options.items() if value is not None},
         )
     if as_json:
-        show_json(_as_json(made))
+        show_json(_as_json(split_plan))
     else:
-        show(plan_figures(made.info), plan_picture(made))
+        show(plan_figures(split_plan.info), plan_picture(split_plan))
 
 
-def _as_json(made: SplitPlan) -> dict[str, Any]:
+def _as_json(plan: SplitPlan) -> dict[str, Any]:
     """Return a plan with the figures of its groups, but without their splits."""
-    groups = made.groups.drop_columns(["splits"]).append_column(
-        "split_count", [made.groups["splits"].combine_chunks().value_lengths()]
+    groups = plan.groups.drop_columns(["splits"]).append_column(
+        "split_count", [plan.groups["splits"].combine_chunks().value_lengths()]
     )
-    info = made.info.model_dump(mode="json", exclude={"groups", "next_page_token"})
+    info = plan.info.model_dump(mode="json", exclude={"groups", "next_page_token"})
     return info | {"groups": groups.to_pylist()}

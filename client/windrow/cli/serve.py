@@ -62,7 +62,7 @@ def serve(
 
     from windrow_service.settings import Settings
 
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "host": host,
         "port": port,
         "state_dir": state_dir,
@@ -71,18 +71,18 @@ def serve(
     }
     try:
         settings = Settings.model_validate(
-            {name: value for name, value in given.items() if value is not None}
+            {name: value for name, value in options.items() if value is not None}
         )
     except SettingsError as error:
         raise ServeError(str(error)) from error
     if not settings.allowed_locations:
         settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
-    embedded = settings.database_url is None
-    with ExitStack() as held:
-        if embedded:
+    is_embedded = settings.database_url is None
+    with ExitStack() as resources:
+        if is_embedded:
             _make_writable(settings.state_dir)
-            held.enter_context(_locked(settings.state_dir))
-        listening = held.enter_context(listen(settings.host, settings.port))
+            resources.enter_context(_locked(settings.state_dir))
+        listening = resources.enter_context(listen(settings.host, settings.port))
         # Imported last because they are slow: mistakes in the options are reported first.
         import uvicorn
 
@@ -97,7 +97,7 @@ def serve(
         server = uvicorn.Server(server_config(settings, owns_process=True))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
-        state = str(settings.state_dir.resolve()) if embedded else "PostgreSQL"
+        state = str(settings.state_dir.resolve()) if is_embedded else "PostgreSQL"
         show(serving(url, state, settings.allowed_locations))
         with logging(settings, owns_process=True):
             server.run(sockets=[listening])

@@ -107,14 +107,14 @@ def import_inventory(
         raise typer.BadParameter(f"{file} has a column `change`: give --delta to apply it")
     with connect(url) as client:
         if delta:
-            added, removed = _changes(file, files)
-            published = client.publish_delta(name, added=added, removed=removed, if_match=if_match)
+            rows, paths = _changes(file, files)
+            snapshot = client.publish_delta(name, added=rows, removed=paths, if_match=if_match)
         else:
-            published = client.publish(name, files, if_match=if_match)
+            snapshot = client.publish(name, files, if_match=if_match)
     if as_json:
-        show_json(published)
+        show_json(snapshot)
     else:
-        show(publish_outcome(name, published))
+        show(publish_outcome(name, snapshot))
 
 
 def sync(
@@ -198,11 +198,11 @@ def list_snapshots(
 ) -> None:
     """List a table's snapshots, newest first."""
     with connect(url) as client:
-        found = list(islice(client.snapshots(name), limit))
+        snapshots = list(islice(client.snapshots(name), limit))
     if as_json:
-        show_json({"snapshots": [one.model_dump(mode="json") for one in found]})
+        show_json({"snapshots": [one.model_dump(mode="json") for one in snapshots]})
     else:
-        show(snapshot_list(name, found))
+        show(snapshot_list(name, snapshots))
 
 
 def expire(
@@ -222,11 +222,11 @@ def expire(
     """
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url) as client:
-        gone = client.expire_snapshots(name, keep_last=keep_last, max_age=max_age)
+        ids = client.expire_snapshots(name, keep_last=keep_last, max_age=max_age)
     if as_json:
-        show_json({"snapshot_ids": gone})
+        show_json({"snapshot_ids": ids})
     else:
-        show(message(f"{name}: {len(gone):,} snapshots dropped"))
+        show(message(f"{name}: {len(ids):,} snapshots dropped"))
 
 
 def _changes(file: Path, files: pa.Table) -> tuple[pa.Table, pa.Array]:
@@ -236,8 +236,8 @@ def _changes(file: Path, files: pa.Table) -> tuple[pa.Table, pa.Array]:
     if not pc.all(pc.is_in(kinds, value_set=pa.array(["added", "removed"]))).as_py():
         raise InventoryFileError(f"{file}: `change` must be added or removed in every row")
     rows = files.drop(["change"])
-    removed = rows["path"].filter(pc.equal(kinds, "removed")).combine_chunks()
-    return rows.filter(pc.equal(kinds, "added")), removed
+    paths = rows["path"].filter(pc.equal(kinds, "removed")).combine_chunks()
+    return rows.filter(pc.equal(kinds, "added")), paths
 
 
 _BETWEEN_HOSTS = ";"

@@ -174,19 +174,19 @@ def alter(
     if as_json:
         show_json(info)
     else:
-        kept = plan_options_text(info.definition.plan_options)
-        show(message(f"{info.name}: plan options {kept or 'removed, so the defaults apply'}"))
+        options = plan_options_text(info.definition.plan_options)
+        show(message(f"{info.name}: plan options {options or 'removed, so the defaults apply'}"))
 
 
 @app.command("list")
 def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with connect(url) as client:
-        found = list(client.tables())
+        tables = list(client.tables())
     if as_json:
-        show_json({"tables": [info.model_dump(mode="json") for info in found]})
+        show_json({"tables": [info.model_dump(mode="json") for info in tables]})
     else:
-        show(table_list(found))
+        show(table_list(tables))
 
 
 @app.command("show")

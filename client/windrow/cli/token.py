@@ -114,14 +114,14 @@ def create(
     token: Token | TokenInfo
     if url is not None:
         with _connected(url) as client:
-            made = client.create_token(name, scopes=scopes, grants=grants, expires_in=expires)
-        if made.token is None:
-            raise SecretLostError(made.token_id)
-        token, secret = made, made.token
+            new_token = client.create_token(name, scopes=scopes, grants=grants, expires_in=expires)
+        if new_token.token is None:
+            raise SecretLostError(new_token.token_id)
+        token, secret = new_token, new_token.token
     else:
-        allowed = [*scopes, *grants]
+        scopes_and_grants = [*scopes, *grants]
         token, secret = _with_tokens(
-            state_dir, lambda tokens: tokens.create(name, allowed, expires)
+            state_dir, lambda tokens: tokens.create(name, scopes_and_grants, expires)
         )
     if as_json:
         show_json(_as_json(token) | {"token": secret})
@@ -141,24 +141,24 @@ def list_tokens(
     url: OfCoordinator = None, state_dir: StateDir = None, as_json: AsJson = False
 ) -> None:
     """List the tokens, without their secrets."""
-    found: Sequence[Token | TokenInfo]
+    tokens: Sequence[Token | TokenInfo]
     if url is not None:
         with _connected(url) as client:
-            found = list(client.tokens())
+            tokens = list(client.tokens())
     else:
-        found = _kept(state_dir)
+        tokens = _kept(state_dir)
     if as_json:
-        show_json({"tokens": [_as_json(token) for token in found]})
-    elif not found:
+        show_json({"tokens": [_as_json(token) for token in tokens]})
+    elif not tokens:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for column in ("id", "name", "allows", "made", "expires", "revoked"):
             table.add_column(column, overflow="fold")
-        for token in found:
+        for token in tokens:
             times = (token.created_at, token.expires_at, token.revoked_at)
-            allowed = _allowed(token)
-            table.add_row(token.token_id, Text(token.name), allowed, *map(_time_text, times))
+            rights = _allowed(token)
+            table.add_row(token.token_id, Text(token.name), rights, *map(_time_text, times))
         show(table)
 
 
@@ -201,8 +201,8 @@ def _with_tokens(
     from windrow_service.settings import Settings
     from windrow_service.usecases.errors import UseCaseError
 
-    given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
-    settings = Settings.model_validate(given)
+    values: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
+    settings = Settings.model_validate(values)
     if not makes_database and not administration.is_database_there(settings):
         raise NoDatabaseError(settings.state_dir)
 

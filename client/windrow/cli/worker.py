@@ -42,11 +42,11 @@ def _root(context: typer.Context) -> None:
 def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List running workers and their cache statistics."""
     with connect(url) as client:
-        found = list(client.workers())
+        workers = list(client.workers())
     if as_json:
-        show_json({"workers": [worker.model_dump(mode="json") for worker in found]})
+        show_json({"workers": [worker.model_dump(mode="json") for worker in workers]})
     else:
-        show(worker_list(found))
+        show(worker_list(workers))
 
 
 @app.command()

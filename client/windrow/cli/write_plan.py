@@ -98,7 +98,7 @@ def write_plan(
     Shows the number and size of the files, and the repartition scheme that makes them.
     """
     with connect(url) as client:
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "table": table,
             "target_file_size": target_size,
             "target_rows": target_rows,
@@ -117,7 +117,7 @@ def write_plan(
             "compare": compare,
         }
         request = checked(
-            WritePlanRequest, {name: value for name, value in given.items() if value is not None}
+            WritePlanRequest, {name: value for name, value in values.items() if value is not None}
         )
         plan = client.write_plan(request)
     if as_json:

@@ -39,7 +39,7 @@ def write_plan_report(plan: WritePlan) -> RenderableType:
 
 
 def _sentence(plan: WritePlan) -> Text:
-    wanted = (
+    target = (
         f"{plan.target_file_rows:,} rows"
         if plan.target_file_bytes is None
         else size_text(plan.target_file_bytes)
@@ -47,7 +47,7 @@ def _sentence(plan: WritePlan) -> Text:
     count = "1 file" if plan.files == 1 else f"{plan.files:,} files"
     prefix = "" if plan.outcome.serves else "as requested, although "
     return Text(
-        f"Write {count} of about {wanted} with {_named(plan)}: {prefix}{plan.outcome.reason}."
+        f"Write {count} of about {target} with {_named(plan)}: {prefix}{plan.outcome.reason}."
     )
 
 
@@ -69,10 +69,10 @@ def _facts(plan: WritePlan) -> Table:
         table.add_row("rows", f"{plan.rows:,}")
     if plan.row_size is not None:
         size = plan.row_size
-        said = f"{_bytes(size.bytes_per_row)}, {_SOURCES[size.source].format(rows=size.rows)}"
+        text = f"{_bytes(size.bytes_per_row)}, {_SOURCES[size.source].format(rows=size.rows)}"
         if size.low < size.high:
-            said += f" ({_bytes(size.low)} to {_bytes(size.high)})"
-        table.add_row("row size", said)
+            text += f" ({_bytes(size.low)} to {_bytes(size.high)})"
+        table.add_row("row size", text)
     spread = ""
     if plan.files_low != plan.files_high:
         spread = f" ({plan.files_low:,} to {plan.files_high:,}, depending on the size of rows)"
@@ -121,11 +121,11 @@ def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for outcome in outcomes:
-        chosen = outcome.scheme == plan.scheme
-        verdict = "chosen: " if chosen else "suitable: " if outcome.serves else "unsuitable: "
+        is_chosen = outcome.scheme == plan.scheme
+        verdict = "chosen: " if is_chosen else "suitable: " if outcome.serves else "unsuitable: "
         reason = outcome.reason.replace("source_tasks", "--source-tasks")
-        known = "" if outcome.exact or not outcome.serves else " (expected with a uniform hash)"
-        table.add_row(Text(outcome.scheme, _style(outcome, plan)), Text(verdict + reason + known))
+        remark = "" if outcome.exact or not outcome.serves else " (expected with a uniform hash)"
+        table.add_row(Text(outcome.scheme, _style(outcome, plan)), Text(verdict + reason + remark))
     return table
 
 

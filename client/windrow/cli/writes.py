@@ -31,11 +31,11 @@ def list_writes(
 ) -> None:
     """List a table's writes, newest first."""
     with connect(url) as client:
-        found = list(islice(client.writes(name), limit))
+        writes = list(islice(client.writes(name), limit))
     if as_json:
-        show_json({"writes": [one.model_dump(mode="json") for one in found]})
-    elif found:
-        show(write_list(found))
+        show_json({"writes": [one.model_dump(mode="json") for one in writes]})
+    elif writes:
+        show(write_list(writes))
     else:
         show(message(f"nothing has been written to {name} through Windrow yet"))
 
@@ -71,14 +71,14 @@ def recover_writes(
 
 def write_list(writes: Sequence[WriteRecord]) -> RenderableType:
     """List writes with figures from their reports."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("write", "started at", "state", "kind", "scheme"):
-        shown.add_column(title, no_wrap=True)
+        table.add_column(title, no_wrap=True)
     for title in ("rows", "files", "small files", "duration"):
-        shown.add_column(title, justify="right", no_wrap=True)
-    shown.add_column("host", overflow="fold")
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("host", overflow="fold")
     for one in writes:
-        shown.add_row(
+        table.add_row(
             one.write_id[:_ID_CHARACTERS],
             f"{one.started_at:%Y-%m-%d %H:%M:%S %Z}",
             one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
@@ -86,7 +86,7 @@ def write_list(writes: Sequence[WriteRecord]) -> RenderableType:
             *_report_cells(one.report),
             one.host,
         )
-    return shown
+    return table
 
 
 def _report_cells(report: WriteReport | None) -> list[str]:

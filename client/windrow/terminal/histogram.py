@@ -28,9 +28,9 @@ def size_bins(sizes: pa.Array | pa.ChunkedArray) -> list[SizeBin]:
     power = pc.floor(pc.log2(sizes)).cast(pa.int64())
     # Just below a large power of two, the logarithm rounds up.
     power = pc.if_else(pc.greater(pc.power(2, power), sizes), pc.subtract(power, 1), power)
-    counted = {entry["values"].as_py(): entry["counts"].as_py() for entry in pc.value_counts(power)}
+    counts = {entry["values"].as_py(): entry["counts"].as_py() for entry in pc.value_counts(power)}
     return [
-        SizeBin(2**power, counted.get(power, 0)) for power in range(min(counted), max(counted) + 1)
+        SizeBin(2**power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)
     ]
 
 

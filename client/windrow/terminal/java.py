@@ -17,8 +17,8 @@ _OLDEST_JAVA = 17
 class MissingJavaError(WindrowError):
     """There is no Java, or one that is too old for Spark."""
 
-    found: str
-    message = "Spark needs Java 17 or newer, but {found}: {remedy}"
+    reason: str
+    message = "Spark needs Java 17 or newer, but {reason}: {remedy}"
     remedy = (
         "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
         "install openjdk@17; without root: unpack one from https://adoptium.net), and set "

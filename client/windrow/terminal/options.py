@@ -54,12 +54,12 @@ def duration(text: str) -> timedelta:
     Raises:
         typer.BadParameter: The text is not a duration.
     """
-    found = re.fullmatch("([0-9]{1,6})([mhdw])", text)
-    if found is None:
+    match = re.fullmatch("([0-9]{1,6})([mhdw])", text)
+    if match is None:
         raise typer.BadParameter(
             f"{text!r} is not a duration: give a number followed by m, h, d or w, such as 90d"
         )
-    return timedelta(**{_DURATION_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_DURATION_UNITS[match[2]]: int(match[1])})
 
 
 def moment(text: str) -> datetime:
@@ -70,12 +70,12 @@ def moment(text: str) -> datetime:
     """
     try:
         # Python 3.10 does not accept a trailing Z.
-        found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
+        time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
     except ValueError:
         raise typer.BadParameter(
             f"{text!r} is not a time such as 2026-12-01 or 2026-12-01T06:00+01:00"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
 def column_types(texts: list[str]) -> dict[str, str] | None:
@@ -140,13 +140,13 @@ def named_texts(texts: list[str]) -> dict[str, str]:
     Raises:
         typer.BadParameter: A text has no name.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name.strip() or not equals:
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as header=true")
-        found[name.strip()] = value
-    return found
+        values[name.strip()] = value
+    return values
 
 
 def names(text: str | None) -> list[str] | None:

@@ -99,27 +99,27 @@ def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str
 
 
 def _cacheable(summary: PlanSummary) -> str:
-    fetched = summary.primary_placements + summary.secondary_placements
+    next_files = summary.primary_placements + summary.secondary_placements
     parts = {
         "cached": summary.cached_files,
-        "cached at the next read": fetched,
+        "cached at the next read": next_files,
         "not cached for lack of room": summary.fallback_placements,
     }
-    said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-    return f"{summary.cacheable_files:,} files: {said}"
+    text = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+    return f"{summary.cacheable_files:,} files: {text}"
 
 
 def plan_figures(info: Plan) -> Table:
     """Show a plan's figures."""
     summary = info.summary
     counts = {step: getattr(summary, f"files_pruned_by_{step}") for step in _PRUNING_STEPS}
-    pruned = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
+    pruning = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
     table = _facts()
     table.add_row("table", Text(f"{info.table}, snapshot {info.snapshot_id}"))
     table.add_row(
         "files",
         f"{summary.files_planned:,} of {summary.files_total:,}"
-        + (f" (pruned: {pruned})" if pruned else ""),
+        + (f" (pruned: {pruning})" if pruning else ""),
     )
     rows = "unknown" if summary.row_count is None else f"{summary.row_count:,} at most"
     table.add_row("rows", rows)
@@ -146,11 +146,11 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
     """List tables with figures of their current snapshots."""
     if not tables:
         return message("there are no tables yet", "`windrow table register NAME LOCATION` adds one")
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("table", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("table", no_wrap=True)
     for name in ("files", "rows", "size", "snapshot"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("location", overflow="fold")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("location", overflow="fold")
     for info in tables:
         snapshot = info.current_snapshot
         figures = (
@@ -163,8 +163,8 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
                 str(snapshot.snapshot_id),
             )
         )
-        shown.add_row(Text(info.name), *figures, Text(info.definition.location))
-    return shown
+        table.add_row(Text(info.name), *figures, Text(info.definition.location))
+    return table
 
 
 def table_details(info: TableInfo) -> RenderableType:
@@ -177,8 +177,8 @@ def table_details(info: TableInfo) -> RenderableType:
     if definition.transactional is not None:
         table.add_row("transactional", definition.transactional.replace("_", "-"))
     if definition.format_options:
-        given = (f"{name}={value!r}" for name, value in definition.format_options.items())
-        table.add_row("format options", Text(", ".join(given)))
+        texts = (f"{name}={value!r}" for name, value in definition.format_options.items())
+        table.add_row("format options", Text(", ".join(texts)))
     if definition.imported_from is not None:
         table.add_row("imported from", Text(definition.imported_from))
     if info.partition_count is not None:
@@ -188,8 +188,8 @@ def table_details(info: TableInfo) -> RenderableType:
         table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))
     if definition.sort_columns:
         table.add_row("sorted by", Text(", ".join(map(_sort_text, definition.sort_columns))))
-    if kept := plan_options_text(definition.plan_options):
-        table.add_row("plan options", Text(kept))
+    if options := plan_options_text(definition.plan_options):
+        table.add_row("plan options", Text(options))
     table.add_row("changed", f"{info.updated_at:%Y-%m-%d %H:%M:%S %Z}")
     if snapshot is None:
         table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))
@@ -208,12 +208,12 @@ def table_details(info: TableInfo) -> RenderableType:
 
 
 def _version_text(version: str, log: LogFigures | None) -> str:
-    said = version
+    text = version
     if log is not None and log.committed_at is not None:
-        said += f", committed at {log.committed_at:%Y-%m-%d %H:%M:%S %Z}"
+        text += f", committed at {log.committed_at:%Y-%m-%d %H:%M:%S %Z}"
     if log is not None and log.versions is not None:
-        said += f"; the log has {log.versions:,} versions"
-    return said
+        text += f"; the log has {log.versions:,} versions"
+    return text
 
 
 def _small_text(snapshot: SnapshotInfo, log: LogFigures) -> str:
@@ -235,8 +235,8 @@ def rows_text(count: int | None) -> str:
 
 def plan_options_text(options: PlanDefaults) -> str:
     """Return the plan options that a table sets as readable text."""
-    given = options.model_dump(exclude_none=True)
-    return ", ".join(f"{name}={value}" for name, value in given.items())
+    values = options.model_dump(exclude_none=True)
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def refresh_outcome(status: RefreshStatus) -> RenderableType:
@@ -244,48 +244,48 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
     if status.snapshot is None:
         return message(f"{status.table}: nothing was published")
     if not status.changed:
-        said = f"{status.table}: nothing new in {seconds_text(status.seconds)}"
+        text = f"{status.table}: nothing new in {seconds_text(status.seconds)}"
     else:
-        said = (
+        text = (
             f"{status.table}: {status.files_added:,} files added, {status.files_removed:,} removed "
             f"in {seconds_text(status.seconds)}"
         )
     if status.snapshot.table_version is not None:
-        said += ", according to the table's log"
+        text += ", according to the table's log"
     else:
         folders = status.progress.folders_listed + status.progress.folders_unchanged
-        said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
+        text += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
     if status.progress.files_empty:
-        said += f"; {status.progress.files_empty:,} files of 0 bytes skipped"
+        text += f"; {status.progress.files_empty:,} files of 0 bytes skipped"
     if status.progress.files_uncommitted:
-        said += f"; {status.progress.files_uncommitted:,} uncommitted files skipped"
-    return message(said, str(_snapshot_text(status.snapshot)))
+        text += f"; {status.progress.files_uncommitted:,} uncommitted files skipped"
+    return message(text, str(_snapshot_text(status.snapshot)))
 
 
-def publish_outcome(table: str, published: PublishedSnapshot) -> RenderableType:
+def publish_outcome(table: str, snapshot: PublishedSnapshot) -> RenderableType:
     """Show the changes of a published inventory."""
-    said = (
-        f"{table}: {published.files_added:,} files added, {published.files_removed:,} removed; "
-        f"{published.manifests_written:,} manifests written, {published.manifests_reused:,} kept, "
-        f"{size_text(published.bytes_written)}"
+    text = (
+        f"{table}: {snapshot.files_added:,} files added, {snapshot.files_removed:,} removed; "
+        f"{snapshot.manifests_written:,} manifests written, {snapshot.manifests_reused:,} kept, "
+        f"{size_text(snapshot.bytes_written)}"
     )
-    return message(said, str(_snapshot_text(published)))
+    return message(text, str(_snapshot_text(snapshot)))
 
 
 def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableType:
     """List a table's snapshots."""
     if not snapshots:
         return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("snapshot", justify="right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("snapshot", justify="right", no_wrap=True)
     is_logged = any(one.table_version is not None for one in snapshots)
     if is_logged:
-        shown.add_column("version", justify="right", no_wrap=True)
-    shown.add_column("made at", no_wrap=True)
+        table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("made at", no_wrap=True)
     for title in ("files", "rows", "size", "manifests"):
-        shown.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", no_wrap=True)
     for one in snapshots:
-        shown.add_row(
+        table.add_row(
             str(one.snapshot_id),
             *([Text(one.table_version or "")] if is_logged else []),
             f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
@@ -294,16 +294,16 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
             size_text(one.size_bytes),
             f"{one.manifest_count:,}",
         )
-    return shown
+    return table
 
 
-def serving(url: str, state_dir: str, allowed: Sequence[str]) -> RenderableType:
+def serving(url: str, state_dir: str, folders: Sequence[str]) -> RenderableType:
     """Show where a coordinator listens and which folders it may read."""
     table = _facts()
     table.add_row("listening", Text(url, "bold", overflow="fold"))
     table.add_row("try it", Text(f"{url}/docs", overflow="fold"))
     table.add_row("state", Text(state_dir, overflow="fold"))
-    table.add_row("tables under", Text(", ".join(allowed), overflow="fold"))
+    table.add_row("tables under", Text(", ".join(folders), overflow="fold"))
     return table
 
 

@@ -172,30 +172,30 @@ class Agent:
     def _report_changes(self) -> bool:
         changes = contents.changes(self._cache, _PAGE)
         if changes.upto:
-            held = changes.held
-            self._report((key for key in held if held[key]), (key for key in held if not held[key]))
+            new_keys = [key for key, is_held in changes.presence.items() if is_held]
+            self._report(new_keys, changes.presence.keys() - new_keys)
             contents.settle(self._cache, changes.upto)
-        return len(changes.held) == _PAGE
+        return len(changes.presence) == _PAGE
 
-    def _report(self, added: Iterable[str], removed: Iterable[str]) -> None:
+    def _report(self, new_keys: Iterable[str], old_keys: Iterable[str]) -> None:
         """Report added and removed files of each table that the coordinator knows."""
         tables: dict[str, tuple[list[CachedFile], list[CachedFile]]]
         tables = defaultdict(lambda: ([], []))
-        for files, keys in enumerate((() if self._is_full else added, removed)):
+        for files, keys in enumerate((() if self._is_full else new_keys, old_keys)):
             for key in map(FileKey.of, keys):
                 file = CachedFile(path=key.path, size_bytes=key.size_bytes, mtime_ns=key.mtime_ns)
                 tables[key.table][files].append(file)
-        for table, (new, gone) in tables.items():
+        for table, (new_files, old_files) in tables.items():
             if table not in self._unknown_tables:
-                self._send(table, new, gone)
+                self._send(table, new_files, old_files)
 
-    def _send(self, table: str, added: list[CachedFile], removed: list[CachedFile]) -> None:
+    def _send(self, table: str, new_files: list[CachedFile], old_files: list[CachedFile]) -> None:
         session = self._session
         # Reporting everything may take longer than the time to live.
         self._beat_if_due()
         if session is None or session != self._session:
             raise _SessionOverError
-        report = CachedFilesReport(table=table, session=session, added=added, removed=removed)
+        report = CachedFilesReport(table=table, session=session, added=new_files, removed=old_files)
         try:
             self._coordinator.report_cached_files(self._worker_id, report)
         except ProblemError as error:

@@ -167,8 +167,8 @@ class FileCache:
 
     def drop(self, key: str) -> None:
         """Remove an entry if it exists."""
-        with self.writing() as gone:
-            self._delete(key, gone)
+        with self.writing() as old_files:
+            self._delete(key, old_files)
 
     def note(self, reads: Iterable[tuple[float, str]], counts: Mapping[str, int]) -> None:
         """Record reads, and add to the statistics.
@@ -204,8 +204,8 @@ class FileCache:
         Returns:
             The number of removed entries.
         """
-        with self.writing() as gone:
-            return self._shrink(gone)
+        with self.writing() as old_files:
+            return self._shrink(old_files)
 
     def translated(self) -> _Translated:
         """Turn exceptions of files and SQLite into `CacheTroubleError`."""
@@ -218,12 +218,12 @@ class FileCache:
         Yields:
             A list for the names of files to be removed once the changes are made.
         """
-        gone: list[str] = []
+        old_files: list[str] = []
         with self.translated():
             with self.connection as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                yield gone
-            for name in gone:
+                yield old_files
+            for name in old_files:
                 with suppress(FileNotFoundError):
                     os.unlink(self.folder.file(name))
 
@@ -248,8 +248,8 @@ class FileCache:
         self, key: str, checksum: int, content: bytes | None, incoming: str | None = None
     ) -> int:
         """Make an entry of its content or of a complete file, which is moved into place."""
-        with self.writing() as gone:
-            self._delete(key, gone)
+        with self.writing() as old_files:
+            self._delete(key, old_files)
             name, size_bytes = None, len(content or b"")
             if incoming is not None:
                 name, size_bytes = os.path.basename(incoming), os.stat(incoming).st_size
@@ -260,13 +260,13 @@ class FileCache:
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (key, checksum, time.time(), size_bytes, name, content),
             )
-            return self._shrink(gone)
+            return self._shrink(old_files)
 
-    def _delete(self, key: str, gone: list[str]) -> None:
+    def _delete(self, key: str, old_files: list[str]) -> None:
         rows = self.connection.execute(
             "SELECT file FROM Entries WHERE key = ? AND file IS NOT NULL", (key,)
         )
-        gone.extend(name for (name,) in rows)
+        old_files.extend(name for (name,) in rows)
         self.connection.execute("DELETE FROM Entries WHERE key = ?", (key,))
 
     def _is_right(self, key: str, file: BinaryIO, checksum: object) -> bool:
@@ -289,13 +289,13 @@ class FileCache:
                 f"{self.folder.capacity_bytes:,}"
             )
 
-    def _shrink(self, gone: list[str]) -> int:
+    def _shrink(self, old_files: list[str]) -> int:
         count = 0
         oldest = "SELECT key FROM Entries ORDER BY read_at LIMIT 1"
         while self._volume() > self.folder.capacity_bytes and (
             row := self.connection.execute(oldest).fetchone()
         ):
-            self._delete(row[0], gone)
+            self._delete(row[0], old_files)
             count += 1
         return count
 
@@ -336,9 +336,9 @@ class _Translated:
 class _Writer:
     """Writes a file and computes its checksum."""
 
-    def __init__(self, file: io.FileIO, key: str, translated: _Translated) -> None:
+    def __init__(self, file: io.FileIO, key: str, translation: _Translated) -> None:
         self._file = file
-        self._translated = translated
+        self._translated = translation
         self.checksum = _seed(key)
 
     def write(self, piece: bytes) -> None:

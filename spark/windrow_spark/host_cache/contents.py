@@ -57,11 +57,11 @@ class EntryChanges(NamedTuple):
     """Entries added or removed since the last report.
 
     Attributes:
-        held: Whether the cache now holds each entry, by key.
+        presence: Whether the cache now holds each entry, by key.
         upto: Number of the last of these changes.
     """
 
-    held: dict[str, bool]
+    presence: dict[str, bool]
     upto: int
 
 
@@ -144,7 +144,9 @@ def changes(cache: FileCache, limit: int) -> EntryChanges:
         rows = cache.connection.execute(
             "SELECT key, held, id FROM Changes ORDER BY id LIMIT ?", (limit,)
         ).fetchall()
-    return EntryChanges({key: bool(held) for key, held, _ in rows}, rows[-1][2] if rows else 0)
+    return EntryChanges(
+        {key: bool(is_held) for key, is_held, _ in rows}, rows[-1][2] if rows else 0
+    )
 
 
 def last_change(cache: FileCache) -> int:

@@ -24,13 +24,13 @@ class CacheFolder(NamedTuple):
         path: Absolute path.
         host: Host of the cache, by the name that Spark uses.
         capacity_bytes: Maximum size of the cache.
-        made: Changes whenever an agent makes the cache again.
+        version: Changes whenever an agent makes the cache again.
     """
 
     path: str
     host: str
     capacity_bytes: int
-    made: tuple[int, int]
+    version: tuple[int, int]
 
     @property
     def files(self) -> str:
@@ -74,13 +74,13 @@ def require_private(path: str) -> None:
         UnusableFolderError: Others can write to it, or it belongs to another user.
         OSError: The folder cannot be examined.
     """
-    found = os.stat(path)
-    if found.st_uid != os.geteuid():
+    status = os.stat(path)
+    if status.st_uid != os.geteuid():
         raise UnusableFolderError(
-            f"cache folder {path!r} belongs to another user (uid {found.st_uid}, not "
+            f"cache folder {path!r} belongs to another user (uid {status.st_uid}, not "
             f"{os.geteuid()}): run the agent and the executors as one user"
         )
-    if found.st_mode & _WRITABLE_BY_OTHERS:
+    if status.st_mode & _WRITABLE_BY_OTHERS:
         raise UnusableFolderError(
             f"cache folder {path!r} can be written to by other users: chmod 700 it"
         )
@@ -97,8 +97,12 @@ def find_folder(path: str) -> CacheFolder:
         require_private(path)
         status = os.stat(about)
         with open(about, "rb") as file:
-            found = json.load(file)
-        layout, host, capacity_bytes = found["layout"], found["host"], found["capacity_bytes"]
+            about_cache = json.load(file)
+        layout, host, capacity_bytes = (
+            about_cache["layout"],
+            about_cache["host"],
+            about_cache["capacity_bytes"],
+        )
     except FileNotFoundError:
         raise UnusableFolderError(
             f"cache folder {path!r} does not exist yet: `windrow worker run` makes it"

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import BinaryIO
 
@@ -86,8 +87,8 @@ class CacheUse:
             # The previous holder of the lock may have fetched it.
             content = self.at_hand(key)
             if content is None:
-                content = fetched = read()
-                self._keep(len(content), lambda: self._cache.keep(key, fetched))
+                content = read()
+                self._keep(len(content), partial(self._cache.keep, key, content))
             return content
 
     def open(self, key: str, size_bytes: int, copy: Callable[[Write], object]) -> BinaryIO | None:
@@ -116,18 +117,18 @@ class CacheUse:
 
     def _keep(self, size_bytes: int, keep: Callable[[], int]) -> bool:
         """Add a missing file to the cache if possible; return whether it was added."""
-        kept, evicted = False, 0
+        is_new, evictions = False, 0
         if self._takes and self._cache.fits(size_bytes):
             try:
-                evicted = keep()
-                kept = True
+                evictions = keep()
+                is_new = True
             except CacheTroubleError as error:
                 self._take_no_more(error)
         with self._lock:
-            self._counts["misses" if kept else "failures"] += 1
-            self._counts["miss_bytes"] += size_bytes if kept else 0
-            self._counts["evictions"] += evicted
-        return kept
+            self._counts["misses" if is_new else "failures"] += 1
+            self._counts["miss_bytes"] += size_bytes if is_new else 0
+            self._counts["evictions"] += evictions
+        return is_new
 
     def _count_hit(self, key: str, size_bytes: int) -> None:
         with self._lock:

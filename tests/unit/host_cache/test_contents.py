@@ -26,8 +26,8 @@ def test_changes_are_returned_once_with_the_last_state_of_each_entry(tmp_path: P
     contents.settle(cache, found.upto)
     open_cache(str(tmp_path)).drop(key_of("a"))
 
-    assert found.held == {key_of("a"): True, key_of("b"): False, key_of("c"): True}
-    assert contents.changes(cache, 100).held == {key_of("a"): False}
+    assert found.presence == {key_of("a"): True, key_of("b"): False, key_of("c"): True}
+    assert contents.changes(cache, 100).presence == {key_of("a"): False}
 
 
 def test_evictions_are_changes(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_evictions_are_changes(tmp_path: Path) -> None:
     for number in range(5):
         cache.keep(key_of(str(number)), bytes(300 * KIB))
 
-    held = contents.changes(cache, 100).held
+    held = contents.changes(cache, 100).presence
 
     assert {key for key, is_held in held.items() if is_held} == keys_in(cache)
     assert {key for key, is_held in held.items() if not is_held}
