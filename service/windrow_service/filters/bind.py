@@ -200,10 +200,10 @@ class _Binder:
         self, values: Sequence[models.Scalar], position: Position | None
     ) -> Sequence[Value]:
         # A LIKE without a wildcard compares with the unescaped text, not with the pattern.
-        written = position.values if position is not None else ()
+        literals = position.values if position is not None else ()
         return [
             replace(at, value=value)
-            for value, at in zip(values, written or map(Value.of, values), strict=True)
+            for value, at in zip(values, literals or map(Value.of, values), strict=True)
         ]
 
     def _fit(
@@ -212,38 +212,38 @@ class _Binder:
         """Fit the literals that one condition compares with a column; none of them is NULL."""
         type_ = self._types[column]
         at = values[0].offset if values else None
-        fitted = []
+        literals = []
         try:
             for value in as_compared(op, values, column, type_):
                 at = value.offset
-                fitted.append(fit(value, column, type_))
+                literals.append(fit(value, column, type_))
         except InvalidFilterError as error:
             raise InvalidFilterError(error.reason, self._text, at) from None
-        return fitted
+        return literals
 
     def _compare(self, op: Operator, column: str, value: Value) -> Expression:
         if value.value is None:
             return Comparison(op, column, None)
-        (fitted,) = self._fit(op, column, [value])
-        if fitted.value is None:
-            above = fitted.beyond > 0
+        (literal,) = self._fit(op, column, [value])
+        if literal.value is None:
+            above = literal.beyond > 0
             holds = op in (("lt", "le", "ne") if above else ("gt", "ge", "ne"))
             return always(column) if holds else never(column)
-        if fitted.last is not None:
+        if literal.last is not None:
             if op in ("eq", "ne"):
-                within = _within(column, fitted)
+                within = _within(column, literal)
                 return within if op == "eq" else Not(within)
-            return Comparison(op, column, fitted.last if op in ("le", "gt") else fitted.value)
-        if fitted.exact:
-            return Comparison(op, column, fitted.value)
+            return Comparison(op, column, literal.last if op in ("le", "gt") else literal.value)
+        if literal.exact:
+            return Comparison(op, column, literal.value)
         if op in ("eq", "ne"):
             return never(column) if op == "eq" else always(column)
-        return Comparison("le" if op in ("lt", "le") else "gt", column, fitted.value)
+        return Comparison("le" if op in ("lt", "le") else "gt", column, literal.value)
 
     def _in(self, column: str, values: Sequence[Value]) -> Expression:
         has_null = any(value.value is None for value in values)
-        fitted = self._fit("in", column, [value for value in values if value.value is not None])
-        equal = [one for one in fitted if one.exact]
+        literals = self._fit("in", column, [value for value in values if value.value is not None])
+        equal = [one for one in literals if one.exact]
         distinct = {one.value: None for one in equal if one.value is not None and one.last is None}
         parts: list[Expression] = [_within(column, one) for one in equal if one.last is not None]
         if distinct:
@@ -268,8 +268,8 @@ class _Binder:
             raise InvalidFilterError(error.reason, self._text, offset) from None
 
 
-def _within(column: str, fitted: Fitted) -> Expression:
-    ends = (Comparison("ge", column, fitted.value), Comparison("le", column, fitted.last))
+def _within(column: str, literal: Fitted) -> Expression:
+    ends = (Comparison("ge", column, literal.value), Comparison("le", column, literal.last))
     return And(ends)
 
 

@@ -36,15 +36,15 @@ class TableColumns:
         if matches := self._folded.get(name.lower(), []):
             return f"column {quote(name)} may be {' or '.join(matches)}: write the exact case"
         near = difflib.get_close_matches(name.lower(), self._comparable(name), n=3)
-        names = [known for folded in near for known in self._folded[folded]]
+        names = [match for folded in near for match in self._folded[folded]]
         if names:
             return f"no column {quote(name)}: did you mean {' or '.join(names)}?"
         more = ", …" if len(self._names) > _MAX_NAMES_SHOWN else ""
-        shown = ", ".join(self._names[:_MAX_NAMES_SHOWN])
-        return f"no column {quote(name)}: the table has {shown}{more}"
+        some = ", ".join(self._names[:_MAX_NAMES_SHOWN])
+        return f"no column {quote(name)}: the table has {some}{more}"
 
     def _comparable(self, name: str) -> list[str]:
         """Return the names, in lower case, that `name` is compared with."""
         if len(name) > _MAX_CHARACTERS:
             return []
-        return nsmallest(_COMPARED, self._folded, key=lambda known: abs(len(known) - len(name)))
+        return nsmallest(_COMPARED, self._folded, key=lambda other: abs(len(other) - len(name)))

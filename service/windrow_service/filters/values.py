@@ -179,11 +179,11 @@ def _as_double(value: Value, column: str, low: int, high: int, scale: Fraction) 
 def _decimal_of(
     value: Value, column: str, is_: str, pattern: re.Pattern[str], remedy: str
 ) -> Decimal:
-    given = value.value
-    if value.kind == "number" and not (isinstance(given, float) and math.isnan(given)):
-        text = repr(given) if isinstance(given, float) else str(given)
-    elif value.kind == "text" and pattern.fullmatch(str(given)):
-        text = str(given)
+    literal = value.value
+    if value.kind == "number" and not (isinstance(literal, float) and math.isnan(literal)):
+        text = repr(literal) if isinstance(literal, float) else str(literal)
+    elif value.kind == "text" and pattern.fullmatch(str(literal)):
+        text = str(literal)
     else:
         raise _mismatch(value, column, is_, remedy)
     try:

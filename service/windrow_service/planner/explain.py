@@ -85,15 +85,15 @@ def tally_placements(plan: GroupedSplits) -> list[PlacementTally]:
     cached = plan.cached
     count = len(plan.files)
     is_planned = np.bincount(plan.splits.file, minlength=count) > 0
-    planned = np.bincount(plan.splits.file, plan.splits.length, count).astype(np.int64)
+    planned_bytes = np.bincount(plan.splits.file, plan.splits.length, count).astype(np.int64)
     rows = np.flatnonzero(cached.cacheable & is_planned)
     hosts = (*cached.workers, None)
     # NO_HOST (-1) becomes the last position.
     place = cached.worker[rows] % len(hosts)
-    held = cached.choice[rows] == HELD
+    is_held = cached.choice[rows] == HELD
     files, size_bytes, held_files, held_bytes = (
         np.bincount(place, weights, len(hosts)).astype(np.int64).tolist()
-        for weights in (None, planned[rows], held, planned[rows] * held)
+        for weights in (None, planned_bytes[rows], is_held, planned_bytes[rows] * is_held)
     )
     return [
         PlacementTally(

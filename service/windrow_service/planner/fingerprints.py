@@ -22,14 +22,14 @@ def fingerprints(files: pa.Table) -> Hashes:
     ]
     runs = run_offsets(*columns)
     within = np.arange(len(files)) - np.repeat(runs[:-1], np.diff(runs))
-    found = np.empty(len(files), np.uint64)
+    hashes = np.empty(len(files), np.uint64)
     for begin in range(0, len(files), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         mixed = within[block].view(np.uint64)
         for column in columns:
             mixed = mix(mixed ^ column[block].view(np.uint64))
-        found[block] = mixed
-    return found
+        hashes[block] = mixed
+    return hashes
 
 
 def mix(words: Hashes) -> Hashes:

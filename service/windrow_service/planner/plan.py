@@ -195,10 +195,10 @@ def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa
 
 def _without(lists: pa.Array, columns: Collection[str]) -> pa.Array:
     """Tell which lists of names have none of the columns; null where they are null."""
-    asked = pa.array([name.lower() for name in columns], pa.string())
+    lower_names = pa.array([name.lower() for name in columns], pa.string())
     without = np.ones(len(lists), np.bool_)
-    held = pc.is_in(lists.flatten(), asked)
-    without[pc.list_parent_indices(lists).filter(held).to_numpy()] = False
+    is_requested = pc.is_in(lists.flatten(), lower_names)
+    without[pc.list_parent_indices(lists).filter(is_requested).to_numpy()] = False
     return pa.array(without, mask=lists.is_null().to_numpy(zero_copy_only=False))
 
 
@@ -211,11 +211,11 @@ def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) ->
     if not apart.any():
         return strategy.pack(splits, policy)
     rows, cached_rows = np.flatnonzero(~apart), np.flatnonzero(apart)
-    packed = strategy.pack(splits.take(rows), policy)
+    groups = strategy.pack(splits.take(rows), policy)
     more = pack_cached(splits.take(cached_rows), cached, policy)
     return Groups(
-        np.concatenate((rows[packed.order], cached_rows[more.order])),
-        np.concatenate((packed.offsets, packed.offsets[-1] + more.offsets[1:])),
+        np.concatenate((rows[groups.order], cached_rows[more.order])),
+        np.concatenate((groups.offsets, groups.offsets[-1] + more.offsets[1:])),
     )
 
 
@@ -231,9 +231,9 @@ def _hosts(
     sizes = np.diff(offsets)
     others = splits.take(np.flatnonzero(np.repeat(~at_worker, sizes)))
     other_offsets = np.concatenate(([0], np.cumsum(sizes[~at_worker])))
-    found, codes = preferred_hosts(others, other_offsets, min_local_share)
+    host_runs, codes = preferred_hosts(others, other_offsets, min_local_share)
     counts = np.ones(len(worker), np.int64)
-    counts[~at_worker] = np.diff(found)
+    counts[~at_worker] = np.diff(host_runs)
     host_offsets = np.concatenate(([0], np.cumsum(counts)))
     host_codes = np.empty(host_offsets[-1], np.int64)
     of_worker = np.repeat(at_worker, counts)

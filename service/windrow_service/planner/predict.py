@@ -99,10 +99,10 @@ def fewest_groups(plan: GroupedSplits, policy: Policy) -> int:
     alone = np.bincount(bucket[length >= limit], minlength=count)
     rest = (length > 0) & (length < limit)
     bucket, length = bucket[rest], length[rest]
-    held = np.bincount(bucket, length, count).astype(np.int64)
+    sizes = np.bincount(bucket, length, count).astype(np.int64)
     over_half = np.bincount(bucket[length > limit // 2], minlength=count)
     members = np.bincount(bucket, minlength=count)
-    fewest = np.maximum(policy.fewest_groups(held, members), over_half)
+    fewest = np.maximum(policy.fewest_groups(sizes, members), over_half)
     # A bucket that has only empty splits needs a group, too.
     return int(np.maximum(alone + fewest, 1).sum())
 
@@ -121,8 +121,8 @@ def _locality(plan: GroupedSplits) -> tuple[Bools, Bools, Bools]:
     racks = hosts.by_rack()
     number = {rack: at for at, rack in enumerate(racks.names)}
     rack = np.array([number.get(rack, NO_HOST) for rack in hosts.racks])[plan.host_codes]
-    known = rack != NO_HOST
-    return at_host, _at(plan, racks, group[known], rack[known]), located
+    has_rack = rack != NO_HOST
+    return at_host, _at(plan, racks, group[has_rack], rack[has_rack]), located
 
 
 def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bools:
@@ -139,11 +139,11 @@ def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bool
         return here
     host_count = len(hosts.names)
     # Nearly sorted already; duplicates do no harm.
-    wanted = np.sort(group * host_count + preferred, kind="stable")
+    pairs = np.sort(group * host_count + preferred, kind="stable")
     split = run_numbers(hosts.offsets)
     pair = run_numbers(plan.offsets)[split] * host_count + hosts.codes
-    at = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
-    here[split[wanted[at] == pair]] = True
+    at = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
+    here[split[pairs[at] == pair]] = True
     return here
 
 

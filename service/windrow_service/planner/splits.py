@@ -110,8 +110,8 @@ class Hosts:
         if self.each is not None and int(position.max()) < self.each:
             codes: Ints = self.codes[index].astype(np.int64)
             return codes
-        found = index < self.offsets[1:]
-        return np.where(found, self.codes[np.where(found, index, 0)], NO_HOST)
+        exists = index < self.offsets[1:]
+        return np.where(exists, self.codes[np.where(exists, index, 0)], NO_HOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +173,12 @@ class Splits:
         """A hash of each split's file, for choices that stay the same when files are added."""
         return self.fingerprints[self.file]
 
-    def open_cost(self, asked: int) -> int:
-        """Return the cost of opening a file: `asked`, reduced if sums of it would overflow."""
-        opened = len(self)
+    def open_cost(self, cost: int) -> int:
+        """Return the cost of opening a file: `cost`, reduced if sums of it would overflow."""
+        opens = len(self)
         if self.deletes is not None:
-            opened += int(self.deletes.count.sum())
-        return min(asked, MAX_COST // max(opened, 1))
+            opens += int(self.deletes.count.sum())
+        return min(cost, MAX_COST // max(opens, 1))
 
     def work(self, open_file_cost: int) -> Ints:
         """Return the cost of reading each split, in bytes of reading; at least 1.
@@ -277,9 +277,9 @@ def run_numbers(offsets: Ints) -> Ints:
 def walk(following: Ints) -> Ints:
     """Return 0, following[0], following[following[0]], … up to the end, one step per piece."""
     steps = following.data
-    visited = []
+    stops = []
     at = 0
     while at < len(steps):
-        visited.append(at)
+        stops.append(at)
         at = steps[at]
-    return np.array(visited, np.int64)
+    return np.array(stops, np.int64)

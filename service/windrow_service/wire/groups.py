@@ -55,8 +55,8 @@ def json_texts(column: pa.Array) -> pa.Array:
             for value in encoded.dictionary.to_pylist()
         ]
         texts = pa.array(distinct, pa.string()).take(encoded.indices)
-    known = texts.fill_null("null")
-    return pc.if_else(column.is_valid(), known, "null") if column.null_count else known
+    filled = texts.fill_null("null")
+    return pc.if_else(column.is_valid(), filled, "null") if column.null_count else filled
 
 
 def _objects(column: pa.StructArray) -> pa.Array:
@@ -122,16 +122,17 @@ class ArrowGroups:
             # Not an empty slice: Arrow would write all splits again for zero groups.
             nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
             stream.write_batch(nothing, custom_metadata={END_MARKER: json.dumps(marker).encode()})
-        written = sink.getvalue()
+        stream_bytes = sink.getvalue()
         return PlanBody(
-            head=written.slice(0, ends[0]).to_pybytes(),
+            head=stream_bytes.slice(0, ends[0]).to_pybytes(),
             chunks=[
                 PlanChunk(
-                    first_group=first_group, data=written.slice(start, end - start).to_pybytes()
+                    first_group=first_group,
+                    data=stream_bytes.slice(start, end - start).to_pybytes(),
                 )
                 for first_group, (start, end) in zip(first_groups, pairwise(ends), strict=True)
             ],
-            tail=written.slice(ends[-1]).to_pybytes(),
+            tail=stream_bytes.slice(ends[-1]).to_pybytes(),
         )
 
     def read(
@@ -142,8 +143,8 @@ class ArrowGroups:
         with pa.ipc.open_stream(head + chunk.data, options=options) as stream:
             batch = stream.read_next_batch()
         rows = batch.slice(begin - chunk.first_group, max_groups)
-        held = np.cumsum(rows["splits"].value_lengths().to_numpy())
-        fitting = int(np.searchsorted(held, max_splits, side="right"))
+        splits = np.cumsum(rows["splits"].value_lengths().to_numpy())
+        fitting = int(np.searchsorted(splits, max_splits, side="right"))
         fitting = min(fitting, int(np.searchsorted(_text_bytes(rows), _PAGE_BYTES, side="right")))
         return _json(rows.slice(0, max(fitting, 1)))
 

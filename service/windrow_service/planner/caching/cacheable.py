@@ -42,10 +42,10 @@ class MarkingRule:
 
 def cacheable_by(files: pa.Table, rules: Sequence[MarkingRule]) -> Bools:
     """Tell which files are marked by at least one of the rules."""
-    marked = np.zeros(len(files), np.bool_)
+    cacheable = np.zeros(len(files), np.bool_)
     for rule in rules:
-        marked |= rule.marks(files)
-    return marked
+        cacheable |= rule.marks(files)
+    return cacheable
 
 
 def first_path_within(files: pa.Table, rule: MarkingRule, max_bytes: int) -> str | None:

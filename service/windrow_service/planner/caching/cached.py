@@ -67,21 +67,21 @@ class Cached:
 def at_workers(splits: Splits, cached: Cached) -> Splits:
     """Return the splits; if a worker reads a split, that worker is its only host."""
     worker = np.where(cached.cacheable, cached.worker, NO_HOST)[splits.file]
-    held = worker != NO_HOST
-    if not held.any():
+    at_worker = worker != NO_HOST
+    if not at_worker.any():
         return splits
     hosts = splits.hosts
     rack_of = dict.fromkeys(cached.workers, "") | dict(zip(hosts.names, hosts.racks, strict=True))
     names = tuple(sorted(rack_of))
     position = {name: at for at, name in enumerate(names)}
-    counts = np.where(held, 1, hosts.counts)
+    counts = np.where(at_worker, 1, hosts.counts)
     offsets = np.concatenate(([0], np.cumsum(counts)))
     codes = np.empty(offsets[-1], np.int32)
     of_worker = np.zeros(len(codes), np.bool_)
-    of_worker[offsets[:-1][held]] = True
-    codes[of_worker] = np.array([position[name] for name in cached.workers])[worker[held]]
-    known = np.array([position[name] for name in hosts.names], np.int32)
-    codes[~of_worker] = known[hosts.codes[np.repeat(~held, hosts.counts)]]
+    of_worker[offsets[:-1][at_worker]] = True
+    codes[of_worker] = np.array([position[name] for name in cached.workers])[worker[at_worker]]
+    new_codes = np.array([position[name] for name in hosts.names], np.int32)
+    codes[~of_worker] = new_codes[hosts.codes[np.repeat(~at_worker, hosts.counts)]]
     racks = tuple(rack_of[name] for name in names)
     return replace(splits, hosts=Hosts(names, racks, offsets, codes))
 

@@ -92,23 +92,23 @@ def cache_figures(
 
 
 def _by_host(holdings: Sequence[Holding]) -> list[tuple[str, Hashes]]:
-    found: dict[str, Hashes] = {}
+    keys: dict[str, Hashes] = {}
     for holding in holdings:
         # Several workers may run on one host.
-        before = found.get(holding.host)
-        found[holding.host] = holding.keys if before is None else np.union1d(before, holding.keys)
-    return sorted(found.items())
+        before = keys.get(holding.host)
+        keys[holding.host] = holding.keys if before is None else np.union1d(before, holding.keys)
+    return sorted(keys.items())
 
 
-def _positions(keys: Hashes, held: Hashes) -> Ints:
+def _positions(keys: Hashes, host_keys: Hashes) -> Ints:
     """Return the positions in `keys`, which is ascending, of the keys that are held."""
-    at = np.searchsorted(keys, held)
+    at = np.searchsorted(keys, host_keys)
     inside = at < len(keys)
-    at, held = at[inside], held[inside]
-    found: Ints = at[keys[at] == held]
-    return found
+    at, host_keys = at[inside], host_keys[inside]
+    positions: Ints = at[keys[at] == host_keys]
+    return positions
 
 
 def _amount(sizes: Ints, which: Bools | Ints) -> Amount:
-    chosen = sizes[which]
-    return Amount(len(chosen), int(chosen.sum()))
+    selection = sizes[which]
+    return Amount(len(selection), int(selection.sum()))

@@ -92,17 +92,17 @@ class Caching:
         """Tell which of the files at `rows` are cacheable, and where they are read."""
         if not self.rules or not len(rows):
             return Cached.nothing(len(rows))
-        chosen = files.select(_COLUMNS)
+        table = files.select(_COLUMNS)
         if len(rows) < len(files):
-            chosen = chosen.take(pa.array(rows))
-        cacheable = cacheable_by(chosen, self.rules)
+            table = table.take(pa.array(rows))
+        cacheable = cacheable_by(table, self.rules)
         at = np.flatnonzero(cacheable)
         if not len(at):
             return Cached.nothing(len(rows))
         if len(at) < len(rows):
-            chosen = chosen.take(pa.array(at))
-        sizes = chosen["size_bytes"].to_numpy()
-        return place(file_keys(chosen), sizes, self.holdings).spread(at, len(rows))
+            table = table.take(pa.array(at))
+        sizes = table["size_bytes"].to_numpy()
+        return place(file_keys(table), sizes, self.holdings).spread(at, len(rows))
 
 
 def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
@@ -117,15 +117,15 @@ def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
     choice = np.full(len(keys), FALLBACK, np.int8)
     worker = _holders(keys, holdings, hosts)
     choice[worker != NO_HOST] = HELD
-    held = np.flatnonzero(worker != NO_HOST)
-    back = held[_returned_files(keys[held], worker[held], holdings, hosts)]
+    holder_rows = np.flatnonzero(worker != NO_HOST)
+    back = holder_rows[_returned_files(keys[holder_rows], worker[holder_rows], holdings, hosts)]
     rows = np.flatnonzero(worker == NO_HOST)
     cached = Cached(
         cacheable=np.ones(len(keys), np.bool_), worker=worker, workers=hosts, choice=choice
     )
     if not hosts or not len(rows) + len(back):
         return cached
-    load = _loads(worker[held], sizes[held], len(hosts))
+    load = _loads(worker[holder_rows], sizes[holder_rows], len(hosts))
     share = _OVERLOAD * int(sizes.sum()) / len(hosts) + int(sizes.max())
     fair = np.minimum(capacity, int(share))
 
@@ -165,42 +165,42 @@ def _holders(keys: Hashes, holdings: Sequence[Holding], hosts: tuple[str, ...]) 
     )
     if not holdings or not len(keys):
         return np.full(len(keys), NO_HOST, np.int64)
-    held = np.concatenate([holding.keys for holding in holdings])
+    holding_keys = np.concatenate([holding.keys for holding in holdings])
     host = np.repeat(
         np.array([number[holding.host] for holding in holdings], np.int64),
         [len(holding.keys) for holding in holdings],
     )
     if len(holdings) > 1:
         # A stable sort is fast here, because it merges runs that are already sorted.
-        order = np.argsort(held, kind="stable")
-        held, host = held[order], host[order]
+        order = np.argsort(holding_keys, kind="stable")
+        holding_keys, host = holding_keys[order], host[order]
     # Looking up nearly sorted keys is several times faster, since neighbours share CPU cache lines;
     # sorting by 16 bits takes a tenth of the time of sorting by 64.
     order = np.argsort((keys >> np.uint64(64 - _SORTED_BITS)).astype(np.uint16), kind="stable")
-    wanted = keys[order]
-    at = np.searchsorted(held, wanted)
-    found = held[np.minimum(at, len(held) - 1)] == wanted
+    ordered = keys[order]
+    at = np.searchsorted(holding_keys, ordered)
+    matches = holding_keys[np.minimum(at, len(holding_keys) - 1)] == ordered
     worker = np.full(len(keys), NO_HOST, np.int64)
-    worker[order[found]] = host[at[found]]
-    if not (held[1:] == held[:-1]).any():
+    worker[order[matches]] = host[at[matches]]
+    if not (holding_keys[1:] == holding_keys[:-1]).any():
         return worker
     for candidate in reversed(candidates(keys, hosts)):
-        holds = _holds(keys, candidate, held, host)
+        holds = _holds(keys, candidate, holding_keys, host)
         worker[holds] = candidate[holds]
     return worker
 
 
-def _holds(keys: Hashes, candidate: Ints, held: Hashes, host: Ints) -> Bools:
-    """Tell which keys are held by their candidate; `held` is sorted, equal keys by `host`."""
-    at = np.searchsorted(held, keys)
-    found = np.zeros(len(keys), np.bool_)
+def _holds(keys: Hashes, candidate: Ints, holding_keys: Hashes, host: Ints) -> Bools:
+    """Tell which keys are held by their candidate; `holding_keys` is sorted, equal keys by `host`."""
+    at = np.searchsorted(holding_keys, keys)
+    holds = np.zeros(len(keys), np.bool_)
     left = np.arange(len(keys))
     while len(left):
-        left = left[at[left] < len(held)]
-        left = left[held[at[left]] == keys[left]]
-        found[left] |= host[at[left]] == candidate[left]
+        left = left[at[left] < len(holding_keys)]
+        left = left[holding_keys[at[left]] == keys[left]]
+        holds[left] |= host[at[left]] == candidate[left]
         at[left] += 1
-    return found
+    return holds
 
 
 def _returned_files(
@@ -227,16 +227,16 @@ def _loads(worker: Ints, sizes: Ints, count: int) -> Ints:
     return np.bincount(worker, sizes, minlength=count).astype(np.int64)
 
 
-def _fitting(wanted: Ints, sizes: Ints, room: Ints) -> Bools:
+def _fitting(host: Ints, sizes: Ints, room: Ints) -> Bools:
     """Tell which files, taken in order, fit into the room of the host that they want."""
-    fits = np.zeros(len(wanted), np.bool_)
+    fits = np.zeros(len(host), np.bool_)
     # Skip a file too large for the whole host, so that later files can still fit.
-    rows = np.flatnonzero(sizes <= room[wanted])
-    rows = rows[np.argsort(wanted[rows], kind="stable")]
+    rows = np.flatnonzero(sizes <= room[host])
+    rows = rows[np.argsort(host[rows], kind="stable")]
     if not len(rows):
         return fits
-    offsets = run_offsets(wanted[rows])
-    held = np.cumsum(sizes[rows])
-    before = np.repeat(held[offsets[:-1]] - sizes[rows[offsets[:-1]]], np.diff(offsets))
-    fits[rows] = held - before <= room[wanted[rows]]
+    offsets = run_offsets(host[rows])
+    filling = np.cumsum(sizes[rows])
+    before = np.repeat(filling[offsets[:-1]] - sizes[rows[offsets[:-1]]], np.diff(offsets))
+    fits[rows] = filling - before <= room[host[rows]]
     return fits

@@ -234,9 +234,9 @@ def _by_blocks(
     first = run_offsets(source)[:-1]
     # Bytes before the first row group belong to it.
     offset[first] = begin
-    kept = offset > begin[source]
-    kept[first] = True
-    source, offset = source[kept], offset[kept]
+    inside = offset > begin[source]
+    inside[first] = True
+    source, offset = source[inside], offset[inside]
     runs = run_offsets(source)
     # Lay the ranges end to end, so that one search serves all of them.
     base = np.cumsum(end - begin) - end
@@ -260,8 +260,8 @@ def _by_blocks(
             & (nearest < after)
         )
         following = np.where(level, nearest, following)
-    visited = walk(following)
-    return np.bincount(source[visited], minlength=len(begin)), offset[visited]
+    starts = walk(following)
+    return np.bincount(source[starts], minlength=len(begin)), offset[starts]
 
 
 def _deletes(files: pa.Table, file: Ints) -> Deletes | None:

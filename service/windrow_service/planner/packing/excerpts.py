@@ -54,16 +54,16 @@ def excerpts_of(
         names: The requested columns.
         max_numbers: Most numbers that describe chunks; splits beyond that get no excerpts.
     """
-    held = flat(files["outline"])
-    if held.null_count == len(held):
+    outline_column = flat(files["outline"])
+    if outline_column.null_count == len(outline_column):
         return None
-    codes = held.indices.take(pa.array(splits.file)).fill_null(-1).to_numpy()
+    codes = outline_column.indices.take(pa.array(splits.file)).fill_null(-1).to_numpy()
     first, count = (blocks.fill_null(-1).to_numpy() for blocks in covered_blocks(files, splits))
     outlines: list[str] = []
     rows: list[Ints] = []
     parts: list[pa.Array] = []
     for code in np.unique(codes[codes >= 0]).tolist():
-        whole = Outline.of_text(held.dictionary[code].as_py())
+        whole = Outline.of_text(outline_column.dictionary[code].as_py())
         some, leaves = whole.only(list(names))
         if not leaves:
             continue
@@ -72,17 +72,17 @@ def excerpts_of(
             files, splits.file[mine], first[mine], count[mine], whole.leaf_count, leaves
         )
         ends = np.append(0, np.cumsum(read_bytes(groups)))[offsets]
-        kept = np.diff(ends) <= _MAX_SHARE * splits.length[mine]
-        kept &= np.cumsum(np.diff(offsets) * groups.shape[1] * kept) <= max_numbers
-        if not kept.any():
+        pays = np.diff(ends) <= _MAX_SHARE * splits.length[mine]
+        pays &= np.cumsum(np.diff(offsets) * groups.shape[1] * pays) <= max_numbers
+        if not pays.any():
             continue
         lists = pa.ListArray.from_arrays(
             pa.array((offsets * groups.shape[1]).astype(np.int32)), pa.array(groups.reshape(-1))
-        ).filter(pa.array(kept))
+        ).filter(pa.array(pays))
         max_numbers -= len(lists.flatten())
         number = pa.repeat(pa.scalar(len(outlines), pa.int32()), len(lists))
         parts.append(pa.StructArray.from_arrays([number, lists], fields=list(EXCERPT)))
-        rows.append(mine[kept])
+        rows.append(mine[pays])
         outlines.append(some.to_text())
     if not parts:
         return None

@@ -47,13 +47,13 @@ def fill_groups(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy
     Complexity: O(m) on columns, and O(log m) in Python for each group.
     """
     group = np.empty(len(length), np.int64)
-    used = 0
+    group_count = 0
     for first, last in key_blocks(keys):
         begin, end = keys[first], keys[last]
         some = keys[first : last + 1] - begin
-        filled = _fill_keys(length[begin:end], work[begin:end], some, share, policy)
-        group[begin:end] = used + filled
-        used += int(filled.max()) + 1
+        numbers = _fill_keys(length[begin:end], work[begin:end], some, share, policy)
+        group[begin:end] = group_count + numbers
+        group_count += int(numbers.max()) + 1
     return group
 
 
@@ -61,22 +61,24 @@ def _fill_keys(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy)
     part = np.maximum(length / policy.max_split_size, work / share)
     is_large = part > LARGE_PART
     key = run_numbers(keys)
-    held = np.bincount(key, part, len(keys) - 1)
-    large_part = np.bincount(key, part * is_large, len(keys) - 1) / held
+    parts = np.bincount(key, part, len(keys) - 1)
+    large_part = np.bincount(key, part * is_large, len(keys) - 1) / parts
     in_batches = (large_part > MAX_LARGE_PART)[key]
     group = np.empty(len(length), np.int64)
     rows = np.flatnonzero(~in_batches)
-    used = 0
+    group_count = 0
     if len(rows):
         large = _Stream(length, work, key, is_large & ~in_batches, len(keys) - 1)
         small = _Stream(length, work, key, ~is_large & ~in_batches, len(keys) - 1)
         _fill(large, small, large_part, share, policy)
-        used = len(large.counts)
+        group_count = len(large.counts)
         for stream in (large, small):
-            group[stream.rows] = np.repeat(np.arange(used), stream.counts)
+            group[stream.rows] = np.repeat(np.arange(group_count), stream.counts)
     rows = np.flatnonzero(in_batches)
     if len(rows):
-        group[rows] = used + _batches(length[rows], work[rows], key[rows], part[rows], policy)
+        group[rows] = group_count + _batches(
+            length[rows], work[rows], key[rows], part[rows], policy
+        )
     return group
 
 
@@ -84,8 +86,8 @@ def _fill(large: _Stream, small: _Stream, large_part: Floats, share: int, policy
     """Let each group take from both streams, one key after another."""
     count_limit = policy.max_small_splits_grouped or len(large.rows) + len(small.rows)
     limits = (policy.max_split_size, share, count_limit)
-    stepped = np.minimum(np.floor(large_part * PART_STEPS + 1.5) / PART_STEPS, 1.0)
-    for key, part in enumerate(stepped.tolist()):
+    steps = np.minimum(np.floor(large_part * PART_STEPS + 1.5) / PART_STEPS, 1.0)
+    for key, part in enumerate(steps.tolist()):
         budget = tuple(int(limit * part) for limit in limits)
         while large.has_more(key) or small.has_more(key):
             taken = large.take(key, budget if small.has_more(key) else limits, 1)

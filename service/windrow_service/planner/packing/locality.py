@@ -120,8 +120,8 @@ class _Level:
         """
         key = self._key(rows, at)
         inside = self._within(key, self._fill[rows], self._room, part=1.0)
-        taken = np.bincount(key[inside], self._fill[rows[inside]], len(self._room))
-        self._room = np.maximum(self._room - taken, 0.0)
+        load = np.bincount(key[inside], self._fill[rows[inside]], len(self._room))
+        self._room = np.maximum(self._room - load, 0.0)
         place[rows[inside]] = first + at[inside]
         return rows[~inside]
 

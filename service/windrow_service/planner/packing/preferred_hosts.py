@@ -44,43 +44,43 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
     # An empty file has a location, too: count it as one byte.
     size = np.maximum(splits.length, 1)
     by_rack = hosts.by_rack() if any(hosts.racks) else None
-    named = np.array([name != _LOCALHOST for name in hosts.names])
+    has_name = np.array([name != _LOCALHOST for name in hosts.names])
     counts, codes = [], []
     for some in _in_steps(offsets, hosts):
         local = local_bytes(hosts, size, some)
-        wanted = min_local_share * np.add.reduceat(size[some[0] : some[-1]], some[:-1] - some[0])
-        enough = named & (local > 0) & (local >= wanted[:, None])
+        least = min_local_share * np.add.reduceat(size[some[0] : some[-1]], some[:-1] - some[0])
+        enough = has_name & (local > 0) & (local >= least[:, None])
         if by_rack is not None:
             in_rack = local_bytes(by_rack, size, some)
             best = in_rack.argmax(axis=1)
-            near = in_rack[np.arange(len(best)), best] >= wanted
+            near = in_rack[np.arange(len(best)), best] >= least
             of_rack = np.array([by_rack.names.index(rack) if rack else -1 for rack in hosts.racks])
             lonely = near & ~enough.any(axis=1)
             enough |= lonely[:, None] & (of_rack == best[:, None]) & (local > 0)
-        enough |= ~enough.any(axis=1, keepdims=True) & _enough_together(local * named, wanted)
+        enough |= ~enough.any(axis=1, keepdims=True) & _enough_together(local * has_name, least)
         group, host = np.nonzero(enough)
         order = np.lexsort((host, -local[group, host], group))
         runs = run_offsets(group[order])
         rank = np.arange(len(group)) - np.repeat(runs[:-1], np.diff(runs))
-        kept = order[rank < MAX_PREFERRED_HOSTS]
-        counts.append(np.bincount(group[kept], minlength=len(local)))
-        codes.append(host[kept])
+        best_hosts = order[rank < MAX_PREFERRED_HOSTS]
+        counts.append(np.bincount(group[best_hosts], minlength=len(local)))
+        codes.append(host[best_hosts])
     return np.concatenate(([0], np.cumsum(np.concatenate(counts)))), np.concatenate(codes)
 
 
-def _enough_together(local: Floats, wanted: Floats) -> Bools:
+def _enough_together(local: Floats, least: Floats) -> Bools:
     """Tell which hosts are among the first of a group, if the first together hold enough.
 
     Args:
         local: Bytes of each group that each host holds.
-        wanted: Bytes of each group that are enough.
+        least: Bytes of each group that are enough.
     """
     count = min(MAX_PREFERRED_HOSTS, local.shape[1])
     first = np.argsort(-local, axis=1, kind="stable")[:, :count]
-    held = np.take_along_axis(local, first, axis=1)
-    chosen = np.zeros(local.shape, np.bool_)
-    np.put_along_axis(chosen, first, (held.sum(axis=1) >= wanted)[:, None] & (held > 0), axis=1)
-    return chosen
+    sizes = np.take_along_axis(local, first, axis=1)
+    choice = np.zeros(local.shape, np.bool_)
+    np.put_along_axis(choice, first, (sizes.sum(axis=1) >= least)[:, None] & (sizes > 0), axis=1)
+    return choice
 
 
 def most_local(hosts: Hosts, work: Ints, offsets: Ints) -> Ints:
@@ -118,5 +118,5 @@ def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:
     codes = hosts.codes[hosts.offsets[begin] : hosts.offsets[end]]
     pair = np.repeat(group * host_count, counts) + codes
     weight = np.repeat(size[begin:end], counts).astype(np.float64)
-    held = np.bincount(pair, weight, group_count * host_count).astype(np.float64, copy=False)
-    return held.reshape(group_count, host_count)
+    totals = np.bincount(pair, weight, group_count * host_count).astype(np.float64, copy=False)
+    return totals.reshape(group_count, host_count)

@@ -54,24 +54,24 @@ class Items:
         Complexity: O(n log n) time, O(n) memory; no step per split in Python.
         """
         group = np.empty(len(self.length), np.int64)
-        used = 0
+        group_count = 0
         for first, last in key_blocks(self.keys):
             begin, end = self.keys[first], self.keys[last]
             keys = self.keys[first : last + 1] - begin
             some = Items(self.length[begin:end], self.work[begin:end], keys)
-            group[begin:end], used = some._spread(count[first:last], policy, used)
+            group[begin:end], group_count = some._spread(count[first:last], policy, group_count)
         return _in_key_order(group, self.keys)
 
-    def _spread(self, count: Ints, policy: Policy, used: int) -> tuple[Ints, int]:
-        """Return numbers from `used` on, and the first number after them that is free."""
+    def _spread(self, count: Ints, policy: Policy, group_count: int) -> tuple[Ints, int]:
+        """Return numbers from `group_count` on, and the first number after them that is free."""
         items, rows = self, np.arange(len(self.length))
         group = np.empty(len(rows), np.int64)
         dealt = items.length > policy.max_split_size // DEALT_PART
         # This terminates: with one group per split, no group is empty or over a limit.
         while len(rows):
             spread = items._once(count, dealt)
-            group[rows] = used + spread
-            used += int(count.sum())
+            group[rows] = group_count + spread
+            group_count += int(count.sum())
             over, empty = items._faults(spread, count, policy)
             again = over | empty
             if not again.any():
@@ -80,9 +80,9 @@ class Items:
             count = np.where(over, more, count)[again]
             key = run_numbers(items.keys)
             dealt = (dealt | empty[key])[again[key]]
-            picked, items = items._only(again)
-            rows = rows[picked]
-        return group, used
+            again_rows, items = items._only(again)
+            rows = rows[again_rows]
+        return group, group_count
 
     def _once(self, count: Ints, dealt: Bools) -> Ints:
         """Divide each key's splits over exactly `count` groups; some may stay empty."""
@@ -108,26 +108,26 @@ class Items:
         end = np.cumsum(np.bincount(key, minlength=len(levels.begin)))
         at = np.concatenate(([0], end[:-1]))
         while (at < end).any():
-            lowest_first = np.lexsort((levels.held, levels.key))
-            held = levels.held[lowest_first]
+            lowest_first = np.lexsort((levels.loads, levels.key))
+            loads = levels.loads[lowest_first]
             largest = self.work[rows[np.minimum(at, len(rows) - 1)]]
-            near = held < (held[levels.begin] + largest)[levels.key]
-            taken = np.minimum(np.add.reduceat(near.astype(np.int64), levels.begin), end - at)
-            turn = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-            given = rows[np.repeat(at, taken) + turn]
-            group[given] = lowest_first[np.repeat(levels.begin, taken) + turn]
-            levels.add(group[given], self.work[given])
-            at = at + taken
+            near = loads < (loads[levels.begin] + largest)[levels.key]
+            counts = np.minimum(np.add.reduceat(near.astype(np.int64), levels.begin), end - at)
+            turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            splits = rows[np.repeat(at, counts) + turn]
+            group[splits] = lowest_first[np.repeat(levels.begin, counts) + turn]
+            levels.add(group[splits], self.work[splits])
+            at = at + counts
 
     def _pour(self, rows: Ints, group: Ints, levels: _Levels) -> None:
         """Spread splits of similar size so that the groups of each key become level."""
         key = run_numbers(self.keys)[rows]
         work = self.work[rows].astype(np.float64)
-        poured = np.bincount(key, work, len(levels.begin)).astype(np.float64)
-        room = levels.room(poured)
+        water = np.bincount(key, work, len(levels.begin)).astype(np.float64)
+        room = levels.room(water)
         # All keys are laid out on one line: a key's splits are as long as its groups' room.
-        found = np.searchsorted(np.cumsum(room), np.cumsum(work) - work / 2, side="right")
-        group[rows] = np.clip(found, levels.begin[key], levels.end[key] - 1)
+        slots = np.searchsorted(np.cumsum(room), np.cumsum(work) - work / 2, side="right")
+        group[rows] = np.clip(slots, levels.begin[key], levels.end[key] - 1)
         levels.add(group[rows], work)
 
     def _faults(self, group: Ints, count: Ints, policy: Policy) -> tuple[Bools, Bools]:
@@ -159,7 +159,7 @@ def _in_key_order(group: Ints, keys: Ints) -> Ints:
 class _Levels:
     """How much work the groups of each key hold so far; groups of a key are adjacent."""
 
-    held: Floats
+    loads: Floats
     key: Ints
     begin: Ints
     end: Ints
@@ -171,15 +171,15 @@ class _Levels:
 
     def add(self, group: Ints, work: Floats | Ints) -> None:
         """Put work into groups."""
-        self.held[:] += np.bincount(group, work, len(self.held))
+        self.loads[:] += np.bincount(group, work, len(self.loads))
 
-    def room(self, poured: Floats) -> Floats:
+    def room(self, water: Floats) -> Floats:
         """Return how much each group takes when `poured[key]` is levelled over a key's groups."""
-        held = self.held[np.lexsort((self.held, self.key))]
-        rank = np.arange(len(held)) - self.begin[self.key] + 1
-        total = np.cumsum(held)
-        below = total - (total - held)[self.begin][self.key]
+        loads = self.loads[np.lexsort((self.loads, self.key))]
+        rank = np.arange(len(loads)) - self.begin[self.key] + 1
+        total = np.cumsum(loads)
+        below = total - (total - loads)[self.begin][self.key]
         # The water level if it reaches exactly this group and the lower ones.
-        height = (below + poured[self.key]) / rank
-        wet = np.maximum(np.add.reduceat((held < height).astype(np.int64), self.begin), 1)
-        return np.maximum(height[self.begin + wet - 1][self.key] - self.held, 0.0)
+        height = (below + water[self.key]) / rank
+        wet = np.maximum(np.add.reduceat((loads < height).astype(np.int64), self.begin), 1)
+        return np.maximum(height[self.begin + wet - 1][self.key] - self.loads, 0.0)

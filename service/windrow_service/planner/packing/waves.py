@@ -57,16 +57,16 @@ def _divide_last(
 
 
 def _slowest(number: Ints, work: Ints, alone: Ints, policy: Policy) -> int:
-    held = np.bincount(number, work).astype(np.int64)
-    tasks = task_costs(np.sort(np.concatenate((held, alone)))[::-1])
+    loads = np.bincount(number, work).astype(np.int64)
+    tasks = task_costs(np.sort(np.concatenate((loads, alone)))[::-1])
     return slowest_slot(tasks, policy.parallelism)
 
 
 def _spread(length: Ints, work: Ints, keys: Ints, count: Ints, more: int, policy: Policy) -> Ints:
     """Spread the splits of each key over its groups, after adding `more` groups in all."""
     items = Items(length, work, keys)
-    wanted = _divide(np.add.reduceat(work, keys[:-1]), count, np.diff(keys), more)
-    return items.spread(wanted, policy)
+    counts = _divide(np.add.reduceat(work, keys[:-1]), count, np.diff(keys), more)
+    return items.spread(counts, policy)
 
 
 def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
@@ -83,10 +83,10 @@ def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
     # Bisect for the least share that the budget allows, to one part in 2**40.
     for _ in range(40):
         middle = (low + high) / 2
-        wanted = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)
-        low, high = (middle, high) if wanted.sum() > budget else (low, middle)
-    found: Ints = np.clip(np.ceil(work / high), count, size).astype(np.int64)
-    heaviest = np.argsort(-(work / found), kind="stable")
-    heaviest = heaviest[found[heaviest] < size[heaviest]]
-    found[heaviest[: budget - int(found.sum())]] += 1
-    return found
+        counts = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)
+        low, high = (middle, high) if counts.sum() > budget else (low, middle)
+    groups: Ints = np.clip(np.ceil(work / high), count, size).astype(np.int64)
+    heaviest = np.argsort(-(work / groups), kind="stable")
+    heaviest = heaviest[groups[heaviest] < size[heaviest]]
+    groups[heaviest[: budget - int(groups.sum())]] += 1
+    return groups

@@ -96,20 +96,20 @@ class BloomColumn:
             last: n positions in `literals`; where it equals `first`, the answer is False.
         """
         hashes = _hashes(pa.array(literals, literal_type(self._type)))
-        found = last - first > _MAX_PROBES
+        hits = last - first > _MAX_PROBES
         begin = 0
         for chunk in self._chunks:
             here = slice(begin, begin + len(chunk.known))
             begin = here.stop
-            found[here] |= ~chunk.known & (last[here] > first[here])
-            rows = np.flatnonzero(~found[here])
+            hits[here] |= ~chunk.known & (last[here] > first[here])
+            rows = np.flatnonzero(~hits[here])
             at, end = first[here][rows], last[here][rows]
             while (left := at < end).any():
                 rows, at, end = rows[left], at[left], end[left]
                 hit = chunk.hold(rows, hashes[at] if len(hashes) > 1 else hashes)
-                found[here][rows[hit]] = True
+                hits[here][rows[hit]] = True
                 rows, at, end = rows[~hit], at[~hit] + 1, end[~hit]
-        return found
+        return hits
 
 
 class _Filters:

@@ -104,28 +104,28 @@ def always(column: str) -> Expression:
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """Return the expressions that must all be TRUE for `expression` to be TRUE, in order."""
-    found = []
+    parts = []
     waiting = [expression]
     while waiting:
         node = waiting.pop()
         if isinstance(node, And):
             waiting.extend(reversed(node.args))
         else:
-            found.append(node)
-    return tuple(found)
+            parts.append(node)
+    return tuple(parts)
 
 
 def all_of(expressions: Iterable[Expression]) -> Expression | None:
     """Join expressions by AND; None if there are none. The reverse of `conjuncts`."""
-    joined = tuple(part for expression in expressions for part in conjuncts(expression))
-    if len(joined) < 2:
-        return joined[0] if joined else None
-    return And(joined)
+    parts = tuple(part for expression in expressions for part in conjuncts(expression))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return And(parts)
 
 
 def columns_of(expression: Expression) -> tuple[str, ...]:
     """Return the columns that an expression uses, each once, in order of appearance."""
-    found: dict[str, None] = {}
+    columns: dict[str, None] = {}
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -134,8 +134,8 @@ def columns_of(expression: Expression) -> tuple[str, ...]:
         elif isinstance(node, Not):
             waiting.append(node.arg)
         else:
-            found[node.column] = None
-    return tuple(found)
+            columns[node.column] = None
+    return tuple(columns)
 
 
 def asks_for_values(expression: Expression) -> bool:

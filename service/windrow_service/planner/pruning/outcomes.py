@@ -157,15 +157,15 @@ def _in(leaf: In, bounds: Bounds) -> TruthValues:
         true = bounds.value & (until > before)
         if bounds.bloom is not None:
             true &= bounds.bloom.may_hold(numbers, before, np.where(true, until, before))
-        known = lower.known & upper.known
+        has_bounds = lower.known & upper.known
         if lower.are_integers:
             # The list has as many literals as the bounds hold integers: it has them all.
-            covered = (until > before) & (
+            covers = (until > before) & (
                 lower.distance(upper) == np.maximum(until - before - 1, 0).astype(np.uint64)
             )
         else:
-            covered = lower.equal(upper) & (until > before)
-        false = bounds.value & ~(known & covered)
+            covers = lower.equal(upper) & (until > before)
+        false = bounds.value & ~(has_bounds & covers)
     else:
         true, false = np.zeros(len(bounds.null), np.bool_), bounds.value
     if has_nan:

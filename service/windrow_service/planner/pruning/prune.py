@@ -89,14 +89,14 @@ def prune(
         before = survives.copy()
         if of_step and survives.any():
             inventory = FileFacts(files, survives, evidence=step)
-            kept = np.ones(inventory.file_count, np.bool_)
+            matches = np.ones(inventory.file_count, np.bool_)
             for bit, part in of_step:
                 possible = truth_values(part, inventory)
-                kept &= possible.true
+                matches &= possible.true
                 mask = np.uint64(1 << bit)
                 open_[before] &= ~mask
                 open_[before] |= np.where(possible.false | possible.null, mask, np.uint64(0))
-            survives[before] = kept
+            survives[before] = matches
         pruned[step] = _difference(before, survives, size_bytes)
     before = survives
     if limit is not None:
@@ -137,10 +137,10 @@ def _steps(
     columns = [set(columns_of(part)) for part in parts]
     partition = set(files.schema.field("partition").type.names)
     bloom = set(bloom_columns(files.schema))
-    numbered = list(enumerate(parts))
-    yield "partition", [(bit, part) for bit, part in numbered if columns[bit] & partition]
-    yield "statistics", [(bit, part) for bit, part in numbered if not columns[bit] <= partition]
-    yield "bloom", [(bit, part) for bit, part in numbered if columns[bit] & bloom]
+    bits = list(enumerate(parts))
+    yield "partition", [(bit, part) for bit, part in bits if columns[bit] & partition]
+    yield "statistics", [(bit, part) for bit, part in bits if not columns[bit] <= partition]
+    yield "bloom", [(bit, part) for bit, part in bits if columns[bit] & bloom]
 
 
 def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
@@ -148,12 +148,12 @@ def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Boo
     # The number of rows that a delete file removes is unknown, and so may be those of the file.
     certain &= files["delete_count"].to_numpy() == 0
     rows = np.where(certain, np.minimum(files["row_count"].fill_null(0).to_numpy(), limit), 0)
-    held = np.cumsum(rows)
-    if not len(held) or held[-1] < limit:
+    total = np.cumsum(rows)
+    if not len(total) or total[-1] < limit:
         return survives
-    return np.asarray((rows > 0) & (held - rows < limit))
+    return np.asarray((rows > 0) & (total - rows < limit))
 
 
 def _difference(before: Bools, after: Bools, size_bytes: Ints) -> Pruned:
-    gone = before & ~after
-    return Pruned(int(np.count_nonzero(gone)), int(size_bytes[gone].sum()))
+    lost = before & ~after
+    return Pruned(int(np.count_nonzero(lost)), int(size_bytes[lost].sum()))

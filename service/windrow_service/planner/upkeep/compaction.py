@@ -257,14 +257,14 @@ def _pieces(part: Ints, sizes: Ints, count: int, policy: CompactionPolicy) -> tu
 
 def _row_bytes(files: pa.Table, folders: FolderBuckets, columns: int) -> Floats:
     """Return the bytes that a row in each folder or bucket takes, as estimated for write plans."""
-    known = row_sizes(
+    sizes = row_sizes(
         files["size_bytes"].to_numpy(),
         files["row_count"].to_numpy(),
         columns,
         group=folders.of_file,
         groups=len(folders),
     )
-    return np.zeros(len(folders)) if known is None else known.of_group
+    return np.zeros(len(folders)) if sizes is None else sizes.of_group
 
 
 def _cost_seconds(files: Ints, size_bytes: Ints, becomes: Ints, target_bytes: int) -> Floats:

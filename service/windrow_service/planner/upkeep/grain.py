@@ -50,26 +50,26 @@ def find_grain(
     sizes: Ints = files["size_bytes"].to_numpy()
     rows: Ints = most_rows(files)
     folder = folders.folder[folders.of_file]
-    held = np.bincount(folder, sizes, len(folders.names))
-    small = held < SMALL * target_bytes
+    folder_bytes = np.bincount(folder, sizes, len(folders.names))
+    small = folder_bytes < SMALL * target_bytes
     count = int(np.count_nonzero(small))
-    if levels == 0 or len(held) < _FEW or 2 * count < len(held):
+    if levels == 0 or len(folder_bytes) < _FEW or 2 * count < len(folder_bytes):
         return None
     names = pa.chunked_array([folders.names])
     above = np.arange(len(names))
     # If no number of columns is coarse enough, none (0) comes closest.
-    kept = levels
-    while kept:
-        kept -= 1
+    depth = levels
+    while depth:
+        depth -= 1
         names = folders_of(names)
         coded = names.combine_chunks().dictionary_encode()
         above = coded.indices.to_numpy().astype(np.int64)
-        if held.sum() >= SMALL * target_bytes * len(coded.dictionary):
+        if folder_bytes.sum() >= SMALL * target_bytes * len(coded.dictionary):
             break
     return Grain(
-        partitions=len(held),
+        partitions=len(folder_bytes),
         small=count,
         file_rows=np.flatnonzero(small[folder]),
-        levels=kept,
+        levels=depth,
         becomes=ideal_files(sizes, rows, above[folder], target_bytes),
     )

@@ -229,16 +229,18 @@ def _own_problems(scheme: str, write: Write) -> list[str]:
 
 def _problems(outcome: Outcome, write: Write) -> list[str]:
     """Return the problems of an outcome, the worst first."""
-    wanted = max(write.tasks, len(write.keys))
-    found = []
-    if outcome.files > 2 * wanted:
-        found.append(f"it makes {outcome.files:,} files where {wanted:,} would be enough")
+    enough = max(write.tasks, len(write.keys))
+    problems = []
+    if outcome.files > 2 * enough:
+        problems.append(f"it makes {outcome.files:,} files where {enough:,} would be enough")
     if outcome.largest_task > _LONG_TASK:
-        found.append(f"one task writes {outcome.largest_task:,.1f} targets while the others wait")
+        problems.append(
+            f"one task writes {outcome.largest_task:,.1f} targets while the others wait"
+        )
     if outcome.largest_file > _LARGE_FILE:
-        found.append(f"its largest file has {outcome.largest_file:,.1f} targets")
+        problems.append(f"its largest file has {outcome.largest_file:,.1f} targets")
     unavoidable = int(np.count_nonzero(write.keys.weight < SMALL))
     small = outcome.small_files - unavoidable
     if small > _FEW_SMALL * outcome.files:
-        found.append(f"{100 * small / outcome.files:.0f} % of its files are needlessly small")
-    return found
+        problems.append(f"{100 * small / outcome.files:.0f} % of its files are needlessly small")
+    return problems

@@ -89,8 +89,8 @@ def pack(keys: WriteKeys, files: Ints, parallelism: int | None = None) -> ExactT
         share = 1.0
         if parallelism is not None:
             total = float(keys.weight[large].sum() + weight.sum())
-            wanted = parallelism * _WAVES
-            share = _share(weight, bucket[rows], min(1.0, total / wanted), wanted - count)
+            slots = parallelism * _WAVES
+            share = _share(weight, bucket[rows], min(1.0, total / slots), slots - count)
         starts = _fill(weight / share, bucket[rows])
     first[rows] = count - 1 + np.cumsum(starts)
     return ExactTasks(files, first, count + int(starts.sum()))

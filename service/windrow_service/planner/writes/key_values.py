@@ -81,8 +81,8 @@ def _times(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return texts.cast(pa.large_string())
 
 
-def _only(values: Sequence[Any], kinds: set[type], wanted: type) -> Sequence[Any]:
-    if not kinds <= {wanted}:
+def _only(values: Sequence[Any], kinds: set[type], kind: type) -> Sequence[Any]:
+    if not kinds <= {kind}:
         raise TypeError(kinds)
     return values
 

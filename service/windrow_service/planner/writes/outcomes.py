@@ -82,11 +82,11 @@ def placed(parts: Parts, task: Ints, tasks: int) -> Outcome:
 
     Complexity: O(n log n) for n parts, whatever the number of tasks.
     """
-    used, of = np.unique(task, return_inverse=True)
+    tasks_with_rows, of = np.unique(task, return_inverse=True)
     counts = np.bincount(of)
     weight = np.bincount(of, parts.weight).astype(np.float64)
     deviation = np.sqrt(np.bincount(of, parts.deviation**2))
-    share = 1 / max(len(used), 1)
+    share = 1 / max(len(tasks_with_rows), 1)
     return Outcome(
         tasks=tasks,
         files=len(parts),
@@ -94,7 +94,7 @@ def placed(parts: Parts, task: Ints, tasks: int) -> Outcome:
         mean_file=_mean(parts),
         largest_file=parts.largest,
         largest_task=max(parts.largest, _largest(weight, deviation)),
-        efficiency=len(used) / max(len(parts), 1),
+        efficiency=len(tasks_with_rows) / max(len(parts), 1),
         collisions=float(np.count_nonzero(counts > 1)) * share,
         severe=float(np.count_nonzero(counts > 2)) * share,
         most_keys=int(counts.max(initial=0)),

@@ -63,20 +63,24 @@ def row_sizes(
     many = np.ones(len(rows), np.int64) if files is None else files
     total = rows.astype(np.float64) * many
     usual = float((rows * total).sum()) / max(float(total.sum()), 1.0)
-    kept = np.flatnonzero(rows >= max(_TINY * usual, 1))
-    if not len(kept):
+    rows_of_size = np.flatnonzero(rows >= max(_TINY * usual, 1))
+    if not len(rows_of_size):
         return None
-    size, each, count = size_bytes[kept].astype(np.float64), rows[kept], total[kept]
+    size, each, count = (
+        size_bytes[rows_of_size].astype(np.float64),
+        rows[rows_of_size],
+        total[rows_of_size],
+    )
     of_each = size if columns is None else size - _fixed(size, each.astype(np.float64), columns)
-    of_rows = of_each * many[kept]
+    of_rows = of_each * many[rows_of_size]
     mean = float(of_rows.sum() / count.sum())
     if mean <= 0:
         return None
     low, high = _weighted_quantiles(of_each / each, count)
     of_group = np.full(groups, mean)
     if group is not None:
-        in_group = np.bincount(group[kept], count, groups)
-        bytes_in_group = np.bincount(group[kept], of_rows, groups)
+        in_group = np.bincount(group[rows_of_size], count, groups)
+        bytes_in_group = np.bincount(group[rows_of_size], of_rows, groups)
         enough = in_group >= _ENOUGH_ROWS
         of_group[enough] = bytes_in_group[enough] / in_group[enough]
     return RowSizes(mean, min(low, mean), max(high, mean), int(count.sum()), of_group)

@@ -29,7 +29,7 @@ def dealt(keys: WriteKeys, tasks: int) -> Outcome:
     pieces = np.minimum(tasks, np.maximum(keys.rows, 1))
     size = keys.weight / pieces
     files = int(pieces.sum())
-    used = min(tasks, files)
+    busy = min(tasks, files)
     keys_each = int(np.count_nonzero(pieces == tasks)) + ceil(pieces[pieces < tasks].sum() / tasks)
     return Outcome(
         tasks=tasks,
@@ -37,8 +37,8 @@ def dealt(keys: WriteKeys, tasks: int) -> Outcome:
         small_files=int(pieces[size < SMALL].sum()),
         mean_file=keys.total / files,
         largest_file=float(size.max()),
-        largest_task=max(keys.total / used, float(size.max())),
-        efficiency=used / files,
+        largest_task=max(keys.total / busy, float(size.max())),
+        efficiency=busy / files,
         collisions=float(keys_each > 1),
         severe=float(keys_each > 2),
         most_keys=keys_each,
@@ -78,8 +78,8 @@ def scale_for(keys: WriteKeys, salts: int, efficiency: float) -> int:
         scale += 1
     if keys.hashes is None or things > _MAX_PARTS:
         return scale
-    tried = range(scale, scale + _SCALES_TRIED)
-    return next((s for s in tried if salted(keys, salts, s).efficiency >= efficiency), scale)
+    scales = range(scale, scale + _SCALES_TRIED)
+    return next((s for s in scales if salted(keys, salts, s).efficiency >= efficiency), scale)
 
 
 def ranged_by_hash(keys: WriteKeys, tasks: int) -> Outcome:
@@ -119,11 +119,11 @@ def exactly(keys: WriteKeys, tasks: ExactTasks) -> Outcome:
 def _parts(keys: WriteKeys, count: Ints) -> Parts:
     """Divide each key into `count` parts; parts that are expected to get no rows are left out."""
     rows = keys.rows.astype(np.float64)
-    held = count * -np.expm1(rows * np.log1p(-1 / np.maximum(count, 1.0 + 1e-12)))
-    held = np.where(count == 1, rows > 0, np.round(held)).astype(np.int64)
-    key = np.repeat(np.arange(len(keys)), held)
-    weight = keys.weight / np.maximum(held, 1)
-    return Parts(key, weight[key], keys.deviation(held)[key])
+    counts = count * -np.expm1(rows * np.log1p(-1 / np.maximum(count, 1.0 + 1e-12)))
+    counts = np.where(count == 1, rows > 0, np.round(counts)).astype(np.int64)
+    key = np.repeat(np.arange(len(keys)), counts)
+    weight = keys.weight / np.maximum(counts, 1)
+    return Parts(key, weight[key], keys.deviation(counts)[key])
 
 
 def _number(key: Ints) -> Ints:

@@ -74,8 +74,8 @@ STRATEGY = Strategy(pack=pack)
 def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
     """Return a group number for each split, given the work of the groups that are `alone`."""
     region = _dense(splits.bucket + 1)
-    held = np.bincount(region, splits.length).astype(np.int64)
-    fewest = policy.fewest_groups(held, np.bincount(region))
+    sizes = np.bincount(region, splits.length).astype(np.int64)
+    fewest = policy.fewest_groups(sizes, np.bincount(region))
     is_short = int(fewest.sum()) + len(alone) < policy.parallelism
     if is_short:
         share = -(-int(work.sum()) // (policy.parallelism - len(alone)))
@@ -123,9 +123,9 @@ def _slot(hosts: Hosts, work: Ints, group: Ints, alone: Ints, policy: Policy) ->
     """Return when the slowest slot finishes if each task runs on the host with most of its work."""
     order = stable_order(group)
     offsets = run_offsets(group[order])
-    held = np.add.reduceat(work[order], offsets[:-1])
+    loads = np.add.reduceat(work[order], offsets[:-1])
     local = most_local(hosts.take(order), work[order], offsets)
-    cost = np.concatenate((held + ((held - local) * REMOTE_COST).astype(np.int64), alone))
+    cost = np.concatenate((loads + ((loads - local) * REMOTE_COST).astype(np.int64), alone))
     return slowest_slot(task_costs(np.sort(cost)[::-1]), policy.parallelism)
 
 
@@ -165,8 +165,8 @@ def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Po
     """Divide regions into cells, where that adds almost no groups."""
     regions = int(region.max()) + 1
     whole = int(_groups(splits.length, work, region, share, policy).sum())
-    used = int(np.count_nonzero(np.bincount(region)))
-    cells = whole // (CELL_GROUPS * used * max(len(splits.hosts.names), 1))
+    region_count = int(np.count_nonzero(np.bincount(region)))
+    cells = whole // (CELL_GROUPS * region_count * max(len(splits.hosts.names), 1))
     if cells < 2:
         return region
     # A power of two seldom changes while the table grows.
@@ -174,19 +174,19 @@ def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Po
     starts = splits.fingerprint & np.uint64(every - 1) == 0
     # The pieces of a file stay together.
     starts[1:] &= splits.file[1:] != splits.file[:-1]
-    celled = np.cumsum(starts) * regions + region
-    apart = int(_groups(splits.length, work, celled, share, policy).sum())
-    return celled if apart <= whole * (1 + CELL_COST) else region
+    cell = np.cumsum(starts) * regions + region
+    apart = int(_groups(splits.length, work, cell, share, policy).sum())
+    return cell if apart <= whole * (1 + CELL_COST) else region
 
 
 def _groups(length: Ints, work: Ints, key: Ints, share: int, policy: Policy) -> Ints:
     """Return about how many groups each key makes; 0 for a key without splits."""
-    held = np.maximum(
+    groups = np.maximum(
         np.bincount(key, length) / policy.max_split_size, np.bincount(key, work) / share
     )
     if policy.max_small_splits_grouped is not None:
-        held = np.maximum(held, np.bincount(key) / policy.max_small_splits_grouped)
-    return np.ceil(held).astype(np.int64)
+        groups = np.maximum(groups, np.bincount(key) / policy.max_small_splits_grouped)
+    return np.ceil(groups).astype(np.int64)
 
 
 def _dense(keys: Ints) -> Ints:

@@ -49,7 +49,7 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     order = stable_order(splits.bucket + 1)
     buckets = run_offsets(splits.bucket[order])
     number = np.empty(len(splits), np.int64)
-    used = 0
+    bin_count = 0
     for begin, end in zip(buckets[:-1].tolist(), buckets[1:].tolist(), strict=True):
         members = order[begin:end]
         bins = np.array(
@@ -60,8 +60,8 @@ def pack(splits: Splits, policy: Policy) -> Groups:
                 policy.planning_lookback,
             )
         )
-        number[members] = used + bins
-        used += int(bins.max()) + 1
+        number[members] = bin_count + bins
+        bin_count += int(bins.max()) + 1
     return Groups.by_number(number)
 
 
@@ -77,7 +77,7 @@ def first_fit(
     rooms: list[int] = []
     counts: list[int] = []
     numbers: list[int] = []
-    used = 0
+    bin_count = 0
     most = max_items or 0
     for weight in weights:
         for at, room in enumerate(rooms):
@@ -88,8 +88,8 @@ def first_fit(
             at = len(rooms)
             rooms.append(target - weight)
             counts.append(0)
-            bins.append(used)
-            used += 1
+            bins.append(bin_count)
+            bin_count += 1
         numbers.append(bins[at])
         if most:
             counts[at] += 1

@@ -37,7 +37,7 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     number = np.arange(len(splits), dtype=np.int64)
     position = np.arange(len(rows), dtype=np.int64)
     prefix = [0, *np.cumsum(splits.length[rows]).tolist()]
-    taken = np.empty(len(rows), np.int64)
+    group = np.empty(len(rows), np.int64)
     size = np.diff(keys)
     per_host = np.maximum(host_count[rows[keys[:-1]]], 1)
     count_limit = np.where(size >= per_host, size // per_host, size)
@@ -52,9 +52,9 @@ def pack(splits: Splits, policy: Policy) -> Groups:
             members = np.concatenate(
                 (position[begin : begin + large], position[end - little : end])
             )
-            taken[members] = rows[begin]
+            group[members] = rows[begin]
             begin, end = begin + large, end - little
-    number[rows] = taken
+    number[rows] = group
     return Groups.by_number(number)
 
 

@@ -47,38 +47,38 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     buckets = run_offsets(splits.bucket[order])
     total = int(splits.length.sum())
     number = np.empty(len(splits), np.int64)
-    used = 0
+    group_count = 0
     for begin, end in zip(buckets[:-1].tolist(), buckets[1:].tolist(), strict=True):
         rows = order[begin:end]
         some = splits if len(rows) == len(splits) else splits.take(rows)
         size = int(some.length.sum())
-        desired = max(policy.parallelism * size // max(total, 1), 1)
-        desired = _group_count(some, size, desired, policy)
-        if desired >= len(rows):
+        count = max(policy.parallelism * size // max(total, 1), 1)
+        count = _group_count(some, size, count, policy)
+        if count >= len(rows):
             numbers = np.arange(len(rows))
         else:
             numbers = by_rounds(
                 some.length,
                 some.hosts,
-                size // desired,
+                size // count,
                 policy.max_small_splits_grouped,
                 policy.rack_split_reduction,
             )
-        number[rows] = used + numbers
-        used += int(numbers.max()) + 1
+        number[rows] = group_count + numbers
+        group_count += int(numbers.max()) + 1
     return Groups.by_number(number)
 
 
 STRATEGY = Strategy(pack=pack, min_split_size=50 * MIB)
 
 
-def _group_count(splits: Splits, size: int, desired: int, policy: Policy) -> int:
-    if size // desired > policy.max_split_size:
+def _group_count(splits: Splits, size: int, count: int, policy: Policy) -> int:
+    if size // count > policy.max_split_size:
         return size // policy.max_split_size + 1
     shortest = min(policy.min_split_size, policy.max_split_size)
-    if size // desired < shortest and not _is_local(splits.hosts):
+    if size // count < shortest and not _is_local(splits.hosts):
         return size // shortest + 1
-    return desired
+    return count
 
 
 def _is_local(hosts: Hosts) -> bool:
@@ -108,18 +108,18 @@ def by_rounds(
     idle: list[_Place] = []
     in_racks, allow_small = False, False
     while taker.left:
-        filled: list[_Place] = []
+        full: list[_Place] = []
         for place in places:
-            found = taker.take(place, group_length, allow_small)
+            is_full = taker.take(place, group_length, allow_small)
             # A place with too little for a group now cannot have more later.
-            (filled if found else idle).append(place)
-        places = filled
-        if not filled and not in_racks:
+            (full if is_full else idle).append(place)
+        places = full
+        if not full and not in_racks:
             in_racks = True
             group_length = int(group_length * rack_reduction) or group_length
             _, rack = np.unique(hosts.racks, return_inverse=True)
             places, idle = taker.places(hosts, rack), []
-        elif not allow_small and len(filled) <= node_count // 10:
+        elif not allow_small and len(full) <= node_count // 10:
             allow_small = True
             places, idle = sorted(places + idle, key=lambda place: place.number), []
     return taker.numbers()
