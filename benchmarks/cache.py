@@ -86,7 +86,7 @@ def main() -> None:
         (QUICK_UNCACHED_DAYS, QUICK_CACHED_FILES) if given.quick else (UNCACHED_DAYS, CACHED_FILES)
     )
     spec = table_of(100 * first_day + cached, 16 * KIB)
-    runs, untimed, hosts = (1, 0, 2) if given.quick else (given.runs, UNTIMED_READS, len(HOSTS))
+    runs, untimed, hosts = (1, 0, 1) if given.quick else (given.runs, UNTIMED_READS, len(HOSTS))
     data = given.data.resolve()
     generate(data, spec)
     with place(data, spec, first_day, given.latency, hosts) as bench:

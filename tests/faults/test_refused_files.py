@@ -20,6 +20,7 @@ import pytest
 from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
 from tests.support.files import orc_files
 from tests.support.files.avro_files import avro_file
+from tests.support.laws import in_turn
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.tables import acid_tables, hive
 from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
@@ -199,7 +200,7 @@ def test_a_refresh_that_the_system_refuses_says_so_with_the_right_remedy(
     http: httpx.Client, disk: RefusingDisk, place: Place
 ) -> None:
     wrong = {}
-    for number in place.numbers:
+    for number in in_turn(place.numbers, PLACES.index(place), 3):
         with disk.refusing(place.operation, f"{re.escape(place.end)}$", number, below=place.below):
             answer = http.post(f"/tables/{place.table}/refresh?full=true")
         told = answer.json().get("detail", answer.text)

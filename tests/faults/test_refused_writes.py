@@ -16,6 +16,7 @@ import pytest
 import windrow
 from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
 from tests.support.faults.writers import report_of, stage
+from tests.support.laws import in_turn
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from windrow_core.models import WriteMode
@@ -122,7 +123,7 @@ def test_a_write_that_the_system_refuses_says_so_and_loses_nothing(
     client: windrow.Client, disk: RefusingDisk, step: Step
 ) -> None:
     wrong = {}
-    for number in step.numbers:
+    for number in in_turn(step.numbers, STEPS.index(step), 2):
         # As another write has left it.
         (disk.folder / "events" / "_windrow" / "writes").mkdir(parents=True, exist_ok=True)
         before = rows_in(client)

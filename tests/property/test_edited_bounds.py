@@ -139,7 +139,7 @@ ORC_EDITS: dict[str, Callable[[Any], None]] = {
 ORC_COLUMNS = ("i", "f", "s", "n", "d", "y", "o")
 
 
-@examples(4, deadline=None, phases=PHASES)
+@examples(2, deadline=None, phases=PHASES)
 @given(
     files=st.lists(
         st.tuples(contents(ORC_COLUMNS), st.sampled_from(sorted(ORC_EDITS)), seldom),
@@ -267,7 +267,7 @@ DELTA_EDITS: dict[str, Callable[[Stats], None]] = {
 }
 
 
-@examples(4, deadline=None, phases=PHASES)
+@examples(2, deadline=None, phases=PHASES)
 @given(
     files=st.lists(
         st.tuples(contents(sorted(DELTA_TYPES)), st.sampled_from(sorted(DELTA_EDITS)), seldom),
@@ -417,7 +417,7 @@ def edit_iceberg(table: Path, edits: Mapping[str, str]) -> None:
         write_avro(path, schema, head, records)
 
 
-@examples(4, deadline=None, phases=PHASES)
+@examples(2, deadline=None, phases=PHASES)
 @given(
     files=st.lists(
         st.tuples(contents(ICEBERG_COLUMNS), st.sampled_from(sorted(ICEBERG_EDITS))),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from hypothesis import settings
+
+_Case = TypeVar("_Case")
 
 # What profiles other than `ci` multiply the number of examples by.
 _TIMES = {"quick": 0.25, "nightly": 20}
@@ -23,3 +26,10 @@ def examples(count: int, **more: Any) -> settings:
     """
     times = _TIMES.get(settings.get_current_profile_name(), 1)
     return settings(max_examples=max(1, round(count * times)), **more)
+
+
+def in_turn(cases: Sequence[_Case], turn: int, count: int) -> Sequence[_Case]:
+    """Return `count` of the cases, other ones at each turn; all of them in nightly runs."""
+    if is_nightly() or count >= len(cases):
+        return cases
+    return [cases[(turn * count + nth) % len(cases)] for nth in range(count)]
