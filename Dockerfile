@@ -18,12 +18,15 @@ RUN python -m venv --without-pip /opt/tools \
     && python -m venv --without-pip /opt/windrow \
     && pip --python /opt/windrow/bin/python install --no-cache-dir --require-hashes \
        --requirement requirements.txt
+COPY mkdocs.yml GLOSSARY.md CHANGELOG.md ./
+COPY docs docs
 COPY core core
 COPY client client
 COPY spark spark
 COPY spark_jobs spark_jobs
 COPY service service
-RUN /opt/tools/bin/hatchling build --target wheel \
+RUN NO_MKDOCS_2_WARNING=1 /opt/tools/bin/mkdocs build --quiet --strict \
+    && /opt/tools/bin/hatchling build --target wheel \
     && pip --python /opt/windrow/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl \
     && pip --python /opt/windrow/bin/python check \
     && /opt/tools/bin/cyclonedx-py environment --no-validate --gather-license-texts \

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 _ROOT = Path(__file__).parents[1]
 
@@ -23,6 +24,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Let searches show other pages before decisions and changes."""
+    if page.file.src_uri.startswith(("decisions/", "reference/changes")):
+        page.meta["search"] = {"boost": 0.2}
+    return markdown
+
+
 def on_page_content(html: str, **_: object) -> str:
     """Return a page without styles of its own, which the coordinator's policy forbids."""
     return html.replace('style="text-align: right;"', 'class="right"')
@@ -31,7 +39,7 @@ def on_page_content(html: str, **_: object) -> str:
 def on_post_build(config: MkDocsConfig) -> None:
     """Remove what no reader needs: maps of scripts, other languages, a list for search engines."""
     site = Path(config.site_dir)
-    for path in (*site.rglob("*.map"), *site.glob("sitemap.xml*")):
+    for path in (*site.rglob("*.map"), *site.glob("sitemap.xml*"), site / "404.html"):
         path.unlink()
     shutil.rmtree(site / "assets" / "javascripts" / "lunr")
 

@@ -201,6 +201,12 @@ def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
+def test_the_image_has_the_guide(image: Image) -> None:
+    (package,) = image.venv.glob("lib/python*/site-packages/windrow_service")
+
+    assert "Windrow" in (package / "guide" / "index.html").read_text()
+
+
 def test_the_image_lists_exactly_the_installed_packages_with_licences(image: Image) -> None:
     # Read with a library of the build tools, which the image does not have.
     code = (

@@ -20,6 +20,7 @@ from windrow_service.api import (
     compaction,
     dashboard,
     docs_page,
+    guide,
     idempotency,
     operations,
     partitions,
@@ -116,6 +117,7 @@ def create_app(
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     docs_page.add_pages(app)
     app.state.menu = dashboard.MENU
+    guide.add_guide(app)
     require_open(route for route in app.routes if route not in _ROUTES)
     return app
 

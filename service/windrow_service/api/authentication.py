@@ -14,9 +14,9 @@ from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
 
-# Health probes have no token, and the API description is not secret.
-_OPEN = frozenset(("/", "/docs", "/openapi.json", SIGN_IN))
-_OPEN_BELOW = ("/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
+# Health probes have no token, and neither the guide nor the API's description is secret.
+_OPEN = frozenset(("/", "/docs", "/guide", "/openapi.json", SIGN_IN))
+_OPEN_BELOW = ("/guide/", "/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
 
 
 class Authentication:

@@ -26,12 +26,7 @@ def add_pages(app: FastAPI) -> None:
         swagger_favicon_url=f"{_STATIC}/favicon.png",
     )
     content = bytes(page.body)
-    headers = {
-        "Content-Security-Policy": _policy(content),
-        # For browsers that do not support `frame-ancestors`.
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",
-    }
+    headers = protective_headers(content)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -40,6 +35,16 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def root() -> RedirectResponse:
         return RedirectResponse("/docs")
+
+
+def protective_headers(page: bytes) -> dict[str, str]:
+    """Return the headers of a page that runs scripts: only its own, and in no frame."""
+    return {
+        "Content-Security-Policy": _policy(page),
+        # For browsers that do not support `frame-ancestors`.
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+    }
 
 
 def _policy(page: bytes) -> str:
