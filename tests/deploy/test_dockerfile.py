@@ -186,17 +186,7 @@ def test_the_copied_files_install_into_a_fresh_environment(image: Image) -> None
 def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
     image: Image,
 ) -> None:
-    code = (
-        "import importlib, importlib.util, pkgutil, windrow_service\n"
-        "for module in pkgutil.walk_packages(windrow_service.__path__, 'windrow_service.'):\n"
-        "    if not module.name.endswith(('__main__', '.openapi', '.env')) \\\n"
-        "            and '.versions.' not in module.name:\n"
-        "        importlib.import_module(module.name)\n"
-        "print([n for n in ('pytest', 'pyspark', 'hypothesis', 'pip', 'hatchling', 'cyclonedx') "
-        "if importlib.util.find_spec(n)])\n"
-    )
-
-    done = image.run("python", "-c", code)
+    done = image.run("python", str(ROOT / "tests/programs/image_modules.py"))
 
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 

@@ -258,27 +258,6 @@ def test_an_overwritten_file_is_noticed_where_the_store_ignores_conditions(
         files.read()
 
 
-READ_GROWN = """
-import sys
-from windrow_core.files.objects.requests import Traffic, requests
-from windrow_core.files.status import FileStatus
-from windrow_spark.executor.errors import StaleFileError
-from windrow_spark.executor.files import read_whole
-
-def most_kib():
-    lines = open("/proc/self/status").readlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-requests().read(sys.argv[1] + "0000.parquet", Traffic())
-before = most_kib()
-try:
-    read_whole("", sys.argv[1] + "0003.parquet", FileStatus(1_000, None))
-except StaleFileError as error:
-    print(error)
-print(most_kib() - before)
-"""
-
-
 def test_a_file_that_has_grown_is_named_and_not_held_in_memory_whole(
     proxy: ObjectProxy, files: Files
 ) -> None:
@@ -286,7 +265,7 @@ def test_a_file_that_has_grown_is_named_and_not_held_in_memory_whole(
     files.put(3, bytes(256 * MIB))
 
     done = subprocess.run(
-        [sys.executable, "-c", READ_GROWN, f"{files.location}/f"],
+        [sys.executable, "-m", "tests.programs.read_grown_file", f"{files.location}/f"],
         capture_output=True,
         text=True,
         check=True,

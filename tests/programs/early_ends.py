@@ -1,6 +1,6 @@
 """A program whose queries stop reading a table early, and then read a damaged file of it.
 
-    python -m tests.programs.early_ends URL FOLDER
+`python -m tests.programs.early_ends URL FOLDER`
 
 One line of JSON on stdout has the version of Spark and the results. What Spark's Python workers
 print is on stderr.

@@ -1,6 +1,6 @@
 """Rows of Spark's own Hive tables: a program, since they need a session with a metastore.
 
-    python -m tests.programs.on_hive FOLDER URL
+`python -m tests.programs.on_hive FOLDER URL`
 
 `FOLDER/tables.json` defines the tables to create; the last line printed is a list with the rows of
 each table and the findings of `on_metastore` with a coordinator.

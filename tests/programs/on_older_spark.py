@@ -1,6 +1,6 @@
 """A program that runs the work of several tests on the oldest supported Spark, in one session.
 
-    python -m tests.programs.on_older_spark URL FOLDER
+`python -m tests.programs.on_older_spark URL FOLDER`
 
 One line of JSON on stdout has the version of Spark and the results.
 """

@@ -1,6 +1,6 @@
 """A program that reads tables on a session of Spark Connect, with a server of its own.
 
-    python -m tests.programs.on_spark_connect URL FOLDER
+`python -m tests.programs.on_spark_connect URL FOLDER`
 
 One line of JSON on stdout has the version of Spark and the results.
 """

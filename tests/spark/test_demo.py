@@ -25,29 +25,6 @@ COMMANDS = {
 }
 _TIMEOUT_S = 900.0
 
-# Run one after another, commands share a JVM; each has its own folder, output and exit code.
-PROGRAM = """
-import json, os, sys
-from tests.support.spark.quick_spark import remember_classes
-from windrow_demo.commands import main
-
-remember_classes()
-folder, commands = sys.argv[1:]
-for name, words in json.loads(commands).items():
-    os.chdir(f"{folder}/{name}")
-    for number, file in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
-    sys.argv = ["windrow_demo", *words]
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-        sys.stdout.flush()
-        with open("code", "w") as file:
-            file.write(str(code))
-sys.exit(code)
-"""
-
 
 @dataclass(frozen=True)
 class Done:
@@ -74,7 +51,13 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     folder = tmp_path_factory.mktemp("demo")
     for name in COMMANDS:
         (folder / name).mkdir()
-    command = [sys.executable, "-c", PROGRAM, str(folder), json.dumps(COMMANDS)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.programs.demo_commands",
+        str(folder),
+        json.dumps(COMMANDS),
+    ]
     last = folder / STOPPED / "stderr"
     with subprocess.Popen(command, start_new_session=True) as process:
         try:

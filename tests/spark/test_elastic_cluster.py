@@ -22,71 +22,10 @@ _ELSEWHERE = "10.255.255.1"
 _WAIT_S = 600
 _TIMEOUT_S = 300
 
-# One driver for all tests, since its processes take longer to start than they run.
-PROGRAM = """
-import json, os, sys
-from pyspark.sql import SparkSession
-import windrow
-from windrow.spark import plain_errors
-from windrow_spark.placement import Descriptor, hosts_to_prefer, placed
-from windrow_jobs.inventory import publish_inventory
-
-elsewhere, location, state, broken, conf = sys.argv[1:]
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)
-builder = SparkSession.builder.master("local-cluster[1,1,600]")
-for name, value in json.loads(conf).items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
-spark.sparkContext.setLogLevel("OFF")
-
-def look(*hosts):
-    usable = hosts_to_prefer(spark)
-    awaited = hosts_to_prefer(spark, awaited=True)
-    rows = placed(spark, [Descriptor(content=b"", hosts=(host,)) for host in hosts]).collect()
-    return [sorted(usable), awaited, len(rows)]
-
-def outcome(act):
-    try:
-        with plain_errors():
-            return act()
-    except windrow.WindrowError as error:
-        return str(error)
-
-def outcomes():
-    rows = client.read(spark, "a.table", reader="grouped")
-    return {
-        "read": outcome(lambda: [row.id for row in rows.collect()]),
-        "job": outcome(lambda: publish_inventory(spark, client, "a.table").snapshot.file_count),
-    }
-
-seen = [look(elsewhere, elsewhere)]
-# The executor runs on the driver's host, by a name that Spark finds by itself.
-(host,) = hosts_to_prefer(spark)
-seen.append(look(host, elsewhere, elsewhere))
-
-told = {}
-with windrow.embedded(state, allowed_locations=[location]) as client:
-    client.register_table("a.table", location)
-    client.refresh("a.table")
-    told["bare"] = outcomes()
-    os.environ["PYSPARK_PYTHON"] = "/no/such/python"
-    told["absent"] = outcomes()
-    os.environ["PYSPARK_PYTHON"] = broken
-    told["broken"] = outcomes()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    told["good"] = outcomes()
-    # What the driver says of itself; the check is that of Spark's worker.
-    spark.sparkContext.pythonVer = "3.1"
-    told["other version"] = outcomes()
-print(json.dumps({"host": host, "seen": seen, "told": told}), file=answers, flush=True)
-spark.stop()
-"""
-
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the program has seen and was told."""
+    """What the program sees: one driver for all tests, which starts more slowly than it runs."""
     folder = tmp_path_factory.mktemp("elastic")
     location = folder / "table"
     location.mkdir()
@@ -114,9 +53,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     environment["PATH"] = os.pathsep.join([str(folder / "bare" / "bin"), environment["PATH"]])
-    given = (_ELSEWHERE, str(location), str(folder / "state"), str(broken), json.dumps(conf))
+    arguments = (_ELSEWHERE, str(location), str(folder / "state"), str(broken), json.dumps(conf))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *given],
+        [sys.executable, "-m", "tests.programs.elastic_cluster", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -125,27 +64,27 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5_000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    output: dict[str, Any] = json.loads(done.stdout)
+    return output
 
 
 def test_no_host_counts_until_it_has_an_executor(answers: dict[str, Any]) -> None:
     # Tasks that are of no use elsewhere, those of the warm-up, wait for all hosts.
-    assert answers["seen"] == [[[], None, 2], [[answers["host"]], None, 3]]
+    assert answers["looks"] == [[[], None, 2], [[answers["host"]], None, 3]]
 
 
 def test_the_first_failure_says_in_one_line_what_to_set(answers: dict[str, Any]) -> None:
-    told = answers["told"]
+    outcomes = answers["outcomes"]
     reasons = {
         "bare": "No module named 'pyarrow'",
         "absent": "/no/such/python, cannot be started",
         "broken": "the disk is on fire",
         "other version": "and the driver with 3.1, but Spark needs one minor version",
     }
-    assert told.keys() == {"good", *reasons}
-    assert told["good"] == {"read": [7], "job": 1}
+    assert outcomes.keys() == {"good", *reasons}
+    assert outcomes["good"] == {"read": [7], "job": 1}
     for kind, reason in reasons.items():
-        for text in told[kind].values():
+        for text in outcomes[kind].values():
             assert reason in text
             assert "PYSPARK_PYTHON or the setting spark.pyspark.python" in text
             assert "on every host" in text

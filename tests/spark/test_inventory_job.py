@@ -381,22 +381,6 @@ def block_locations(spark: SparkSession, *blocks: tuple[int, dict[str, str]]) ->
     return made
 
 
-RUN_SHIPPED = """
-import pickle, sys
-
-class Forbidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"windrow", "windrow_core", "windrow_jobs", "windrow_spark", "pydantic", "pandas", "httpx", "obstore"}:
-            raise ImportError(f"{name} is not installed on an executor")
-
-sys.meta_path.insert(0, Forbidden())
-listing, reading = pickle.loads(sys.stdin.buffer.read())
-files, folders, failed = listing([""])
-groups, unreadable, changed = reading((0, files))
-print(folders, failed, len(groups), unreadable, changed)
-"""
-
-
 def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", {"x": [1], "s": ["a"], "price": [Decimal("1.25")]})
     location = str(tmp_path)
@@ -404,7 +388,10 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     work = partial(tasks.list_folders, location), read
 
     done = subprocess.run(
-        [sys.executable, "-c", RUN_SHIPPED],
+        [
+            *(sys.executable, "-m", "tests.programs.bare_executor", "list_and_read_footers"),
+            "windrow,windrow_core,windrow_jobs,windrow_spark,pydantic,pandas,httpx,obstore",
+        ],
         input=cloudpickle.dumps(work),
         capture_output=True,
         check=False,

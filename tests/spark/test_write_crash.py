@@ -19,32 +19,6 @@ from windrow_spark.commits import recover
 
 pytestmark = pytest.mark.spark
 
-_PROGRAM = """
-import sys
-from pyspark.sql import SparkSession
-import windrow
-from tests.support.faults.writers import at_step, die
-
-url, step = sys.argv[1:]
-conf = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-builder = SparkSession.builder.master("local[2]")
-for name, value in conf.items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
-rows = spark.sql(
-    "SELECT 100 + id AS id, concat('name-', id) AS name, "
-    "date_add(DATE'2026-11-03', CAST(id % 3 AS INT)) AS ds FROM range(30)"
-)
-at_step(step, 1, die)
-with windrow.connect(url) as client:
-    client.write(rows, "events", target_rows=4)
-"""
-
 
 def test_a_spark_driver_that_is_killed_while_it_commits_loses_no_row(tmp_path: Path) -> None:
     location = hive.write_events(tmp_path / "events")
@@ -53,7 +27,7 @@ def test_a_spark_driver_that_is_killed_while_it_commits_loses_no_row(tmp_path: P
         client.register_table("events", str(location))
         client.refresh("events")
 
-        command = [sys.executable, "-c", _PROGRAM, url, "exchanged"]
+        command = [sys.executable, "-m", "tests.programs.crashing_driver", url, "exchanged"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-5_000:]
         (recovered,) = recover(client, "events")

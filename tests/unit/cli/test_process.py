@@ -101,18 +101,8 @@ def _answers(url: str) -> bool:
 
 @pytest.mark.parametrize("module", ["windrow.cli.app", "pydantic", "httpx"])
 def test_ctrl_c_during_imports_exits_without_a_traceback(tmp_path: Path, module: str) -> None:
-    code = (
-        "import os, signal, sys, windrow.cli\n"
-        "class Interrupting:\n"
-        "    def find_spec(self, name, *_):\n"
-        f"        if name == {module!r}:\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "windrow.cli.main()\n"
-    )
-
     done = subprocess.run(
-        [sys.executable, "-c", code, "table", "list"],
+        [sys.executable, "-m", "tests.programs.interrupted_import", module, "table", "list"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -124,16 +114,9 @@ def test_ctrl_c_during_imports_exits_without_a_traceback(tmp_path: Path, module:
 
 
 def test_creating_a_token_imports_nothing_that_only_plans_and_reads_need(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "from windrow.cli.app import run\n"
-        f"run(['token', 'create', 'me', '--scope', 'read', '--state-dir', {str(tmp_path)!r}])\n"
-        "print(sorted({'fastapi', 'httpx', 'windrow_core.models', 'windrow.client'} & {*sys.modules}))"
-    )
+    command = [sys.executable, "-m", "tests.programs.token_imports", str(tmp_path)]
 
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
 

@@ -22,18 +22,6 @@ from windrow_spark.reading.reader import descriptors_of, shipped_reader
 
 FILES = 5
 
-# The program of an executor: it unpickles the reader it receives and runs it.
-EXECUTOR = """
-import pickle, sys
-for missing in sys.argv[1].split(","):
-    sys.modules[missing] = None
-import pyarrow as pa
-reader, content = pickle.load(sys.stdin.buffer)
-batch = pa.record_batch([pa.array([content], pa.binary())], names=["value"])
-values = [row for out in pickle.loads(reader)([batch]) for row in out["a"].to_pylist()]
-print(len(values), sum(values))
-"""
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
@@ -70,7 +58,7 @@ def run_executor(
     (descriptor,) = descriptors_of(groups)
     sent = pickle.dumps((cloudpickle.dumps(shipped_reader(spec_of(table))), descriptor.content))
     return subprocess.run(
-        [sys.executable, "-c", EXECUTOR, missing],
+        [sys.executable, "-m", "tests.programs.bare_executor", "read_column", missing],
         input=sent,
         capture_output=True,
         env=os.environ | {"WINDROW_CACHE_DIR": str(cache)},

@@ -31,14 +31,6 @@ from windrow_spark.executor.rebasing import Calendars
 
 IDS = StructType([StructField("id", LongType())])
 
-# The program of a task, on an executor without Windrow.
-TASK = """
-import pickle, sys
-sys.modules |= dict.fromkeys(("windrow", "windrow_core", "windrow_spark"))
-reader, source, groups = pickle.load(sys.stdin.buffer)
-print(sorted(id_ for group in groups for rows in reader.read(group) for id_ in rows["id"].to_pylist()))
-"""
-
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
@@ -67,7 +59,10 @@ def test_tasks_read_their_groups_without_windrow(client: windrow.Client) -> None
     groups = reader.partitions()
 
     done = subprocess.run(
-        [sys.executable, "-c", TASK],
+        [
+            *(sys.executable, "-m", "tests.programs.bare_executor"),
+            *("read_source", "windrow,windrow_core,windrow_spark"),
+        ],
         input=cloudpickle.dumps((reader, source, groups)),
         capture_output=True,
         check=False,

@@ -186,43 +186,17 @@ def test_a_filter_of_a_newer_coordinator_is_refused_and_not_ignored(tmp_path: Pa
             rows(made, residual)
 
 
-RUN_SHIPPED = """
-import pickle, sys
-
-class Forbidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"windrow", "pydantic", "pandas", "httpx"}:
-            raise ImportError(f"{name} is not installed on an executor")
-
-sys.meta_path.insert(0, Forbidden())
-import pyarrow as pa
-run, descriptor = pickle.loads(sys.stdin.buffer.read())
-for attempt in range(2):
-    batches = run(iter([pa.record_batch({"value": [descriptor]})]))
-    print(sum(batch.num_rows for batch in batches))
-"""
-
-
-KEEP_SHIPPED = (
-    RUN_SHIPPED.partition("run, descriptor")[0]
-    + """
-import gc
-first, second, descriptor = pickle.loads(sys.stdin.buffer.read())
-for run in (first, second, first):
-    frozen = gc.get_freeze_count()
-    columns = [batch.schema.names for batch in run(iter([pa.record_batch({"value": [descriptor]})]))]
-    print(columns, frozen > 0, len(sys.modules["_windrow_readers"].readers))
-"""
-)
-FAIL_SHIPPED = (
-    RUN_SHIPPED.partition("for attempt")[0]
-    + """
-try:
-    list(run(iter([pa.record_batch({"value": [descriptor]})])))
-except Exception as error:
-    print(type(error).__name__, error.args, error)
-"""
-)
+def run_executor(way: str, work: tuple[Any, ...]) -> subprocess.CompletedProcess[bytes]:
+    """Run work in a way of `tests.programs.bare_executor`."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.programs.bare_executor"),
+            *(way, "windrow,windrow_core,windrow_spark,pydantic,pandas,httpx"),
+        ],
+        input=cloudpickle.dumps(work),
+        capture_output=True,
+        check=False,
+    )
 
 
 @pytest.mark.slow
@@ -231,11 +205,9 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     _, groups = plan_of(tmp_path, {"a": "bigint"}, residual={"op": "gt", "column": "a", "value": 1})
     sort = (SortKey(name="a", descending=False, nulls_first=True),)
     run = shipped_reader(spec(tmp_path, [("a", pa.int64())], sort=sort))
-    sent = cloudpickle.dumps((run, descriptors_of(groups)[0].content))
+    work = (run, descriptors_of(groups)[0].content)
 
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_SHIPPED], input=sent, capture_output=True, check=False
-    )
+    done = run_executor("read_twice", work)
 
     assert done.stderr.decode() == ""
     assert done.stdout.split() == [b"2", b"2"]
@@ -250,11 +222,9 @@ def test_a_worker_unpacks_the_reader_once_for_all_reads_and_never_collects_it(
         shipped_reader(spec(tmp_path, [column]))
         for column in (("a", pa.int64()), ("b", pa.string()))
     ]
-    sent = cloudpickle.dumps((*runs, descriptors_of(groups)[0].content))
+    work = (*runs, descriptors_of(groups)[0].content)
 
-    done = subprocess.run(
-        [sys.executable, "-c", KEEP_SHIPPED], input=sent, capture_output=True, check=False
-    )
+    done = run_executor("read_in_turn", work)
 
     assert done.stderr.decode() == ""
     assert done.stdout.decode().splitlines() == [
@@ -287,12 +257,10 @@ def test_executors_without_windrow_name_a_file_that_is_gone(tmp_path: Path) -> N
     pq.write_table(pa.table({"a": [1, 2, 3]}), path)
     _, groups = plan_of(tmp_path, {"a": "bigint"})
     run = shipped_reader(spec(tmp_path, [("a", pa.int64())]))
-    sent = cloudpickle.dumps((run, descriptors_of(groups)[0].content))
+    work = (run, descriptors_of(groups)[0].content)
     path.unlink()
 
-    done = subprocess.run(
-        [sys.executable, "-c", FAIL_SHIPPED], input=sent, capture_output=True, check=False
-    )
+    done = run_executor("fail", work)
 
     assert done.stderr.decode() == ""
     error = VanishedFileError(str(path))
