@@ -46,7 +46,7 @@ def shared_by(file: str) -> frozenset[str]:
     return frozenset(name for name, used in used_there.items() if used in text)
 
 
-class WholeFiles(LoadFileScheduling):
+class WholeFiles(LoadFileScheduling):  # type: ignore[misc]
     """Gives processes whole files, first those that use what they have already started."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -67,4 +67,4 @@ class WholeFiles(LoadFileScheduling):
         mine = started[node]
         for_others = {name for name, (_, _, most) in _SHARED.items() if counts[name] >= most} - mine
         possible = [file for file in self.workqueue if not shared_by(file) & for_others]
-        return next((file for file in possible if shared_by(file) & mine), *possible[:1] or [None])
+        return min(possible, key=lambda file: not shared_by(file) & mine, default=None)

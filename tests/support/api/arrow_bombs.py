@@ -161,7 +161,7 @@ def _schema(fields: int = 1, depth: int = 1, texts: int = 0, message_texts: int 
     name = builder.CreateString("x")
     pair = _table(builder, [builder.CreateString("k"), builder.CreateString("v" * 1_000_000)])
     type_ = _table(builder, [])
-    child = None
+    child: int | None = None
     for _ in range(depth):
         children = _vector(builder, [] if child is None else [child] * fields)
         builder.StartObject(7)
@@ -170,6 +170,7 @@ def _schema(fields: int = 1, depth: int = 1, texts: int = 0, message_texts: int 
         builder.PrependUOffsetTRelativeSlot(3, type_, 0)
         builder.PrependUOffsetTRelativeSlot(5, children, 0)
         child = builder.EndObject()
+    assert child is not None
     top = _vector(builder, [child] * fields)
     pairs = _vector(builder, [pair] * texts)
     beside = _vector(builder, [pair] * message_texts)

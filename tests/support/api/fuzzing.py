@@ -90,7 +90,7 @@ def schema(
     load_all_checks()
     schema = schemathesis.openapi.from_dict(_contract(there, with_leaves_alone))
     if not (invalid_edge_cases or is_nightly()):
-        schema.config.phases.coverage.generation.update(modes=[GenerationMode.POSITIVE])
+        schema.config.phases.coverage.generation.update(modes=[GenerationMode.POSITIVE])  # type: ignore[list-item]
     # A well-formed request may still not fit the table, for example by a filter on an unknown
     # column.
     schema.config.checks.positive_data_acceptance.expected_statuses = [

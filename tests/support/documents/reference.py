@@ -186,7 +186,10 @@ def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     """Return a parameter as it stands in the code: annotations are texts."""
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[object, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
     text = f"{stars.get(parameter.kind, '')}{parameter.name}: {parameter.annotation}"
     if parameter.default is inspect.Parameter.empty:
         return text

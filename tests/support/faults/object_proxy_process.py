@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote
 try:
     from uvloop import new_event_loop
 except ImportError:
-    from asyncio import new_event_loop
+    from asyncio import new_event_loop  # type: ignore[assignment]
 
 _END = b"\r\n\r\n"
 _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
@@ -356,7 +356,8 @@ def with_header(head: bytes, name: bytes, value: object) -> bytes:
 
 def unchunked(got: bytearray) -> bytes | None:
     """Return a body that came in chunks; None while it is not complete."""
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while (end := got.find(b"\r\n", at)) >= 0:
         size = int(bytes(got[at:end]).split(b";")[0], 16)
         at = end + 2
@@ -442,7 +443,12 @@ def main(host: str, port: str) -> None:
 
         await loop.connect_read_pipe(Input, sys.stdin)
         serving = loop.create_task(serve())
-        serving.add_done_callback(lambda done: done.cancelled() or ended.set())
+
+        def end(task: asyncio.Task[None]) -> None:
+            if not task.cancelled():
+                ended.set()
+
+        serving.add_done_callback(end)
         await ended.wait()
         if serving.done():
             serving.result()

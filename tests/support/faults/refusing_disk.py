@@ -78,7 +78,8 @@ def refusing_disk(folder: Path) -> Iterator[RefusingDisk]:
         os.close(device)
         pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
     script = refusing_disk_process.__file__
-    command = [sys.executable, "-SE", script, disk.behind, disk.control, str(device), disk.folder]
+    paths = map(str, (disk.behind, disk.control, device, disk.folder))
+    command = [sys.executable, "-SE", script, *paths]
     process = subprocess.Popen(
         # Signals that end the tests must not end it before it has unmounted.
         command,

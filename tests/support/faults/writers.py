@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -210,14 +211,15 @@ def _limit(kind: int, limit: int) -> None:
 
 def _drive(asked: Mapping[str, Any]) -> str:
     if asked["dies"]:
-        at_step(*asked["dies"], die)
+        step, nth = asked["dies"]
+        at_step(step, nth, die)
     for name, kind in (
         ("file_limit", resource.RLIMIT_FSIZE),
         ("open_limit", resource.RLIMIT_NOFILE),
     ):
         if asked[name]:
             step, limit = asked[name]
-            at_step(step, 1, lambda kind=kind, limit=limit: _limit(kind, limit))
+            at_step(step, 1, partial(_limit, kind, limit))
     if asked["kills"]:
         step, process = asked["kills"]
         at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))

@@ -138,8 +138,8 @@ def _compares(operator: str, literal: Any) -> Callable[[Any], bool]:
             return 1
         if isinstance(value, str):
             one, other = value.encode(), literal.encode()
-            return (one > other) - (one < other)
-        return (value > literal) - (value < literal)
+            return int(one > other) - int(one < other)
+        return int(value > literal) - int(value < literal)
 
     holds: Mapping[str, Callable[[int], bool]] = {
         "=": lambda sign: sign == 0,

@@ -171,7 +171,7 @@ def _encoded(type_: int, value: Any) -> bytes:
     if type_ == DOUBLE:
         return struct.pack("<d", value)
     if type_ == BINARY:
-        return _varint(len(value)) + value
+        return _varint(len(value)) + bytes(value)
     if type_ in (LIST, SET):
         of, elements = value
         count = len(elements)

@@ -79,7 +79,7 @@ def file_of(footer: Any, **stated: Any) -> bytes:
             postscript.version.extend(value)
         else:
             setattr(postscript, name, value)
-    end = postscript.SerializeToString()
+    end = bytes(postscript.SerializeToString())
     return b"ORC" + content + end + bytes([len(end)])
 
 

@@ -80,12 +80,12 @@ def _tables(root: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
             yield name, _copied(root / name, {source: source.name}), options
     impala, parquet = _FIXTURES / "apache-impala", _FIXTURES / "parquet-testing"
     for file, place in _TRANSACTIONAL.items():
-        options = {"format": "orc", "transactional": "full"}
         name = f"transactional/{file}"
-        yield name, _copied(root / name, {impala / file: place}), options
+        full = {"format": "orc", "transactional": "full"}
+        yield name, _copied(root / name, {impala / file: place}), full
     files = {parquet / file: place for file, place in _PARTITIONED.items()}
-    options = {"format": "parquet", "bloom_columns": ["id", "string_col"]}
-    yield "partitioned", _copied(root / "partitioned", files), options
+    with_bloom_filters = {"format": "parquet", "bloom_columns": ["id", "string_col"]}
+    yield "partitioned", _copied(root / "partitioned", files), with_bloom_filters
     for location in published_tables(root / "iceberg"):
         yield f"apache-iceberg/{location.name}", location, {"format": "iceberg"}
     yield "apache-iceberg/odd_names", table_with_odd_names(root)[0], {"format": "iceberg"}

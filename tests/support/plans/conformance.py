@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -63,27 +64,27 @@ class Case:
             assert sorted(map(sorted, preferred)) == sorted(map(sorted, self.preferred))
 
 
-def _openlookeng(name: str, sizes: Sequence[int], most: int, **values: object) -> Case:
+def _openlookeng(name: str, sizes: Sequence[int], most: int, **values: Any) -> Case:
     options = {"max_split_size": 64 * MIB, "max_small_splits_grouped": most}
-    return Case(name=name, strategy="openlookeng", sizes=sizes, options=options, **values)  # type: ignore[arg-type]
+    return Case(name=name, strategy="openlookeng", sizes=sizes, options=options, **values)
 
 
-def _spark(name: str, sizes: Sequence[int], limit: int, cost: int, **values: object) -> Case:
+def _spark(name: str, sizes: Sequence[int], limit: int, cost: int, **values: Any) -> Case:
     options = {"max_split_size": limit, "open_file_cost": cost, "parallelism": 1}
-    options |= values.pop("options", {})  # type: ignore[arg-type]
-    return Case(name=name, strategy="spark", sizes=sizes, options=options, **values)  # type: ignore[arg-type]
+    options |= values.pop("options", {})
+    return Case(name=name, strategy="spark", sizes=sizes, options=options, **values)
 
 
-def _iceberg(name: str, sizes: Sequence[int], target: int, cost: int, **values: object) -> Case:
+def _iceberg(name: str, sizes: Sequence[int], target: int, cost: int, **values: Any) -> Case:
     options = {"max_split_size": target, "open_file_cost": cost, "parallelism": 1}
-    options |= values.pop("options", {})  # type: ignore[arg-type]
-    return Case(name=name, strategy="iceberg", sizes=sizes, options=options, **values)  # type: ignore[arg-type]
+    options |= values.pop("options", {})
+    return Case(name=name, strategy="iceberg", sizes=sizes, options=options, **values)
 
 
-def _tez(name: str, sizes: Sequence[int], desired: int, **values: object) -> Case:
+def _tez(name: str, sizes: Sequence[int], desired: int, **values: Any) -> Case:
     options = {"max_split_size": GIB, "min_split_size": 1, "parallelism": desired}
-    options |= values.pop("options", {})  # type: ignore[arg-type]
-    return Case(name=name, strategy="tez", sizes=sizes, options=options, **values)  # type: ignore[arg-type]
+    options |= values.pop("options", {})
+    return Case(name=name, strategy="tez", sizes=sizes, options=options, **values)
 
 
 def _neighbours(count: int) -> list[list[str]]:

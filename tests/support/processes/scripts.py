@@ -136,13 +136,13 @@ class Sessions:
 
 
 @contextmanager
-def _coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
+def _coordinator(state_dir: Path, folders: Sequence[Path], log: Path) -> Iterator[str]:
     """Do what `windrow_demo.coordinator` does, in a process that need not import anything."""
     if Path(sys.argv[0]).stem in _KNOWS_COORDINATORS:
-        with _start(state_dir, allowed, log) as url:
+        with _start(state_dir, folders, log) as url:
             yield url
         return
-    (folder,) = allowed
+    (folder,) = folders
     log.parent.mkdir(parents=True, exist_ok=True)
     with coordinator_process(state_dir, folder) as coordinator:
         yield coordinator.url

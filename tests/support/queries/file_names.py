@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def differences(
 
 
 # What asks for files of rows that are read in groups, and leaves the other rows alone.
-OF_GROUPS = {
+OF_GROUPS: dict[str, Callable[[DataFrame], DataFrame]] = {
     "select": lambda rows: rows.select(F.input_file_name(), "id"),
     "where": lambda rows: rows.where("id >= 0 AND input_file_name() != ''"),
     "block": lambda rows: rows.groupBy(F.expr("input_file_block_start()")).count(),

@@ -86,8 +86,8 @@ def _writer(way: str) -> Callable[[DataFrame, str], None]:
         key = F.floor(F.rand(7) * _TASKS)
         return lambda df, folder: _plainly(df.repartition(_TASKS, key), folder)
     if way == "range_rand":
-        keys = (F.xxhash64("ds"), F.rand(7))
-        return lambda df, folder: _plainly(df.repartitionByRange(_TASKS, *keys), folder)
+        columns = (F.xxhash64("ds"), F.rand(7))
+        return lambda df, folder: _plainly(df.repartitionByRange(_TASKS, *columns), folder)
     keys, tasks = exact_keys(_COLUMNS, dict(zip([(day,) for day in _DAYS], (9, 5, 2), strict=True)))
     plan = plan_of(
         way, tasks, _COLUMNS, salt_columns=["id", "name"], salts=4,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +22,10 @@ def upgraded(state_dir: Path) -> sa.URL:
     return url
 
 
-def client(state_dir: Path, allowed_locations: Sequence[str]) -> windrow.Client:
+def client(state_dir: Path, allowed_locations: Iterable[str]) -> windrow.Client:
     """Do what `windrow.embedded` does, from a copied database."""
     upgraded(state_dir)
-    return windrow.embedded(state_dir, allowed_locations=allowed_locations)
+    return windrow.embedded(state_dir, allowed_locations=tuple(allowed_locations))
 
 
 @cache

@@ -172,8 +172,9 @@ class IssuerServer:
         if "denied" in asked or asked["who"] not in self.people:
             fields |= {"error": "access_denied", "error_description": "<b>call 555-0100</b>"}
         else:
-            fields["code"] = secrets.token_urlsafe(16)
-            self._codes[fields["code"]] = asked
+            code = secrets.token_urlsafe(16)
+            fields["code"] = code
+            self._codes[code] = asked
         fields |= self.back_with
         sent = {name: value for name, value in fields.items() if value is not None}
         return f"{asked['redirect_uri']}?{urlencode(sent)}"

@@ -21,5 +21,5 @@ def _keep_file_list(archive: zipimporter) -> None:
 if __name__ == "__main__":
     for name in ("pandas", "pyarrow.parquet", "pyspark.worker"):
         import_module(name)
-    zipimporter.invalidate_caches = _keep_file_list
+    setattr(zipimporter, "invalidate_caches", _keep_file_list)  # noqa: B010
     manager()
