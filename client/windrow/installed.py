@@ -26,10 +26,6 @@ class ServiceNotInstalledError(WindrowError):
 
 
 def require_service() -> None:
-    """Make sure that the coordinator's packages are installed.
-
-    Raises:
-        ServiceNotInstalledError: They are not.
-    """
+    """Make sure that the coordinator's packages are installed."""
     if importlib.util.find_spec("fastapi") is None:
         raise ServiceNotInstalledError

@@ -51,9 +51,6 @@ def write_events(
         rows_per_day: Number of rows of each day.
         on_written: Called with the number of rows written since the last call.
         files: Number of files to spread the rows over.
-
-    Raises:
-        ForeignFolderError: The folder holds something else.
     """
     row_count = int(rows_per_day.sum())
 

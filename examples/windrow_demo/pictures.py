@@ -16,11 +16,7 @@ _FONT_FACES = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
-    """Save renderables as an SVG that loads no external font.
-
-    Raises:
-        PictureError: The file cannot be written.
-    """
+    """Save renderables as an SVG that loads no external font."""
     console = Console(record=True, file=io.StringIO(), width=_WIDTH, highlight=False)
     for renderable in renderables:
         console.print(renderable)

@@ -43,12 +43,6 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
         runs: Number of timed runs of each query.
         days: Number of days of the year that the table holds.
         console: Console for progress.
-
-    Raises:
-        DemoError: The demo cannot run.
-        MissingPackageError: A package that it needs is not installed.
-        MissingJavaError: There is no Java 17 or newer.
-        WindrowError: A request or a read failed.
     """
     require_java()
     data = data.resolve()

@@ -86,12 +86,6 @@ def run_writes_demo(
         row_count: Number of rows of all days together.
         target_bytes: Target size of a file.
         console: Console for progress.
-
-    Raises:
-        DemoError: The demo cannot run.
-        MissingPackageError: A package that it needs is not installed.
-        MissingJavaError: There is no Java 17 or newer.
-        WindrowError: A request or the write failed.
     """
     require_java()
     data = data.resolve()

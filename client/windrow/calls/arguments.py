@@ -29,9 +29,6 @@ def checked(
         arguments: Arguments by parameter name.
         also: Names of other parameters that the caller may have meant.
         prefix: Text that the caller writes before each name.
-
-    Raises:
-        InvalidArgumentError: A value is not valid, or no parameter has that name.
     """
     try:
         return model.model_validate(arguments)

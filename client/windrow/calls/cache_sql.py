@@ -58,9 +58,6 @@ def parse_cache_sql(text: str) -> CacheStatement:
 
     Args:
         text: For example `CACHE TABLE sales.events WHERE ds >= '2026-11-01'`.
-
-    Raises:
-        CacheSqlError: The statement is not supported; the message says what to write instead.
     """
     return _Parser(text).parse()
 

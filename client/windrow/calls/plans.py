@@ -180,12 +180,7 @@ class PlanCalls(Calls):
 
 
 def _read_plan_stream(answer: httpx.Response) -> SplitPlan:
-    """Return the plan in the metadata of an Arrow stream, with the groups of the stream.
-
-    Raises:
-        IncompletePlanError: The stream was cut, or its end marker does not add up.
-        UnsupportedAnswerError: The metadata do not contain a plan.
-    """
+    """Return the plan in the metadata of an Arrow stream, with the groups of the stream."""
     try:
         metadata = pa.ipc.read_schema(pa.py_buffer(answer.content)).metadata or {}
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -196,11 +191,7 @@ def _read_plan_stream(answer: httpx.Response) -> SplitPlan:
 
 
 def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
-    """Return the groups in an Arrow stream.
-
-    Raises:
-        IncompletePlanError: The stream was cut, or its end marker does not add up.
-    """
+    """Return the groups in an Arrow stream."""
     batches: list[pa.RecordBatch] = []
     marker: dict[str, int] | None = None
     try:

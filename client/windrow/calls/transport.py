@@ -139,9 +139,6 @@ class Transport:
             model: Model of one page.
             path: Path of the list.
             params: Parameters of the query.
-
-        Raises:
-            ProblemError: The coordinator refused. Other errors are as in `call`.
         """
         query = dict(params or {})
         while True:
@@ -193,9 +190,6 @@ def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = 
         model: Model of the content.
         answer: The answer.
         content: The part of the answer to read; all of it by default.
-
-    Raises:
-        UnsupportedAnswerError: The content does not fit the model.
     """
     try:
         return model.model_validate_json(answer.content if content is None else content)

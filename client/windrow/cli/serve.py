@@ -149,11 +149,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        ServeError: The address is in use, or does not belong to this machine.
-    """
+    """Return a listening socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         server = socket.create_server((host, port), family=family)

@@ -251,9 +251,6 @@ def read_inventory(path: Path) -> pa.Table:
     """Return the rows of an inventory file; the suffix gives its format.
 
     In CSV, hosts are joined with `;`.
-
-    Raises:
-        InventoryFileError: The file cannot be read as an inventory.
     """
     try:
         with path.open("rb") as file:

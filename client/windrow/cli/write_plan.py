@@ -140,9 +140,6 @@ def read_counts(path: Path, table: TableInfo) -> KeyCounts:
         path: A file with all partition columns, `rows` and, for a bucketed table, `bucket`.
         table: The table to be written. If its partition columns are not known, all other columns
             of the file are taken as partition columns.
-
-    Raises:
-        CountsFileError: The file cannot be read as row counts.
     """
     own = _partition_columns(table)
     try:

@@ -27,11 +27,7 @@ class MissingJavaError(WindrowError):
 
 
 def require_java() -> None:
-    """Make sure that there is a Java that Spark can run on.
-
-    Raises:
-        MissingJavaError: There is no Java, or it is too old.
-    """
+    """Make sure that there is a Java that Spark can run on."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
     if java is None:

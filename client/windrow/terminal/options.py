@@ -18,11 +18,7 @@ _DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def table_name(text: str) -> str:
-    """Return a valid table name unchanged.
-
-    Raises:
-        typer.BadParameter: The text is not a table name.
-    """
+    """Return a valid table name unchanged."""
     # Imported here because only commands about tables need the wire models.
     from windrow_core.models import TABLE_NAME_PATTERN
 
@@ -35,11 +31,7 @@ def table_name(text: str) -> str:
 
 
 def byte_size(text: str) -> int:
-    """Return the number of bytes in a size such as `64MB`.
-
-    Raises:
-        typer.BadParameter: The text is not a size.
-    """
+    """Return the number of bytes in a size such as `64MB`."""
     try:
         size = parse_size(text)
     except ValueError as error:
@@ -49,11 +41,7 @@ def byte_size(text: str) -> int:
 
 
 def duration(text: str) -> timedelta:
-    """Return the duration in a text such as `90d`.
-
-    Raises:
-        typer.BadParameter: The text is not a duration.
-    """
+    """Return the duration in a text such as `90d`."""
     match = re.fullmatch("([0-9]{1,6})([mhdw])", text)
     if match is None:
         raise typer.BadParameter(
@@ -63,11 +51,7 @@ def duration(text: str) -> timedelta:
 
 
 def moment(text: str) -> datetime:
-    """Return the time in a text such as `2026-12-01` or `2026-12-01T06:00+01:00`; UTC by default.
-
-    Raises:
-        typer.BadParameter: The text is not a time.
-    """
+    """Return the time in a text such as `2026-12-01` or `2026-12-01T06:00+01:00`; UTC by default."""
     try:
         # Python 3.10 does not accept a trailing Z.
         time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
@@ -79,11 +63,7 @@ def moment(text: str) -> datetime:
 
 
 def column_types(texts: list[str]) -> dict[str, str] | None:
-    """Return types by name from `name:type` texts; None when there are none.
-
-    Raises:
-        typer.BadParameter: A text has no name or no type.
-    """
+    """Return types by name from `name:type` texts; None when there are none."""
     columns: dict[str, str] = {}
     for text in texts:
         name, _, type_ = text.partition(":")
@@ -94,11 +74,7 @@ def column_types(texts: list[str]) -> dict[str, str] | None:
 
 
 def sort_column(text: str) -> dict[str, Any]:
-    """Return a sort column from `name[:asc|desc][:nulls-first|nulls-last]`.
-
-    Raises:
-        typer.BadParameter: The text has another form.
-    """
+    """Return a sort column from `name[:asc|desc][:nulls-first|nulls-last]`."""
     name, *words = (part.strip() for part in text.split(":"))
     column: dict[str, Any] = {"name": name}
     for word in words:
@@ -117,11 +93,7 @@ def sort_column(text: str) -> dict[str, Any]:
 
 
 def plan_options(texts: list[str]) -> dict[str, Any]:
-    """Return plan options from `name=value` texts.
-
-    Raises:
-        typer.BadParameter: A text has no name or no value.
-    """
+    """Return plan options from `name=value` texts."""
     # Imported here because only commands that set options need the wire models.
     from windrow.calls.arguments import values_of_texts
 
@@ -135,11 +107,7 @@ def plan_options(texts: list[str]) -> dict[str, Any]:
 
 
 def named_texts(texts: list[str]) -> dict[str, str]:
-    """Return values by name from `name=value` texts; a value may be empty, and is used as given.
-
-    Raises:
-        typer.BadParameter: A text has no name.
-    """
+    """Return values by name from `name=value` texts; a value may be empty, and is used as given."""
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

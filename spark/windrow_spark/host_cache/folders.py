@@ -68,12 +68,7 @@ class CacheFolder(NamedTuple):
 
 
 def require_private(path: str) -> None:
-    """Make sure that only this user can write to a folder.
-
-    Raises:
-        UnusableFolderError: Others can write to it, or it belongs to another user.
-        OSError: The folder cannot be examined.
-    """
+    """Make sure that only this user can write to a folder."""
     status = os.stat(path)
     if status.st_uid != os.geteuid():
         raise UnusableFolderError(
@@ -87,11 +82,7 @@ def require_private(path: str) -> None:
 
 
 def find_folder(path: str) -> CacheFolder:
-    """Return a folder as its agent has announced it.
-
-    Raises:
-        UnusableFolderError: The folder was not made by an agent, or is not safe to use.
-    """
+    """Return a folder as its agent has announced it."""
     about = os.path.join(path, _ABOUT)
     try:
         require_private(path)
@@ -121,9 +112,6 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
     """Create what is missing in a cache folder; only for its agent.
 
     Executors use the folder only after `announce`.
-
-    Raises:
-        UnusableFolderError: The folder holds something else, or is not safe to use.
     """
     path = os.path.abspath(path)
     try:

@@ -28,9 +28,6 @@ def locked(folder: str, name: str, patience_s: float) -> Iterator[bool]:
 
     Yields:
         Whether the lock is held; False if another holder kept it all the time.
-
-    Raises:
-        OSError: The lock file cannot be used.
     """
     file = os.path.join(folder, f"{zlib.crc32(name.encode()) % _LOCKS:03x}")
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

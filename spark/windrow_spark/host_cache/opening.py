@@ -36,11 +36,7 @@ def open_cache(path: str) -> FileCache:
 
 
 def attach(folder: CacheFolder) -> FileCache:
-    """Return the cache in a folder, whose database its agent has made.
-
-    Raises:
-        UnusableFolderError: Python's `sqlite3` is missing, or the cache cannot be opened.
-    """
+    """Return the cache in a folder, whose database its agent has made."""
     try:
         # Python may have been compiled without it on executors.
         import sqlite3
