@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.cli.compaction_render import table_advice
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
 
 
@@ -18,7 +18,4 @@ def advise(
     """Show where small files come from, and how to avoid them."""
     with connect(url) as client:
         advice = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
-    if as_json:
-        show_json(advice)
-    else:
-        show(table_advice(advice))
+    show_result(advice, lambda: table_advice(advice), as_json)

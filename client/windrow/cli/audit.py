@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
 from windrow.terminal.render import DASH, message
 from windrow_core.models import AuditRecord
@@ -48,16 +48,13 @@ def audit(
     with connect(url) as client:
         all_changes = client.changes(table=table, principal=principal, since=since)
         changes = list(islice(all_changes, limit))
-    if as_json:
-        show_json({"changes": [one.model_dump(mode="json") for one in changes]})
-    elif changes:
-        show(change_list(changes))
-    else:
-        show(message("no such change is recorded"))
+    show_result({"changes": changes}, lambda: change_list(changes), as_json)
 
 
 def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     """List changes."""
+    if not changes:
+        return message("no such change is recorded")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("when", "who", "table", "what", "by", "before", "after"):
         table.add_column(title, no_wrap=title == "when")

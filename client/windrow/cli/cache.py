@@ -11,7 +11,7 @@ from windrow.calls.cache_rules import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -89,10 +89,11 @@ def add(
     ends = until if lasting is None else datetime.now(timezone.utc) + lasting
     with connect(url) as client:
         rule = client.cache_table(table, where, rule=name, expires_at=ends, max_bytes=max_bytes)
-    if as_json:
-        show_json(rule)
-    else:
-        show(message(_added(rule), f"`windrow cache show {table}` shows its effect"))
+    show_result(
+        rule,
+        lambda: message(_added(rule), f"`windrow cache show {table}` shows its effect"),
+        as_json,
+    )
 
 
 @app.command("list")
@@ -107,10 +108,7 @@ def list_rules(
     """List cache rules."""
     with connect(url) as client:
         rules = client.cache_rules(table)
-    if as_json:
-        show_json({"rules": [rule.model_dump(mode="json") for rule in rules]})
-    else:
-        show(rule_list(rules, table))
+    show_result({"rules": rules}, lambda: rule_list(rules, table), as_json)
 
 
 @app.command()
@@ -128,10 +126,9 @@ def drop(
     """
     with connect(url) as client:
         client.drop_cache(table, name)
-    if as_json:
-        show_json({"table": table, "dropped": name})
-    else:
-        show(message(f"{table}: dropped rule {name}"))
+    show_result(
+        {"table": table, "dropped": name}, lambda: message(f"{table}: dropped rule {name}"), as_json
+    )
 
 
 @app.command("show")
@@ -139,10 +136,7 @@ def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False
     """Show a table's cacheable files and the workers that cache them."""
     with connect(url) as client:
         contents = client.cache(table)
-    if as_json:
-        show_json(contents)
-    else:
-        show(table_cache(contents))
+    show_result(contents, lambda: table_cache(contents), as_json)
 
 
 @app.command()

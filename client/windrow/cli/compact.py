@@ -9,7 +9,7 @@ import typer
 from windrow.cli.compaction_render import compaction_plan
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -53,10 +53,7 @@ def compact(
     if dry_run:
         with connect(url) as client:
             pages = list(client.plan_compaction(table, **settings))
-        if as_json:
-            show_json({"pages": [page.model_dump(mode="json") for page in pages]})
-        else:
-            show(compaction_plan(pages))
+        show_result({"pages": pages}, lambda: compaction_plan(pages), as_json)
         return
     try:
         from windrow_jobs.compact import run

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
@@ -74,10 +74,7 @@ def explain(
     with connect(url) as client:
         plan_id = what if is_plan else client.plan(what, **options).info.plan_id
         answer = client.explain(plan_id)
-    if as_json:
-        show_json(answer)
-    else:
-        show(explanation(answer))
+    show_result(answer, lambda: explanation(answer), as_json)
 
 
 _BAR_CELLS = 30

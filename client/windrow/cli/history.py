@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
 from windrow.terminal.render import DASH, message, seconds_text
 from windrow_core.models import PastPlan
@@ -54,16 +54,13 @@ def history(
     with connect(url) as client:
         all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
         plans = list(islice(all_plans, limit))
-    if as_json:
-        show_json({"plans": [one.model_dump(mode="json") for one in plans]})
-    elif plans:
-        show(plan_list(plans))
-    else:
-        show(message("no such plan is recorded"))
+    show_result({"plans": plans}, lambda: plan_list(plans), as_json)
 
 
 def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
     """List plans; times are in UTC."""
+    if not plans:
+        return message("no such plan is recorded")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("plan", "requested at"):
         table.add_column(title, no_wrap=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 
 from windrow.calls.plans import SplitPlan
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
@@ -62,10 +63,11 @@ def plan(
             limit=limit,
             **{option: value for option, value in options.items() if value is not None},
         )
-    if as_json:
-        show_json(_as_json(split_plan))
-    else:
-        show(plan_figures(split_plan.info), plan_picture(split_plan))
+    show_result(
+        _as_json(split_plan),
+        lambda: Group(plan_figures(split_plan.info), plan_picture(split_plan)),
+        as_json,
+    )
 
 
 def _as_json(plan: SplitPlan) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import typer
 from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.installed import MissingPackageError
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -111,10 +111,7 @@ def import_inventory(
             snapshot = client.publish_delta(name, added=rows, removed=paths, if_match=if_match)
         else:
             snapshot = client.publish(name, files, if_match=if_match)
-    if as_json:
-        show_json(snapshot)
-    else:
-        show(publish_outcome(name, snapshot))
+    show_result(snapshot, lambda: publish_outcome(name, snapshot), as_json)
 
 
 def sync(
@@ -199,10 +196,7 @@ def list_snapshots(
     """List a table's snapshots, newest first."""
     with connect(url) as client:
         snapshots = list(islice(client.snapshots(name), limit))
-    if as_json:
-        show_json({"snapshots": [one.model_dump(mode="json") for one in snapshots]})
-    else:
-        show(snapshot_list(name, snapshots))
+    show_result({"snapshots": snapshots}, lambda: snapshot_list(name, snapshots), as_json)
 
 
 def expire(
@@ -223,10 +217,9 @@ def expire(
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url) as client:
         ids = client.expire_snapshots(name, keep_last=keep_last, max_age=max_age)
-    if as_json:
-        show_json({"snapshot_ids": ids})
-    else:
-        show(message(f"{name}: {len(ids):,} snapshots dropped"))
+    show_result(
+        {"snapshot_ids": ids}, lambda: message(f"{name}: {len(ids):,} snapshots dropped"), as_json
+    )
 
 
 def _changes(file: Path, files: pa.Table) -> tuple[pa.Table, pa.Array]:

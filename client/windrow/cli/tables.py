@@ -11,7 +11,7 @@ from windrow.cli import snapshots
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
-from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.consoles import error_console, show, show_json, show_result
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -171,11 +171,8 @@ def alter(
         raise typer.BadParameter("nothing to change: give --option NAME=VALUE or --drop NAME")
     with connect(url) as client:
         info = client.alter_table(name, plan_options=changes)
-    if as_json:
-        show_json(info)
-    else:
-        options = plan_options_text(info.definition.plan_options)
-        show(message(f"{info.name}: plan options {options or 'removed, so the defaults apply'}"))
+    options = plan_options_text(info.definition.plan_options) or "removed, so the defaults apply"
+    show_result(info, lambda: message(f"{info.name}: plan options {options}"), as_json)
 
 
 @app.command("list")
@@ -183,10 +180,7 @@ def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with connect(url) as client:
         tables = list(client.tables())
-    if as_json:
-        show_json({"tables": [info.model_dump(mode="json") for info in tables]})
-    else:
-        show(table_list(tables))
+    show_result({"tables": tables}, lambda: table_list(tables), as_json)
 
 
 @app.command("show")
@@ -194,10 +188,7 @@ def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False)
     """Show a table's definition and current snapshot."""
     with connect(url) as client:
         info = client.table(name)
-    if as_json:
-        show_json(info)
-    else:
-        show(table_details(info))
+    show_result(info, lambda: table_details(info), as_json)
 
 
 @app.command()
@@ -312,10 +303,11 @@ def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> 
     """Delete a table's registration; its files stay."""
     with connect(url) as client:
         client.delete_table(name)
-    if as_json:
-        show_json({"deleted": name})
-    else:
-        show(message(f"{name} is no longer registered; its files stay"))
+    show_result(
+        {"deleted": name},
+        lambda: message(f"{name} is no longer registered; its files stay"),
+        as_json,
+    )
 
 
 app.command("import")(snapshots.import_inventory)

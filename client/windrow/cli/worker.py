@@ -14,7 +14,7 @@ import typer
 
 from windrow.cli.cache_render import worker_list
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, byte_size
 from windrow.terminal.render import message
 from windrow_core.models import WORKER_ID_PATTERN
@@ -43,10 +43,7 @@ def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List running workers and their cache statistics."""
     with connect(url) as client:
         workers = list(client.workers())
-    if as_json:
-        show_json({"workers": [worker.model_dump(mode="json") for worker in workers]})
-    else:
-        show(worker_list(workers))
+    show_result({"workers": workers}, lambda: worker_list(workers), as_json)
 
 
 @app.command()
@@ -57,10 +54,7 @@ def forget(worker_id: WorkerId, url: Url = DEFAULT_URL, as_json: AsJson = False)
     """
     with connect(url) as client:
         client.forget_worker(worker_id)
-    if as_json:
-        show_json({"forgotten": worker_id})
-    else:
-        show(message(f"forgot worker {worker_id}"))
+    show_result({"forgotten": worker_id}, lambda: message(f"forgot worker {worker_id}"), as_json)
 
 
 _DEFAULT_FOLDER = Path("~/.cache/windrow")

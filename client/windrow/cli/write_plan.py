@@ -14,7 +14,7 @@ from windrow.calls.arguments import checked
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
 from windrow.errors import WindrowError
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
 from windrow_core.files.types import spark_type
 from windrow_core.models import Column, KeyCounts, Scalar, TableInfo, WritePlanRequest
@@ -120,10 +120,7 @@ def write_plan(
             WritePlanRequest, {name: value for name, value in values.items() if value is not None}
         )
         plan = client.write_plan(request)
-    if as_json:
-        show_json(plan)
-    else:
-        show(write_plan_report(plan))
+    show_result(plan, lambda: write_plan_report(plan), as_json)
 
 
 _ROWS, _BUCKET = "rows", "bucket"

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
+from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import DASH, message, seconds_text
 from windrow_core.models import WriteRecord, WriteReport
@@ -32,12 +32,7 @@ def list_writes(
     """List a table's writes, newest first."""
     with connect(url) as client:
         writes = list(islice(client.writes(name), limit))
-    if as_json:
-        show_json({"writes": [one.model_dump(mode="json") for one in writes]})
-    elif writes:
-        show(write_list(writes))
-    else:
-        show(message(f"nothing has been written to {name} through Windrow yet"))
+    show_result({"writes": writes}, lambda: write_list(name, writes), as_json)
 
 
 @app.command("recover")
@@ -69,8 +64,10 @@ def recover_writes(
         show(message(f"no write to {name} needs recovery"))
 
 
-def write_list(writes: Sequence[WriteRecord]) -> RenderableType:
-    """List writes with figures from their reports."""
+def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
+    """List writes to a table, with figures from their reports."""
+    if not writes:
+        return message(f"nothing has been written to {name} through Windrow yet")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("write", "started at", "state", "kind", "scheme"):
         table.add_column(title, no_wrap=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console, RenderableType
 
 _WIDTH_WITHOUT_A_TERMINAL = 120
@@ -24,11 +23,17 @@ def show(*renderables: RenderableType) -> None:
         console.print(renderable)
 
 
-def show_json(value: BaseModel | dict[str, Any]) -> None:
-    """Print a value on stdout as JSON."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    typer.echo(json.dumps(value, indent=2))
+def show_json(value: object) -> None:
+    """Print a value on stdout as JSON; models in it become objects."""
+    typer.echo(json.dumps(value, indent=2, default=lambda model: model.model_dump(mode="json")))
+
+
+def show_result(value: object, rendering: Callable[[], RenderableType], as_json: bool) -> None:
+    """Print the result of a command on stdout: as JSON, or rendered."""
+    if as_json:
+        show_json(value)
+    else:
+        show(rendering())
 
 
 def _wide(console: Console) -> Console:
