@@ -65,19 +65,19 @@ class DirectoryInventories:
     def allowed(self, locations: Sequence[str]) -> list[str]:
         """See `Locations.allowed`."""
         prefixes = self._prefixes()
-        found = [canonical_location(location) for location in locations]
-        for given, canonical in zip(locations, found, strict=True):
+        canonical_locations = [canonical_location(location) for location in locations]
+        for sent_location, canonical in zip(locations, canonical_locations, strict=True):
             if not any(lies_under(canonical, prefix) for prefix in prefixes):
-                raise LocationNotAllowedError(given, self._allowed)
-        return found
+                raise LocationNotAllowedError(sent_location, self._allowed)
+        return canonical_locations
 
     def _located(self, definition: TableDefinition) -> tuple[str, str]:
         """Return the location, and the topmost folder above it that may be inspected."""
         location = canonical_location(definition.location)
-        allowed = [prefix for prefix in self._prefixes() if lies_under(location, prefix)]
-        if not allowed:
+        prefixes = [prefix for prefix in self._prefixes() if lies_under(location, prefix)]
+        if not prefixes:
             raise LocationNotAllowedError(definition.location, self._allowed)
-        return location, min(allowed, key=len)
+        return location, min(prefixes, key=len)
 
     def _prefixes(self) -> list[str]:
         # Resolved each time, because the target of a link may have changed.
@@ -89,13 +89,13 @@ class DirectoryInventories:
     def _partition_list(self, partitions: bytes | None) -> ListedPartitions | None:
         if partitions is None:
             return None
-        listed = ListedPartitions.decoded(partitions)
+        partition_list = ListedPartitions.decoded(partitions)
         # Links are looked for when a folder is listed; here, only the prefixes may have changed.
         prefixes = self._prefixes()
-        for folder in outside(listed):
+        for folder in outside(partition_list):
             if not any(lies_under(folder, prefix) for prefix in prefixes):
                 raise LocationNotAllowedError(folder, self._allowed)
-        return listed
+        return partition_list
 
     def take(
         self,
@@ -128,19 +128,19 @@ class DirectoryInventories:
         refuse_part_of_table(location, topmost)
         tables = [decode_manifest(body) for body in previous_bodies]
         if definition.format == "iceberg":
-            known = previous_inventory(previous, tables) if previous is not None else None
+            before = previous_inventory(previous, tables) if previous is not None else None
             of_iceberg = take_iceberg(
                 location,
                 options=definition.format_options,
                 allowed=tuple(self._prefixes()),
                 version=version,
-                previous=replace(known, folders=listing, full=full) if known else None,
+                previous=replace(before, folders=listing, full=full) if before else None,
                 on_progress=on_progress,
                 cancelled=cancelled,
             )
             meter = ProgressMeter(None, cancelled)
             return next_after_inventory(of_iceberg, previous, tables, meter.check_cancelled)
-        taken = take_inventory(
+        inventory = take_inventory(
             location,
             columns=schema_of(definition.columns),
             partition_types=schema_of(definition.partition_columns),
@@ -155,10 +155,10 @@ class DirectoryInventories:
             bloom=definition.bloom_columns,
             transactional=_transactional(definition, write_ids),
             max_footer_bytes=self._max_footer_bytes,
-            listed=self._partition_list(partitions),
+            partition_list=self._partition_list(partitions),
         )
         return next_after_inventory(
-            taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
+            inventory, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
         )
 
 
@@ -175,9 +175,9 @@ def _next_of_delta(
     read = take_change(table, state, meter) if state is not None else None
     if previous is None or read is None:
         tables = [decode_manifest(body) for body in bodies]
-        known = previous_inventory(previous, tables) if previous is not None else None
-        taken = take_version(table, version, known, meter)
-        return next_after_inventory(taken, previous, tables, meter.check_cancelled)
+        before = previous_inventory(previous, tables) if previous is not None else None
+        inventory = take_version(table, version, before, meter)
+        return next_after_inventory(inventory, previous, tables, meter.check_cancelled)
     by_id = {
         manifest.manifest_id: body
         for manifest, body in zip(previous.manifests, bodies, strict=True)
@@ -193,16 +193,16 @@ def _next_of_delta(
     )
     plan = plan_delta(previous.manifests, change)
     # A commit may remove files that an earlier commit of the same change added.
-    applied = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
-    figured = [read.files.select(FIGURED).slice(0, 0)]
-    for manifest in applied.manifests:
+    next_state = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
+    parts = [read.files.select(FIGURED).slice(0, 0)]
+    for manifest in next_state.manifests:
         rows = decode(manifest, FIGURED)
-        kept = np.ones(len(rows), np.bool_)
-        kept[manifest.removed] = False
-        figured.append(rows.filter(pa.array(kept)))
-    files = pa.concat_tables(figured)
+        stays = np.ones(len(rows), np.bool_)
+        stays[manifest.removed] = False
+        parts.append(rows.filter(pa.array(stays)))
+    files = pa.concat_tables(parts)
     return replace(
-        next_after_delta(previous, applied, previous.bloom_columns),
+        next_after_delta(previous, next_state, previous.bloom_columns),
         listing=read.state.encoded(),
         table_version=str(read.state.version),
         log=figures_of(files, read),

@@ -13,7 +13,9 @@ _SERVER = "check the network and the file server"
 
 def _numbered(remedies: Mapping[str, str]) -> dict[int, str]:
     """Return remedies by the number of the error; not every system has all errors."""
-    return {getattr(errno, name): told for name, told in remedies.items() if hasattr(errno, name)}
+    return {
+        getattr(errno, name): remedy for name, remedy in remedies.items() if hasattr(errno, name)
+    }
 
 
 # What helps whether a file is to be read or written; each completes "Cause: …".

@@ -17,10 +17,10 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the values of a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.Array):
-        return combined
-    return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
+    array = column.combine_chunks()
+    if isinstance(array, pa.Array):
+        return array
+    return pa.concat_arrays(array.chunks) if array.chunks else pa.array([], column.type)
 
 
 def lists_of(values: pa.Array, count: int) -> pa.ListArray:

@@ -95,30 +95,30 @@ def footer_columns(
 
 
 def published_files(
-    listed: pa.Table, groups: Iterable[FooterGroup], data_schema: pa.Schema
+    listing: pa.Table, groups: Iterable[FooterGroup], data_schema: pa.Schema
 ) -> pa.Table:
     """Return listed files in the form in which they are published; all footers must have been read.
 
     Args:
-        listed: Path, size and time of change of each file.
+        listing: Path, size and time of change of each file.
         groups: Their footers.
         data_schema: Data columns of the table, which the result's metadata lists.
     """
     footers = footer_columns(
-        groups, None, data_schema, data_schema, file_count=len(listed), kept_has_all=False
+        groups, None, data_schema, data_schema, file_count=len(listing), kept_has_all=False
     ).drop_columns(list(EXCERPT_FIELDS))
-    columns = dict(zip(listed.column_names, listed.columns, strict=True))
+    columns = dict(zip(listing.column_names, listing.columns, strict=True))
     columns |= dict(zip(footers.column_names, footers.columns, strict=True))
-    named = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]
-    return pa.table(columns).replace_schema_metadata({"windrow:columns": json.dumps(named)})
+    names = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]
+    return pa.table(columns).replace_schema_metadata({"windrow:columns": json.dumps(names)})
 
 
-def unlike(held: pa.Schema, wanted: pa.Schema) -> list[str]:
+def unlike(source: pa.Schema, target: pa.Schema) -> list[str]:
     """Return the names, in lower case, of columns whose type differs from the wanted type."""
-    types = {field.name.lower(): field.type for field in wanted}
+    types = {field.name.lower(): field.type for field in target}
     return [
         field.name.lower()
-        for field in held
+        for field in source
         if types.get(field.name.lower(), field.type) != field.type
     ]
 
@@ -132,24 +132,24 @@ def with_named(files: pa.Table, column: Evolved, names: Sequence[str]) -> pa.Tab
         names: The names to add, in lower case.
     """
     lists = in_one(files[column])
-    known = np.flatnonzero(lists.is_valid())
-    held = lists.flatten()
-    if not len(known) or not len(held) + len(names):
+    with_lists = np.flatnonzero(lists.is_valid())
+    values = lists.flatten()
+    if not len(with_lists) or not len(values) + len(names):
         return files
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-    rows = np.append(np.repeat(np.arange(len(lists)), counts), np.repeat(known, len(names)))
-    more = pa.array(list(names) * len(known), pa.string())
-    encoded = pa.concat_arrays([held, more]).dictionary_encode()
+    rows = np.append(np.repeat(np.arange(len(lists)), counts), np.repeat(with_lists, len(names)))
+    more = pa.array(list(names) * len(with_lists), pa.string())
+    encoded = pa.concat_arrays([values, more]).dictionary_encode()
     places = np.argsort(pc.sort_indices(encoded.dictionary))
     width = len(places)
     cells = np.unique(rows * width + places[np.asarray(encoded.indices)])
     offsets = np.searchsorted(cells, np.arange(len(lists) + 1) * width).astype(np.int32)
     in_order = encoded.dictionary.take(pc.sort_indices(encoded.dictionary))
-    merged = pa.ListArray.from_arrays(
+    union = pa.ListArray.from_arrays(
         pa.array(offsets), in_order.take(pa.array(cells % width)), mask=lists.is_null()
     )
     at = files.schema.get_field_index(column)
-    return files.set_column(at, files.schema.field(at), merged)
+    return files.set_column(at, files.schema.field(at), union)
 
 
 def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
@@ -176,15 +176,15 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Tab
 def _from_group(group: FooterGroup, fields: Iterable[pa.Field]) -> pa.Table:
     table = group.table
     columns = [table[name] for name in ("row", *FOOTER_COLUMNS)]
-    held = ColumnNames(group.files.schema)
-    bounded = ColumnNames(group.bounded)
+    columns_in_files = ColumnNames(group.files.schema)
+    with_bounds = ColumnNames(group.bounded)
     for field in fields:
-        index = bounded.find(field.name)
+        index = with_bounds.find(field.name)
         if index is not None:
             columns += [fit_bounds(table[f"{index}.{end}"], field.type) for end in ("min", "max")]
             columns.append(table[f"{index}.nulls"])
         else:
-            at = held.find(field.name)
+            at = columns_in_files.find(field.name)
             all_null = at is None or pt.is_null(group.files.schema.field(at).type)
             columns += _without_bounds(table["row_count"], field.type, all_null=all_null)
     return pa.table(columns, schema=_flat_schema(fields))
@@ -196,9 +196,9 @@ def _from_previous(
     columns = [kept[name] for name in ("row", *FOOTER_COLUMNS)]
     stats = kept["stats"].flatten()
     names = kept["stats"].type
-    held = ColumnNames(schema)
+    data_columns = ColumnNames(schema)
     for field in fields:
-        at = held.find(field.name)
+        at = data_columns.find(field.name)
         if at is None or not has_order(schema.field(at).type):
             all_null = has_all and (at is None or pt.is_null(schema.field(at).type))
             columns += _without_bounds(kept["row_count"], field.type, all_null=all_null)

@@ -112,15 +112,15 @@ def _unscaled(value: int | bytes | None, column: BoundedColumn) -> int | None:
     return value
 
 
-def _decimals(unscaled: Sequence[int | None], type_: pa.DataType) -> pa.Array:
+def _decimals(numbers: Sequence[int | None], type_: pa.DataType) -> pa.Array:
     limit = 10**type_.precision
-    is_known = np.array([value is not None and -limit < value < limit for value in unscaled], bool)
+    is_known = np.array([value is not None and -limit < value < limit for value in numbers], bool)
     values = b"".join(
-        (value if known and value is not None else 0).to_bytes(16, "little", signed=True)
-        for value, known in zip(unscaled, is_known.tolist(), strict=True)
+        (value if is_value and value is not None else 0).to_bytes(16, "little", signed=True)
+        for value, is_value in zip(numbers, is_known.tolist(), strict=True)
     )
     validity = pa.py_buffer(np.packbits(is_known, bitorder="little").tobytes())
-    return pa.Array.from_buffers(type_, len(unscaled), [validity, pa.py_buffer(values)])
+    return pa.Array.from_buffers(type_, len(numbers), [validity, pa.py_buffer(values)])
 
 
 def _times(raw: Sequence[int | None], column: BoundedColumn, *, upper: bool) -> pa.Array:
@@ -226,7 +226,7 @@ def merge_row_groups(
     groups = pa.table(
         {"file": files, "lower": lower, "upper": upper, "nulls": null_counts, "unknown": unknown}
     )
-    merged = groups.group_by("file", use_threads=False).aggregate(
+    by_file = groups.group_by("file", use_threads=False).aggregate(
         [
             ("lower", "min"),
             ("upper", "max"),
@@ -234,13 +234,13 @@ def merge_row_groups(
             ("unknown", "any"),
         ]
     )
-    rows = pc.index_in(pa.array(np.arange(file_count)), merged["file"])
-    merged = merged.take(rows).combine_chunks()
-    hidden = pc.fill_null(merged["unknown_any"].combine_chunks(), True)
-    counts = merged["nulls_sum"].combine_chunks()
+    rows = pc.index_in(pa.array(np.arange(file_count)), by_file["file"])
+    by_file = by_file.take(rows).combine_chunks()
+    hidden = pc.fill_null(by_file["unknown_any"].combine_chunks(), True)
+    counts = by_file["nulls_sum"].combine_chunks()
     return (
-        pc.if_else(hidden, nothing, merged["lower_min"].combine_chunks()),
-        pc.if_else(hidden, nothing, merged["upper_max"].combine_chunks()),
+        pc.if_else(hidden, nothing, by_file["lower_min"].combine_chunks()),
+        pc.if_else(hidden, nothing, by_file["upper_max"].combine_chunks()),
         pc.if_else(pc.is_null(rows), pa.scalar(0, pa.int64()), counts),
     )
 

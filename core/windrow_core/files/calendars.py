@@ -24,17 +24,17 @@ _MOVE_DAYS = 14
 _LAST_DAY = 2_932_896  # 9999-12-31
 
 
-def is_certain(told: Mapping[bytes, bytes] | None) -> bool:
+def is_certain(metadata: Mapping[bytes, bytes] | None) -> bool:
     """Tell whether Spark reads the dates and times of a file as they are, in any session.
 
     Args:
-        told: The footer's key-value metadata.
+        metadata: The footer's key-value metadata.
     """
-    version = (told or {}).get(VERSION)
+    version = (metadata or {}).get(VERSION)
     return (
         version is not None
         and version >= DATETIMES_MARKED_SINCE
-        and DATETIME_MARK not in (told or {})
+        and DATETIME_MARK not in (metadata or {})
     )
 
 
@@ -61,10 +61,10 @@ def widened(
     values = np.where(old, values + (_MOVE_DAYS if upper else -_MOVE_DAYS) * day, values)
     unknown = old & (values < (_JULIAN_YEAR_1_DAY - _MOVE_DAYS) * day)
     mask = unknown | np.asarray(bounds.is_null())
-    stored = (
+    numbers = (
         pa.array(values, mask=mask).cast(pa.int32()) if is_date else pa.array(values, mask=mask)
     )
-    return stored.cast(bounds.type)
+    return numbers.cast(bounds.type)
 
 
 def is_settled(values: pa.ChunkedArray) -> bool:

@@ -76,8 +76,8 @@ class FooterGroup:
 
     def at_rows(self, rows: pa.Array) -> FooterGroup:
         """Return the group with its `row`s renumbered: number i becomes `rows[i]`."""
-        placed = pc.cast(rows.take(self.table["row"]), pa.int64())
-        return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
+        numbers = pc.cast(rows.take(self.table["row"]), pa.int64())
+        return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", numbers))
 
 
 def footer_table(rows: Sequence[int], columns: Mapping[str, pa.Array]) -> pa.Table:
@@ -133,14 +133,14 @@ class ChunkFooters:
 
 
 def read_ones(
-    chunk: ChunkFooters, paths: Sequence[str], listed: Sequence[FileStatus], read: Iterable[Tail]
+    chunk: ChunkFooters, paths: Sequence[str], states: Sequence[FileStatus], read: Iterable[Tail]
 ) -> Iterator[tuple[int, str, bytes]]:
     """Yield the number, the path and the content read of each file that is not empty.
 
     Args:
         chunk: Files that could not be read, or have changed, are added to it.
         paths: n paths.
-        listed: n states, as listed.
+        states: n states, as listed.
         read: n contents.
     """
     for index, (path, content) in enumerate(zip(paths, read, strict=True)):
@@ -148,7 +148,7 @@ def read_ones(
             chunk.unreadable.append((path, content))
         elif content is None:
             chunk.changed.append(path)
-        elif listed[index].size_bytes:
+        elif states[index].size_bytes:
             yield index, path, content
 
 
@@ -156,9 +156,9 @@ class _GroupBuilder:
     """Gathers, as lists, the footers of files that share a Parquet schema."""
 
     def __init__(
-        self, parquet: Any, told: Mapping[str, str], path: str, *, excerpted: bool
+        self, parquet: Any, meanings: Mapping[str, str], path: str, *, excerpted: bool
     ) -> None:
-        self.files = FileSchema(file_schema(parquet, told), path)
+        self.files = FileSchema(file_schema(parquet, meanings), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
         self._trust = Trust(parquet, [column.leaf for column in self.bounded])
         self.rows: list[int] = []
@@ -183,7 +183,7 @@ class _GroupBuilder:
         file = len(self.rows)
         offsets = []
         footer = footer_in(tail)
-        trusted = self._trust.in_file(footer, metadata)
+        verdict = self._trust.in_file(footer, metadata)
         uncertain = self.has_calendar and not is_certain(metadata.metadata)
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
@@ -194,21 +194,21 @@ class _GroupBuilder:
             self.group_row_counts.append(group.num_rows)
             self.uncertain.append(uncertain)
             for column, is_trusted, (lower, upper, nulls) in zip(
-                self.bounded, trusted.bounds, self.raw, strict=True
+                self.bounded, verdict.bounds, self.raw, strict=True
             ):
                 stats = group.column(column.leaf).statistics
-                known = is_trusted and stats is not None and stats.has_min_max
-                lower.append(stats.min_raw if known else None)
-                upper.append(stats.max_raw if known else None)
+                has_bounds = is_trusted and stats is not None and stats.has_min_max
+                lower.append(stats.min_raw if has_bounds else None)
+                upper.append(stats.max_raw if has_bounds else None)
                 count = stats.null_count if stats is not None else None
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
         self._add_chunks(metadata, size_bytes, footer, offsets)
         self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
-        self.see_nan.append(trusted.sees_nan)
+        self.see_nan.append(verdict.sees_nan)
         self.grouped_columns.append(self.grouped_only.names_in(metadata))
-        for at in trusted.only_by_spark:
+        for at in verdict.only_by_spark:
             self._keep_from_spark(file, self.bounded[at])
 
     def _keep_from_spark(self, file: int, column: BoundedColumn) -> None:
@@ -221,15 +221,15 @@ class _GroupBuilder:
         self, metadata: Any, size_bytes: int, footer: bytes, offsets: Sequence[int]
     ) -> None:
         """Record where the file's column chunks lie, if there will be excerpts of it."""
-        outline = found = None
+        outline = ranges = None
         # Splits identify row groups by their offsets.
         in_order = all(one < next_ for one, next_ in pairwise(offsets))
         if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
-            found = chunk_ranges_in(metadata, size_bytes)
-        if found is not None:
-            outline = self._outlines.of(footer, metadata, found.codecs)
+            ranges = chunk_ranges_in(metadata, size_bytes)
+        if ranges is not None:
+            outline = self._outlines.of(footer, metadata, ranges.codecs)
         self.outlines.append(outline)
-        self.chunks.append(found.numbers if found and outline is not None else None)
+        self.chunks.append(ranges.numbers if ranges and outline is not None else None)
 
     def finish(self) -> FooterGroup:
         row_counts = np.array(self.group_row_counts, np.int64)
@@ -273,7 +273,7 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
@@ -285,17 +285,17 @@ def read_chunk(
         location: Absolute path of the table's folder, or its URI.
         first_row: Number of the first file, for `FooterGroup.table`.
         paths: n paths, as in inventories.
-        listed: n states, as listed.
+        states: n states, as listed.
         max_footer_bytes: A file with a longer footer is unreadable.
     """
-    tails = read_tails(location, paths, listed, max_footer_bytes)
-    return parse_tails(first_row, paths, listed, tails, excerpted=is_object(location))
+    tails = read_tails(location, paths, states, max_footer_bytes)
+    return parse_tails(first_row, paths, states, tails, excerpted=is_object(location))
 
 
 def read_tails(
     location: str,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     max_footer_bytes: int,
     footer_bytes_in: FooterBytes = footer_bytes_in,
 ) -> Iterator[Tail]:
@@ -308,9 +308,9 @@ def read_tails(
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
     read_short = partial(_tried, partial(read_tail, short_bytes), location)
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
-        short = list(threads.map(read_short, paths, listed))
+        short = list(threads.map(read_short, paths, states))
     read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
-    for tail, path, file in zip(short, paths, listed, strict=True):
+    for tail, path, file in zip(short, paths, states, strict=True):
         read = read_long(path, file) if isinstance(tail, int) else tail
         yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
 
@@ -318,7 +318,7 @@ def read_tails(
 def parse_tails(
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     tails: Iterable[Tail],
     *,
     excerpted: bool = False,
@@ -331,18 +331,18 @@ def parse_tails(
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
-    for index, path, tail in read_ones(chunk, paths, listed, tails):
+    for index, path, tail in read_ones(chunk, paths, states, tails):
         try:
             metadata = _parse(tail)
             # Compared as text, as `ParquetSchema.equals` ignores the names of nested columns; the
             # first line contains a memory address.
-            told = told_by_spark(metadata)
-            key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
+            meanings = told_by_spark(metadata)
+            key = str(metadata.schema).partition("\n")[2], frozenset(meanings.items())
             builder = builders.get(key)
             if builder is None:
-                builder = _GroupBuilder(metadata.schema, told, path, excerpted=excerpted)
+                builder = _GroupBuilder(metadata.schema, meanings, path, excerpted=excerpted)
                 builders[key] = builder
-            builder.add(first_row + index, metadata, listed[index].size_bytes, tail)
+            builder.add(first_row + index, metadata, states[index].size_bytes, tail)
         except MemoryError:
             # Arrow's MemoryError is an ArrowException too. Earlier files may have used the memory.
             raise
@@ -360,10 +360,10 @@ def _tried(
     read_tail: Callable[[str, FileStatus], bytes | int | None],
     location: str,
     path: str,
-    listed: FileStatus,
+    state: FileStatus,
 ) -> Tail | int:
     try:
-        return read_tail(path, listed)
+        return read_tail(path, state)
     except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
@@ -377,15 +377,15 @@ def _read_tail(
     footer_bytes_in: FooterBytes,
     max_footer_bytes: int,
     path: str,
-    listed: FileStatus,
+    state: FileStatus,
 ) -> bytes | int | None:
     absolute = absolute_path(location, path)
-    size_bytes = listed.size_bytes
+    size_bytes = state.size_bytes
     if is_remote(absolute):
 
         def read(start: int, end: int) -> bytes:
-            part = read_part(absolute, listed, start, end)
-            if listed.difference(part.found):
+            part = read_part(absolute, state, start, end)
+            if state.difference(part.found):
                 raise ChangedObjectError
             return bytes(part.content)
 
@@ -393,7 +393,7 @@ def _read_tail(
     descriptor = open_beneath(home_for(location, home, absolute), absolute)
     try:
         status = os.fstat(descriptor)
-        if listed.difference(FileStatus(status.st_size, status.st_mtime_ns)):
+        if state.difference(FileStatus(status.st_size, status.st_mtime_ns)):
             return None
         return _tail_of(
             size_bytes, partial(_read_from, descriptor), footer_bytes_in, max_footer_bytes

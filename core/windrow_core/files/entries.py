@@ -118,8 +118,8 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
     inside = folder if is_outside(folder) else location
     holds_metadata = absolute.rpartition("/")[2] in metadata_folders()
     try:
-        with os.scandir(absolute) as listed:
-            for entry in listed:
+        with os.scandir(absolute) as content:
+            for entry in content:
                 if is_hidden(entry.name) and not entries.is_read(entry.name):
                     refuse_hidden(absolute, entry.name, is_location=not folder)
                     if not (entry.name.startswith(_SUMMARIES) and entry.is_dir()):

@@ -72,14 +72,14 @@ class UnreadableTypeError(InventoryError):
     layout: str = ""
 
     def __str__(self) -> str:
-        held = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
+        fact = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
         if self.layout:
             return (
-                f"{held} is not read here: declare the table's columns without it, or with it as "
+                f"{fact} is not read here: declare the table's columns without it, or with it as "
                 f"{self.layout} to read its bare values"
             )
         return (
-            f"{held} cannot be read here; declare the table's columns without it, or rewrite the "
+            f"{fact} cannot be read here; declare the table's columns without it, or rewrite the "
             "file"
         )
 
@@ -100,14 +100,14 @@ class SchemaConflictError(InventoryError):
     other_path: str
 
     def __str__(self) -> str:
-        held = f"column {self.column!r} is {self.type} in file {self.path!r}"
+        fact = f"column {self.column!r} is {self.type} in file {self.path!r}"
         if not self.other_path:
             return (
-                f"{held} but was declared as {self.other_type}, and cannot be read as that; "
+                f"{fact} but was declared as {self.other_type}, and cannot be read as that; "
                 "declare a type that fits, or rewrite the file"
             )
         return (
-            f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
+            f"{fact} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
             "rewrite one of the files, or declare the table's columns without it"
         )
 

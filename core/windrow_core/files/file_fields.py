@@ -47,7 +47,7 @@ def with_children(type_: pa.DataType, children: Sequence[pa.Field]) -> pa.DataTy
     return pa.list_(*children) if pt.is_list(type_) else type_
 
 
-def position_in(struct: pa.StructType, wanted: pa.Field) -> int:
+def position_in(struct: pa.StructType, target: pa.Field) -> int:
     """Find a field in a struct: by its id, by its names in files, or by its own name.
 
     The field's own name is matched exactly, or else without regard to case.
@@ -57,20 +57,20 @@ def position_in(struct: pa.StructType, wanted: pa.Field) -> int:
         field has only an id and the struct has none.
     """
     fields = fields_in(struct)
-    metadata = wanted.metadata or {}
+    metadata = target.metadata or {}
     ids = [(field.metadata or {}).get(FIELD_ID) for field in fields]
     if FIELD_ID in metadata and any(id_ is not None for id_ in ids):
-        found = [at for at, id_ in enumerate(ids) if id_ == metadata[FIELD_ID]]
+        matches = [at for at, id_ in enumerate(ids) if id_ == metadata[FIELD_ID]]
     elif NAMES_IN_FILES in metadata:
         names = json.loads(metadata[NAMES_IN_FILES])
-        found = [at for at, field in enumerate(fields) if field.name in names]
+        matches = [at for at, field in enumerate(fields) if field.name in names]
     elif FIELD_ID in metadata:
         return -2
     else:
-        exact = [at for at, field in enumerate(fields) if field.name == wanted.name]
-        folded = wanted.name.lower()
-        found = exact or [at for at, field in enumerate(fields) if field.name.lower() == folded]
-    return found[0] if len(found) == 1 else -2 if found else -1
+        exact = [at for at, field in enumerate(fields) if field.name == target.name]
+        lower = target.name.lower()
+        matches = exact or [at for at, field in enumerate(fields) if field.name.lower() == lower]
+    return matches[0] if len(matches) == 1 else -2 if matches else -1
 
 
 def absent(field: pa.Field, count: int) -> pa.Array:

@@ -50,12 +50,12 @@ def fork_on_request() -> None:
         os.write(1, STARTED)
         os.close(1)
         while True:
-            _, given, _, _ = socket.recv_fds(requests, 1, 4)
-            if not given:
+            _, descriptors, _, _ = socket.recv_fds(requests, 1, 4)
+            if not descriptors:
                 return
             if os.fork() == 0:
-                _watch(*given)
-            for descriptor in given:
+                _watch(*descriptors)
+            for descriptor in descriptors:
                 os.close(descriptor)
 
 
@@ -66,8 +66,8 @@ def _watch(requests: int, answers: int, errors: int, end: int) -> NoReturn:
     if process == 0:
         code = 1
         try:
-            for standard, given in enumerate((requests, answers, errors)):
-                os.dup2(given, standard)
+            for standard, descriptor in enumerate((requests, answers, errors)):
+                os.dup2(descriptor, standard)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             serve()
             code = 0

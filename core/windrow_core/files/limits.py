@@ -24,8 +24,8 @@ def bound_memory(gained_bytes: int = MAX_GAINED_BYTES) -> None:
     """
     counts = Path("/proc/self/statm")
     if counts.exists():
-        held = int(counts.read_text().split()[_DATA_PAGES]) * resource.getpagesize()
+        used_bytes = int(counts.read_text().split()[_DATA_PAGES]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        wanted = held + gained_bytes
-        if hard == resource.RLIM_INFINITY or wanted < hard:
-            resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
+        limit_bytes = used_bytes + gained_bytes
+        if hard == resource.RLIM_INFINITY or limit_bytes < hard:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))

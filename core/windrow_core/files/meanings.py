@@ -72,10 +72,10 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
         parquet: A `pyarrow.parquet.ParquetSchema`.
         columns: For each of its leaves, the number of the top-level column that it is part of.
     """
-    found = {}
+    meanings = {}
     for leaf, column in enumerate(columns):
         if (meaning := _annotation(parquet.column(leaf))) is not None:
-            found[column] = meaning
+            meanings[column] = meaning
     # Only the printed schema tells what a group is.
     text = str(parquet)
     if "(Variant" in text:
@@ -83,8 +83,8 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
         for line in text.splitlines():
             column += _COLUMN.match(line) is not None
             if _VARIANT_GROUP.fullmatch(line) is not None:
-                found[column] = VARIANT
-    return found
+                meanings[column] = VARIANT
+    return meanings
 
 
 def _annotation(leaf: Any) -> str | None:

@@ -97,8 +97,8 @@ def refuse_file(folder: str, name: str) -> None:
     table, _, last = folder.rpartition("/")
     sign = _METADATA.get(last)
     if sign is not None and sign[0].search(name):
-        held = f"it holds {f'{last}/{name}'!r}"
-        raise LocationError(table, _reason(f"is {sign[1].name}", held, sign[1]))
+        reason = f"it holds {f'{last}/{name}'!r}"
+        raise LocationError(table, _reason(f"is {sign[1].name}", reason, sign[1]))
 
 
 def metadata_folders() -> tuple[str, ...]:
@@ -125,13 +125,13 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
     """
     if names is None:
         return
-    other, held = _HIDDEN.get(sign), sign
+    other, name_there = _HIDDEN.get(sign), sign
     if sign in _METADATA:
-        pattern, named = _METADATA[sign]
-        found = next(filter(pattern.search, names), None)
-        other, held = (named, f"{sign}/{found}") if found is not None else (None, sign)
+        pattern, format_ = _METADATA[sign]
+        file = next(filter(pattern.search, names), None)
+        other, name_there = (format_, f"{sign}/{file}") if file is not None else (None, sign)
     if other is not None:
-        where = f"{above!r} holds {held!r}"
+        where = f"{above!r} holds {name_there!r}"
         raise LocationError(location, _reason(f"lies in {other.name}", where, other))
 
 

@@ -256,10 +256,10 @@ def _to_decimal(text: str, type_: pa.DataType) -> Decimal:
             raise ValueError(text)
         if value.is_zero():
             return Decimal(0)
-        scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
-    if scaled != value:
+        rounded = value.quantize(Decimal(1).scaleb(-type_.scale))
+    if rounded != value:
         raise ValueError(text)
-    return scaled
+    return rounded
 
 
 def _to_date(text: str) -> date:

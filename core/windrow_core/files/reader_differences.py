@@ -56,8 +56,8 @@ class GroupedOnly:
         Args:
             metadata: A `pyarrow.parquet.FileMetaData`.
         """
-        told = metadata.metadata or {}
-        key = (told.get(_ARROW_SCHEMA), _WRITTEN_BY_SPARK in told)
+        metadata_keys = metadata.metadata or {}
+        key = (metadata_keys.get(_ARROW_SCHEMA), _WRITTEN_BY_SPARK in metadata_keys)
         if key != self._told:
             self._learn(metadata.schema, by_spark=key[1])
             self._told = key
@@ -71,14 +71,14 @@ class GroupedOnly:
     def _learn(self, parquet: Any, *, by_spark: bool) -> None:
         leaves = iter(range(len(parquet.names)))
         self._names, self._odd, self._columns = [], [], []
-        held = parquet.to_arrow_schema()
-        lower = [name.lower() for name in held.names]
-        for at, field in enumerate(held):
+        schema = parquet.to_arrow_schema()
+        lower = [name.lower() for name in schema.names]
+        for at, field in enumerate(schema):
             own = list(_leaves_of(field.type, leaves))
             plain = all(_is_plain(type_, parquet.column(leaf)) for leaf, type_ in own)
-            known = by_spark or not pt.is_nested(field.type)
+            is_known = by_spark or not pt.is_nested(field.type)
             self._names.append(lower[at])
-            self._odd.append(not (plain and known) or lower.count(lower[at]) > 1)
+            self._odd.append(not (plain and is_known) or lower.count(lower[at]) > 1)
             self._columns += [at] * len(own)
 
 

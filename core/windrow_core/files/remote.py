@@ -48,10 +48,10 @@ class RemoteFile(PositionedFile):
         traffic: Requests are counted here.
     """
 
-    def __init__(self, uri: str, found: FileStatus, traffic: Traffic) -> None:
-        super().__init__(found.size_bytes)
+    def __init__(self, uri: str, status: FileStatus, traffic: Traffic) -> None:
+        super().__init__(status.size_bytes)
         self._uri = uri
-        self._found = found
+        self._found = status
         self._traffic = traffic
 
     def read_at(self, start: int, end: int) -> Any:
@@ -145,11 +145,11 @@ def _without_markers(
 
     Such an object has no bytes, and a slash at the end of its key, which listings leave out.
     """
-    held = frozenset(folders)
+    folder_keys = frozenset(folders)
     return [
         one._replace(key=one.key[above:])
         for one in objects
-        if one.found.size_bytes or not (one.key in held or _names_folder(one.key[above:]))
+        if one.found.size_bytes or not (one.key in folder_keys or _names_folder(one.key[above:]))
     ]
 
 
@@ -161,11 +161,11 @@ def _names_folder(path: str) -> bool:
 def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[ListedObject]]:
     filesystem, path = hadoop.located(uri)
     base = path.rstrip("/") + "/"
-    found = filesystem.get_file_info(pafs.FileSelector(base, recursive=recursive))
-    folders = [info.path[len(base) :] for info in found if info.type == pafs.FileType.Directory]
+    infos = filesystem.get_file_info(pafs.FileSelector(base, recursive=recursive))
+    folders = [info.path[len(base) :] for info in infos if info.type == pafs.FileType.Directory]
     files = [
         ListedObject(info.path[len(base) :], FileStatus(info.size, info.mtime_ns))
-        for info in found
+        for info in infos
         if info.type != pafs.FileType.Directory
     ]
     return folders, files
@@ -179,24 +179,24 @@ def scan_of(location: str) -> ScanFolder:
 def _add_files(
     uri: str, prefix: str, folders: list[str], files: list[ListedObject], entries: FolderEntries
 ) -> None:
-    shown: dict[str, bool] = {}
+    visible: dict[str, bool] = {}
 
     def is_shown(folder: str) -> bool:
-        if folder not in shown:
+        if folder not in visible:
             _require_named(uri, [folder])
             parent, slash, name = folder.rpartition("/")
             above = f"{uri}/{parent}" if slash else uri
             is_location = not (prefix or slash)
-            shown[folder] = (not slash or is_shown(parent)) and _is_shown(
+            visible[folder] = (not slash or is_shown(parent)) and _is_shown(
                 above, prefix + folder, name, entries, is_location=is_location
             )
-        return shown[folder]
+        return visible[folder]
 
     if prefix and entries.acid_folders is not None:
         # A folder without files counts if its name says that it replaces others.
         for folder in folders:
             is_shown(folder)
-    for relative, found in files:
+    for relative, status in files:
         folder, slash, name = relative.rpartition("/")
         if slash and not is_shown(folder):
             continue
@@ -206,11 +206,11 @@ def _add_files(
             continue
         if within.rpartition("/")[2] in metadata_folders():
             refuse_file(within, name)
-        assert found.mtime_ns is not None
+        assert status.mtime_ns is not None
         entries.paths.append(prefix + relative)
-        entries.sizes_bytes.append(found.size_bytes)
-        entries.mtimes_ns.append(found.mtime_ns)
-        entries.etags.append(found.etag)
+        entries.sizes_bytes.append(status.size_bytes)
+        entries.mtimes_ns.append(status.mtime_ns)
+        entries.etags.append(status.etag)
 
 
 def _is_shown(
@@ -274,7 +274,7 @@ def _require_named(uri: str, folders: list[str]) -> None:
 
 def read_part(
     uri: str,
-    known: FileStatus | None = None,
+    state: FileStatus | None = None,
     start: int = 0,
     end: int | None = None,
     traffic: Traffic | None = None,
@@ -284,7 +284,7 @@ def read_part(
 
     Args:
         uri: The file.
-        known: Its state. An object with another ETag is not read; the caller compares the rest.
+        state: Its state. An object with another ETag is not read; the caller compares the rest.
         start: First byte; if it is negative, that many bytes at the file's end are read.
         end: Where the part ends; None for the end of the file.
         traffic: Requests are counted here.
@@ -296,15 +296,15 @@ def read_part(
         OSError: It cannot be read.
     """
     if is_object(uri):
-        etag = known.etag if known is not None else None
+        etag = state.etag if state is not None else None
         return requests().read(uri, traffic or Traffic(), etag, start, end, most_bytes)
     # Taken before the file is opened, so that a replacement in between is noticed.
-    found = hadoop.status_of(uri)
-    begin = max(0, found.size_bytes + start) if start < 0 else start
+    status = hadoop.status_of(uri)
+    begin = max(0, status.size_bytes + start) if start < 0 else start
     with hadoop.opened(uri) as file:
-        end = found.size_bytes if end is None else end
+        end = status.size_bytes if end is None else end
         end = end if most_bytes is None else min(end, begin + most_bytes)
-        return Part(file.read_at(max(0, end - begin), begin), found)
+        return Part(file.read_at(max(0, end - begin), begin), status)
 
 
 def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
@@ -321,7 +321,7 @@ def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
 
 @contextmanager
 def open_remote_file(
-    uri: str, known: FileStatus | None = None, traffic: Traffic | None = None
+    uri: str, state: FileStatus | None = None, traffic: Traffic | None = None
 ) -> Iterator[OpenedFile]:
     """Open a file; for an object with a known ETag, this sends no request.
 
@@ -330,13 +330,13 @@ def open_remote_file(
         OSError: It cannot be opened.
     """
     traffic = traffic or Traffic()
-    found = known if known is not None and known.etag is not None else remote_status(uri, traffic)
+    status = state if state is not None and state.etag is not None else remote_status(uri, traffic)
     if is_object(uri):
-        with pa.PythonFile(RemoteFile(uri, found, traffic), mode="r") as file:
-            yield OpenedFile(file, found)
+        with pa.PythonFile(RemoteFile(uri, status, traffic), mode="r") as file:
+            yield OpenedFile(file, status)
         return
     with hadoop.opened(uri) as file:
-        yield OpenedFile(file, found)
+        yield OpenedFile(file, status)
 
 
 def why_unreadable(error: Exception) -> str:

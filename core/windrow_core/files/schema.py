@@ -46,7 +46,7 @@ class FileSchema:
     path: str
 
 
-def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schema:
+def file_schema(parquet: Any, by_spark: Mapping[str, str] | None = None) -> pa.Schema:
     """Return the columns of a Parquet footer in the types that a table has for them.
 
     Unsigned integers widen. INT96 and every UTC-adjusted timestamp become Spark's `timestamp`,
@@ -55,20 +55,20 @@ def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schem
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
-        told: What `told_by_spark` returns for the same footer.
+        by_spark: What `told_by_spark` returns for the same footer.
     """
     leaves = iter(range(len(parquet.names)))
-    held = parquet.to_arrow_schema()
-    columns = [at for at, field in enumerate(held) for _ in range(leaf_count(field.type))]
-    meanings = {held.names[at]: meaning for at, meaning in annotated(parquet, columns).items()}
-    meanings |= told or {}
+    arrow = parquet.to_arrow_schema()
+    columns = [at for at, field in enumerate(arrow) for _ in range(leaf_count(field.type))]
+    meanings = {arrow.names[at]: meaning for at, meaning in annotated(parquet, columns).items()}
+    meanings |= by_spark or {}
     return pa.schema(
         [
             meaning_as(
                 pa.field(field.name, _table_type(field.type, parquet, leaves)),
                 meanings.get(field.name),
             )
-            for field in held
+            for field in arrow
         ]
     )
 
@@ -201,11 +201,11 @@ def _widen_nested(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     ):
         return None
     for field in other:
-        known = fields.setdefault(field.name.lower(), field)
-        type_ = widen(known.type, field.type)
+        current = fields.setdefault(field.name.lower(), field)
+        type_ = widen(current.type, field.type)
         if type_ is None:
             return None
-        fields[field.name.lower()] = known.with_type(type_)
+        fields[field.name.lower()] = current.with_type(type_)
     return pa.struct(list(fields.values()))
 
 
@@ -247,7 +247,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
     """
     partitions = {name.lower() for name in partition_names}
     columns: dict[str, pa.Field] = {}
-    seen: dict[str, list[tuple[pa.DataType, str]]] = {}
+    sources_of: dict[str, list[tuple[pa.DataType, str]]] = {}
     for source in sources:
         ColumnNames(source.schema, source.path)
         for field in source.schema:
@@ -256,12 +256,12 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
                 continue
             _check_supported(field, source.path)
             _check_nested_names(field, source.path)
-            known = columns.setdefault(key, field)
-            type_ = widen(known.type, field.type)
+            current = columns.setdefault(key, field)
+            type_ = widen(current.type, field.type)
             if type_ is None:
-                raise _conflict(field, source.path, seen[key])
-            columns[key] = known.with_type(type_)
-            seen.setdefault(key, []).append((field.type, source.path))
+                raise _conflict(field, source.path, sources_of[key])
+            columns[key] = current.with_type(type_)
+            sources_of.setdefault(key, []).append((field.type, source.path))
     return pa.schema(list(columns.values()))
 
 
@@ -304,12 +304,12 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
             index = names.find(field.name)
             if index is None:
                 continue
-            held = source.schema.field(index).type
+            type_ = source.schema.field(index).type
             if _meaning_of(source.schema.field(index)) == VARIANT:
                 raise UnreadableTypeError(field.name, VARIANT, source.path)
-            if widen(field.type, held) != field.type:
+            if widen(field.type, type_) != field.type:
                 raise SchemaConflictError(
-                    field.name, _type_name(held), source.path, _type_name(field.type), ""
+                    field.name, _type_name(type_), source.path, _type_name(field.type), ""
                 )
 
 
@@ -321,8 +321,8 @@ def _check_supported(field: pa.Field, path: str) -> None:
     except UnknownTypeError as error:
         raise UnreadableTypeError(field.name, str(field.type), path) from error
     if len(layout) > MAX_TYPE_TEXT:
-        shown = f"{layout[:40]}… ({len(layout):,} characters, of {MAX_TYPE_TEXT:,} at most)"
-        raise UnreadableTypeError(field.name, shown, path)
+        excerpt = f"{layout[:40]}… ({len(layout):,} characters, of {MAX_TYPE_TEXT:,} at most)"
+        raise UnreadableTypeError(field.name, excerpt, path)
     if (meaning := _meaning_of(field)) is not None:
         has_values = meaning != VARIANT and "void" not in layout
         raise UnreadableTypeError(field.name, meaning, path, layout if has_values else "")
@@ -339,10 +339,10 @@ def _check_nested_names(field: pa.Field, path: str) -> None:
 
 
 def _conflict(
-    field: pa.Field, path: str, seen: Sequence[tuple[pa.DataType, str]]
+    field: pa.Field, path: str, others: Sequence[tuple[pa.DataType, str]]
 ) -> SchemaConflictError:
     other_type, other_path = next(
-        (entry for entry in seen if widen(entry[0], field.type) is None), seen[0]
+        (entry for entry in others if widen(entry[0], field.type) is None), others[0]
     )
     return SchemaConflictError(
         field.name, _type_name(other_type), other_path, _type_name(field.type), path

@@ -85,15 +85,15 @@ def _why_unreadable(log: str, error: Exception) -> str:
 def _batches(log: str, names: list[str]) -> list[str]:
     """Return the files of the log that count: the newest compacted batch, and all after it."""
     plain = {int(name) for name in names if re.fullmatch(r"[0-9]{1,18}", name)}
-    compacted = [
+    compactions = [
         int(name[: -len(_COMPACT)]) for name in names if re.fullmatch(r"[0-9]{1,18}\.compact", name)
     ]
-    first = max(compacted, default=-1)
+    first = max(compactions, default=-1)
     later = sorted(batch for batch in plain if batch > first)
     gap = next((at for at, batch in enumerate(later, first + 1) if batch != at), None)
     if gap is not None:
         raise LocationError(log, f"lacks batch {gap}, which Spark would read: {_RESTORE}")
-    return [*([f"{first}{_COMPACT}"] if compacted else []), *map(str, later)]
+    return [*([f"{first}{_COMPACT}"] if compactions else []), *map(str, later)]
 
 
 def _read(log: str, batches: list[str]) -> pa.Table:
@@ -141,17 +141,17 @@ def _require_objects(path: str, lines: bytes) -> None:
         except (ValueError, RecursionError):
             is_object = False
         if not is_object:
-            shown = odd[0][:40].decode(errors="backslashreplace")
-            raise LocationError(path, f"is not a log of Spark's (line {shown!r}): {_RESTORE}")
+            excerpt = odd[0][:40].decode(errors="backslashreplace")
+            raise LocationError(path, f"is not a log of Spark's (line {excerpt!r}): {_RESTORE}")
 
 
 def _entries(log: str, name: str, body: bytes) -> pa.Table:
     """Return the entries in one file of the log, with `_ENTRY`."""
     header, _, lines = body.partition(b"\n")
     if header != _HEADER:
-        shown = header[:20].decode(errors="backslashreplace")
+        excerpt = header[:20].decode(errors="backslashreplace")
         raise LocationError(
-            f"{log}/{name}", f"begins with {shown!r}, but Spark's log with 'v1': {_RESTORE}"
+            f"{log}/{name}", f"begins with {excerpt!r}, but Spark's log with 'v1': {_RESTORE}"
         )
     if not lines.strip():
         return _ENTRY.empty_table()

@@ -19,22 +19,20 @@ class FileStatus(NamedTuple):
     mtime_ns: int | None
     etag: str | None = None
 
-    def difference(
-        self, found: FileStatus
-    ) -> tuple[str, int | str | None, int | str | None] | None:
+    def difference(self, now: FileStatus) -> tuple[str, int | str | None, int | str | None] | None:
         """Return what differs, and both values; None if it is the same file.
 
         Equal ETags prove equal content, so the time does not matter then: a copy of a file over
         itself changes nothing but the time.
 
         Args:
-            found: The file as it was found.
+            now: The file as it was found.
         """
-        if self.size_bytes != found.size_bytes:
-            return "size in bytes", self.size_bytes, found.size_bytes
-        if self.etag is not None and found.etag is not None:
-            same = self.etag == found.etag
-            return None if same else ("ETag", self.etag, found.etag)
-        if self.mtime_ns not in (None, found.mtime_ns):
-            return "modification time in ns", self.mtime_ns, found.mtime_ns
+        if self.size_bytes != now.size_bytes:
+            return "size in bytes", self.size_bytes, now.size_bytes
+        if self.etag is not None and now.etag is not None:
+            same = self.etag == now.etag
+            return None if same else ("ETag", self.etag, now.etag)
+        if self.mtime_ns not in (None, now.mtime_ns):
+            return "modification time in ns", self.mtime_ns, now.mtime_ns
         return None

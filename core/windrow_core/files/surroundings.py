@@ -30,14 +30,14 @@ def refuse_part_of_table(location: str, topmost: str = "") -> None:
             whether it does.
     """
     refuse_location(location)
-    asked = list(product(_folders_above(location, topmost), signs_beside()))
+    questions = list(product(_folders_above(location, topmost), signs_beside()))
     with ThreadPoolExecutor(_THREADS if is_remote(location) else 1) as threads:
-        for (above, sign), names in zip(asked, threads.map(_names, asked), strict=True):
+        for (above, sign), names in zip(questions, threads.map(_names, questions), strict=True):
             refuse_below(location, above, sign, names)
 
 
-def _names(asked: tuple[str, str]) -> list[str] | None:
-    above, sign = asked
+def _names(question: tuple[str, str]) -> list[str] | None:
+    above, sign = question
     try:
         return names_in(f"{above.rstrip('/')}/{sign}")
     except LocationError:
@@ -59,8 +59,8 @@ def _folders_above(location: str, topmost: str) -> list[str]:
         scheme, _, rest = location.partition("://")
         root = f"{scheme}://{rest.partition('/')[0]}"
     root = topmost or root
-    found = []
+    folders = []
     while location != root:
         location = location.rpartition("/")[0] or "/"
-        found.append(location)
-    return found
+        folders.append(location)
+    return folders

@@ -52,9 +52,9 @@ def _number(value: object) -> object:
     return value
 
 
-def _refusing(schema: CoreSchema, wanted: str) -> CoreSchema:
+def _refusing(schema: CoreSchema, what: str) -> CoreSchema:
     return core_schema.custom_error_schema(
-        schema, custom_error_type="out_of_range", custom_error_message=f"it must be {wanted}"
+        schema, custom_error_type="out_of_range", custom_error_message=f"it must be {what}"
     )
 
 

@@ -31,9 +31,9 @@ def _filled(value: str) -> str:
     return "" if value else "it must not be empty"
 
 
-def _one_of(*known: str) -> _Check:
+def _one_of(*values: str) -> _Check:
     def check(value: str) -> str:
-        return "" if value.upper() in known else f"it must be {' or '.join(known)}"
+        return "" if value.upper() in values else f"it must be {' or '.join(values)}"
 
     return check
 
@@ -207,67 +207,73 @@ _REFUSED: dict[str, str] = {
 }
 
 
-def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, str]:
+def checked_format_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return options in Spark's spelling; Spark ignores the case of their names.
 
     Args:
         format: Format of the table's files.
-        given: Values by name.
+        options: Values by name.
 
     Raises:
         ValueError: A name is not an option of the format, or Spark does not take a value.
     """
-    given = _with_serde(format, given)
-    known = _KNOWN.get(format, {})
-    if "serde" in given:
-        known = {"serde": _any, **_OF_SERDES[given["serde"]]}
-    spelling = {name.lower(): name for name in known}
-    found: dict[str, str] = {}
-    for name, value in given.items():
-        spelt = spelling.get(name.lower())
-        if spelt is None:
-            raise ValueError(_why_not(format, name, list(known)))
-        if spelt in found:
-            raise ValueError(f"option {spelt!r} appears twice: give it once")
+    options = _with_serde(format, options)
+    checks = _KNOWN.get(format, {})
+    if "serde" in options:
+        checks = {"serde": _any, **_OF_SERDES[options["serde"]]}
+    spelling = {name.lower(): name for name in checks}
+    checked: dict[str, str] = {}
+    for name, value in options.items():
+        spelling_here = spelling.get(name.lower())
+        if spelling_here is None:
+            raise ValueError(_why_not(format, name, list(checks)))
+        if spelling_here in checked:
+            raise ValueError(f"option {spelling_here!r} appears twice: give it once")
         if len(value) > MAX_VALUE_CHARACTERS:
-            raise ValueError(f"option {spelt!r} is longer than {MAX_VALUE_CHARACTERS:,} characters")
-        wrong = known[spelt](value)
+            raise ValueError(
+                f"option {spelling_here!r} is longer than {MAX_VALUE_CHARACTERS:,} characters"
+            )
+        wrong = checks[spelling_here](value)
         if wrong:
-            raise ValueError(f"option {spelt!r} is {value[:40]!r}: {wrong}")
-        found[spelt] = value
-    if ("catalog" in found) != ("identifier" in found):
+            raise ValueError(f"option {spelling_here!r} is {value[:40]!r}: {wrong}")
+        checked[spelling_here] = value
+    if ("catalog" in checked) != ("identifier" in checked):
         raise ValueError("options 'catalog' and 'identifier' go together: give both or neither")
     for one, other in (("sep", "delimiter"), ("encoding", "charset"), ("catalog", "metadata")):
-        if one in found and other in found:
+        if one in checked and other in checked:
             raise ValueError(f"options {one!r} and {other!r} mean the same: give one of them")
-    return found
+    return checked
 
 
-def _with_serde(format: str, given: Mapping[str, str]) -> Mapping[str, str]:
+def _with_serde(format: str, options: Mapping[str, str]) -> Mapping[str, str]:
     """Return options with the full class name of a SerDe, if they name one."""
-    named = [name for name in given if name.lower() == "serde"]
-    if format != "text" or not named:
-        return given
-    short = given[named[0]].rpartition(".")[2].lower()
+    spellings = [name for name in options if name.lower() == "serde"]
+    if format != "text" or not spellings:
+        return options
+    short = options[spellings[0]].rpartition(".")[2].lower()
     if short == "jsonserde":
-        raise ValueError(f"{given[named[0]]!r} is not part of Spark: register format json instead")
+        raise ValueError(
+            f"{options[spellings[0]]!r} is not part of Spark: register format json instead"
+        )
     if short not in _SERDES:
-        known = " or ".join(name.rpartition(".")[2] for name in _SERDES.values())
-        raise ValueError(f"SerDe {given[named[0]]!r} is not known: give {known}")
+        serdes = " or ".join(name.rpartition(".")[2] for name in _SERDES.values())
+        raise ValueError(f"SerDe {options[spellings[0]]!r} is not known: give {serdes}")
     # Hive's spelling before version 3.
     older = {"colelction.delim": "collection.delim"}
-    rest = {older.get(name, name): value for name, value in given.items() if name != named[0]}
+    rest = {older.get(name, name): value for name, value in options.items() if name != spellings[0]}
     return {"serde": _SERDES[short], **rest}
 
 
-def _why_not(format: str, name: str, known: list[str]) -> str:
-    refused = {one.lower(): reason for one, reason in _REFUSED.items()}
-    reason = refused.get(name.lower())
+def _why_not(format: str, name: str, names: list[str]) -> str:
+    reasons = {one.lower(): reason for one, reason in _REFUSED.items()}
+    reason = reasons.get(name.lower())
     if reason is not None:
         return f"{name!r} is not an option of a table, because {reason}: leave it out"
-    if not known:
+    if not names:
         return f"tables of format {format} take no options, but {name!r} is given: leave it out"
-    close = get_close_matches(name.lower(), [one.lower() for one in known], n=1)
-    meant = next((one for one in known if close and one.lower() == close[0]), None)
-    remedy = f"did you mean {meant!r}?" if meant else f"its options are {', '.join(sorted(known))}"
+    close = get_close_matches(name.lower(), [one.lower() for one in names], n=1)
+    likely = next((one for one in names if close and one.lower() == close[0]), None)
+    remedy = (
+        f"did you mean {likely!r}?" if likely else f"its options are {', '.join(sorted(names))}"
+    )
     return f"{name!r} is not an option of format {format}: {remedy}"

@@ -150,13 +150,13 @@ class PlanOptions(PlanDefaults):
     )
 
     @classmethod
-    def completed(cls, given: Mapping[str, Any]) -> PlanOptions:
+    def completed(cls, options: Mapping[str, Any]) -> PlanOptions:
         """Return the given options, with defaults for all others.
 
         Raises:
             ValueError: They contradict each other, or a default.
         """
         try:
-            return cls.model_validate(cls().model_dump() | dict(given))
+            return cls.model_validate(cls().model_dump() | dict(options))
         except ValidationError as error:
             raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None

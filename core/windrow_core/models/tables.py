@@ -108,9 +108,9 @@ class TableDefinition(Request):
 
     @field_validator("format_options")
     @classmethod
-    def _known_options(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+    def _known_options(cls, options: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         # A format that is not valid has an error of its own.
-        return checked_format_options(info.data["format"], given) if "format" in info.data else {}
+        return checked_format_options(info.data["format"], options) if "format" in info.data else {}
 
 
 class LogFigures(Answer):

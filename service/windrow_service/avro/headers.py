@@ -43,10 +43,10 @@ def schema_text(header: bytes) -> bytes:
         EOFError: The header is longer than these bytes.
         ValueError: The bytes are not a header of Avro.
     """
-    found = header_of(header)[0].get(b"avro.schema")
-    if found is None:
+    text = header_of(header)[0].get(b"avro.schema")
+    if text is None:
         raise ValueError("its header has no schema")
-    return found
+    return text
 
 
 def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
@@ -62,7 +62,7 @@ def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
     if content[: len(_MAGIC)] != _MAGIC[: len(content)]:
         raise ValueError("it is not Avro: it does not begin like an Avro file")
     at, entries = len(_MAGIC), 0
-    found: dict[bytes, bytes] = {}
+    metadata: dict[bytes, bytes] = {}
     while True:
         count, at = read_long(content, at)
         if count < 0:
@@ -70,13 +70,13 @@ def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
             count = -count
             _, at = read_long(content, at)
         if not count:
-            return found, at
+            return metadata, at
         entries += count
         if entries > _MAX_ENTRIES:
             raise ValueError(f"its header has more than {_MAX_ENTRIES:,} entries")
         for _ in range(count):
             name, at = _bytes(content, at)
-            found[name], at = _bytes(content, at)
+            metadata[name], at = _bytes(content, at)
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
@@ -108,18 +108,18 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
     """Read the headers of n Avro files, like `windrow_core.files.chunks.read_chunk` for Parquet."""
     read = partial(_schema_tail, location, max_footer_bytes)
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
-        texts = list(threads.map(read, paths, listed))
+        texts = list(threads.map(read, paths, states))
     chunk = ChunkFooters()
     rows: dict[bytes, list[int]] = {}
     schemas: dict[bytes, FileSchema] = {}
-    for index, path, text in read_ones(chunk, paths, listed, texts):
+    for index, path, text in read_ones(chunk, paths, states, texts):
         try:
             if text not in schemas:
                 schemas[text] = FileSchema(avro_columns(text), path)
@@ -127,27 +127,28 @@ def read_chunk(
         except AvroSchemaError as error:
             chunk.blame(path, error)
     chunk.groups = [
-        FooterGroup(schemas[text], pa.schema([]), unread_rows(held)) for text, held in rows.items()
+        FooterGroup(schemas[text], pa.schema([]), unread_rows(numbers))
+        for text, numbers in rows.items()
     ]
     return chunk
 
 
-def _schema_tail(location: str, max_bytes: int, path: str, listed: FileStatus) -> Tail:
+def _schema_tail(location: str, max_bytes: int, path: str, state: FileStatus) -> Tail:
     """Return the schema of a file, or why it cannot be read, in the form of a `Tail`."""
     absolute = absolute_path(location, path)
     remote = is_remote(absolute)
     try:
-        if not listed.size_bytes:
+        if not state.size_bytes:
             return b""
         read = _read_remote if remote else _read_local
         for most in (min(_SHORT_BYTES, max_bytes), max_bytes):
-            header = read(location, absolute, listed, most)
+            header = read(location, absolute, state, most)
             if header is None:
                 return None
             try:
                 return schema_text(header)
             except EOFError:
-                if len(header) == listed.size_bytes:
+                if len(header) == state.size_bytes:
                     return f"its header is cut off: part of the file is missing; {RESTORE}"
         return (
             f"its header has more than {max_bytes:,} bytes: raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
@@ -160,11 +161,11 @@ def _schema_tail(location: str, max_bytes: int, path: str, listed: FileStatus) -
         return f"{error}: {RESTORE}"
 
 
-def _read_local(location: str, path: str, listed: FileStatus, most: int) -> bytes | None:
+def _read_local(location: str, path: str, state: FileStatus, most: int) -> bytes | None:
     descriptor = open_beneath(home_for(location, home_of(location), path), path)
     try:
         status = os.fstat(descriptor)
-        if listed.difference(FileStatus(status.st_size, status.st_mtime_ns)):
+        if state.difference(FileStatus(status.st_size, status.st_mtime_ns)):
             return None
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(most)
@@ -172,6 +173,6 @@ def _read_local(location: str, path: str, listed: FileStatus, most: int) -> byte
         os.close(descriptor)
 
 
-def _read_remote(location: str, path: str, listed: FileStatus, most: int) -> bytes | None:
-    part = read_part(path, listed, 0, min(most, listed.size_bytes))
-    return None if listed.difference(part.found) else bytes(part.content)
+def _read_remote(location: str, path: str, state: FileStatus, most: int) -> bytes | None:
+    part = read_part(path, state, 0, min(most, state.size_bytes))
+    return None if state.difference(part.found) else bytes(part.content)

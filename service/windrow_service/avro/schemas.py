@@ -103,11 +103,11 @@ class _Reader:
         return type_
 
     def _define(self, schema: Mapping[str, Any], space: str, type_: pa.DataType | None) -> str:
-        name, given = schema.get("name"), schema.get("namespace")
+        name, namespace = schema.get("name"), schema.get("namespace")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise AvroSchemaError("its schema is damaged: a type has no name")
         if "." not in name:
-            space = given if isinstance(given, str) else space
+            space = namespace if isinstance(namespace, str) else space
             name = f"{space}.{name}" if space else name
         self._named[name] = type_
         return name
@@ -118,14 +118,14 @@ class _Reader:
         if not isinstance(fields, list):
             raise AvroSchemaError("its schema is damaged: a record has no fields")
         within = name.rpartition(".")[0]
-        found = []
+        columns = []
         for field in fields:
             if not isinstance(field, Mapping) or not isinstance(field.get("name"), str):
                 raise AvroSchemaError("its schema is damaged: a field has no name")
-            found.append(
+            columns.append(
                 pa.field(field["name"], self.type_of(field.get("type"), within, depth + 1))
             )
-        self._named[name] = pa.struct(found)
+        self._named[name] = pa.struct(columns)
         return self._named[name]
 
     def _union(self, schemas: list[Any], space: str, depth: int) -> pa.DataType:

@@ -151,9 +151,9 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
     Raises:
         DeltaLogError: A commit is damaged.
     """
-    added = pa.struct(list(add_columns(partition)))
-    removed = pa.struct([("path", pa.string()), ("deletionVector", VECTOR)])
-    schema = pa.schema([("add", added), ("remove", removed)])
+    add_type = pa.struct(list(add_columns(partition)))
+    remove_type = pa.struct([("path", pa.string()), ("deletionVector", VECTOR)])
+    schema = pa.schema([("add", add_type), ("remove", remove_type)])
     table = pa.concat_tables(
         [schema.empty_table(), *(read_lines(location, body, schema) for body in bodies)]
     )
@@ -161,8 +161,8 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
     both = pc.and_(adds.is_valid(), removes.is_valid())
     if pc.any(both).as_py():
         raise _damaged(location, "a line that adds a file and removes one")
-    mentioned = pc.or_(adds.is_valid(), removes.is_valid())
-    adds, removes = adds.filter(mentioned), removes.filter(mentioned)
+    is_file = pc.or_(adds.is_valid(), removes.is_valid())
+    adds, removes = adds.filter(is_file), removes.filter(is_file)
     paths = pc.coalesce(pc.struct_field(adds, "path"), pc.struct_field(removes, "path"))
     vectors = pc.if_else(
         adds.is_valid(),
@@ -172,15 +172,15 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
     if paths.null_count:
         raise _damaged(location, "a file without a path")
     keys = keys_of(paths, vectors)
-    coded = keys.dictionary_encode()
-    last = np.zeros(len(coded.dictionary), np.int64)
+    codes = keys.dictionary_encode()
+    last = np.zeros(len(codes.dictionary), np.int64)
     # If an index appears several times, NumPy keeps the last assignment.
-    last[np.asarray(coded.indices)] = np.arange(len(keys))
+    last[np.asarray(codes.indices)] = np.arange(len(keys))
     ends = adds.take(pa.array(np.sort(last)))
     return LogChanges(
         required(location, pa.Table.from_struct_array(ends.filter(ends.is_valid())), partition),
         paths.unique(),
-        coded.dictionary,
+        codes.dictionary,
     )
 
 
@@ -209,8 +209,8 @@ def head_of_rows(location: str, table: pa.Table) -> tuple[Head, list[str]]:
     columns = {}
     for field in _HEAD:
         if field.name in table.column_names:
-            found = flat(table[field.name]).drop_null()
-            columns[field.name] = [_as_type(one, field.type) for one in found.to_pylist()]
+            lists = flat(table[field.name]).drop_null()
+            columns[field.name] = [_as_type(one, field.type) for one in lists.to_pylist()]
     try:
         tables = [
             pa.table([pa.array(values, _HEAD.field(name).type)], names=[name])
@@ -218,9 +218,9 @@ def head_of_rows(location: str, table: pa.Table) -> tuple[Head, list[str]]:
         ]
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise _damaged(location, "a checkpoint whose columns have other types") from error
-    found = {table.column_names[0]: table.column(0).to_pylist() for table in tables}
-    last = [found.get(name) for name in ("protocol", "metaData")]
-    sidecars = [one["path"] for one in found.get("sidecar", [])]
+    lists = {table.column_names[0]: table.column(0).to_pylist() for table in tables}
+    last = [lists.get(name) for name in ("protocol", "metaData")]
+    sidecars = [one["path"] for one in lists.get("sidecar", [])]
     return Head(*(values[-1] if values else None for values in last)), sidecars
 
 
@@ -248,12 +248,12 @@ def added_rows(
     try:
         for field in add_columns(partition):
             at = adds.type.get_field_index(field.name)
-            found = adds.field(at) if at >= 0 else pa.nulls(count, field.type)
+            values = adds.field(at) if at >= 0 else pa.nulls(count, field.type)
             if field.name == "partitionValues":
-                found = _looked_up(found, partition)
+                values = _looked_up(values, partition)
             elif field.name == "deletionVector":
-                found = _vectors(found)
-            columns.append(pc.cast(found, field.type))
+                values = _vectors(values)
+            columns.append(pc.cast(values, field.type))
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise _damaged(location, "a checkpoint whose columns have other types") from error
     table = pa.Table.from_arrays(columns, schema=add_columns(partition))
@@ -275,8 +275,8 @@ def _vectors(vectors: pa.Array) -> pa.Array:
     columns = []
     for field in VECTOR:
         at = vectors.type.get_field_index(field.name)
-        found = vectors.field(at) if at >= 0 else pa.nulls(len(vectors))
-        columns.append(pc.cast(found, field.type))
+        values = vectors.field(at) if at >= 0 else pa.nulls(len(vectors))
+        columns.append(pc.cast(values, field.type))
     return pa.StructArray.from_arrays(columns, fields=list(VECTOR), mask=vectors.is_null())
 
 

@@ -46,17 +46,17 @@ def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
     head, sidecars = Head(), []
     for name in checkpoint.names:
         if name.endswith(".json"):
-            said, named = head_of_lines(location, _body(location, name))
+            part, part_sidecars = head_of_lines(location, _body(location, name))
         else:
             with _opened(location, name) as file:
-                held = [
+                names = [
                     one
                     for one in ("protocol", "metaData", "sidecar")
                     if file.schema_arrow.get_field_index(one) >= 0
                 ]
-                said, named = head_of_rows(location, _only_heads(file, held))
-        head = head.then(said)
-        sidecars += named
+                part, part_sidecars = head_of_rows(location, _only_heads(file, names))
+        head = head.then(part)
+        sidecars += part_sidecars
     if len(sidecars) > _MAX_SIDECARS:
         raise DeltaLogError(location, f"has a checkpoint of {len(sidecars):,} files: write it anew")
     # Sidecars lie in a folder of their own, whatever folder the log names.
@@ -64,15 +64,15 @@ def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
     return head, [*checkpoint.names, *beside]
 
 
-def _only_heads(file: pq.ParquetFile, held: list[str]) -> pa.Table:
+def _only_heads(file: pq.ParquetFile, names: list[str]) -> pa.Table:
     """Return the rows that belong to the head; nearly all others name files."""
-    if not held:
+    if not names:
         return pa.table({})
     tables = []
-    for batch in file.iter_batches(_BATCH_ROWS, columns=held):
-        said = [batch.column(name).is_valid() for name in held]
-        rows = said[0]
-        for more in said[1:]:
+    for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+        flags = [batch.column(name).is_valid() for name in names]
+        rows = flags[0]
+        for more in flags[1:]:
             rows = pc.or_(rows, more)
         tables.append(pa.Table.from_batches([batch.filter(rows)]))
     return pa.concat_tables(tables) if tables else pa.table({})
@@ -107,8 +107,8 @@ def read_files(
             raise DeltaLogError(
                 location, f"is damaged: checkpoint {name!r} has columns of other types; restore it"
             )
-        held = [field.name for field in type_ if field.name in _WANTED]
-        for batch in file.iter_batches(_BATCH_ROWS, columns=[f"add.{one}" for one in held]):
+        names = [field.name for field in type_ if field.name in _WANTED]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[f"add.{one}" for one in names]):
             adds = batch.column("add")
             yield added_rows(location, adds.filter(adds.is_valid()), partition)
 
@@ -133,8 +133,8 @@ def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
     uri = uri_of(location, name)
     try:
         if is_remote(location):
-            with open_remote_file(uri) as opened:
-                yield pq.ParquetFile(opened.file, pre_buffer=True)
+            with open_remote_file(uri) as remote:
+                yield pq.ParquetFile(remote.file, pre_buffer=True)
         else:
             with os.fdopen(open_beneath(home_of(location), uri), "rb") as local:
                 yield pq.ParquetFile(local)

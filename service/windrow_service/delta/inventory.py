@@ -155,8 +155,8 @@ def _isolated(
                 meter.check_cancelled()
             answer = future.result()
         except LostProcessError as error:
-            blamed = f"cannot be read: reading its log failed ({error.last_words})"
-            raise DeltaLogError(table.location, error.why(blamed)) from error
+            damage = f"cannot be read: reading its log failed ({error.last_words})"
+            raise DeltaLogError(table.location, error.why(damage)) from error
         except OSError as error:
             if not is_of_system(error):
                 raise
@@ -168,6 +168,6 @@ def _isolated(
             raise
     if answer is None:
         return None
-    found = unpacked(table, answer)
-    meter.add(files_found=len(found.files))
-    return found
+    version_read = unpacked(table, answer)
+    meter.add(files_found=len(version_read.files))
+    return version_read

@@ -96,18 +96,18 @@ def commits_from(location: str, first: int, last: int | None = None) -> Commits:
     return Commits(first, tuple(bodies))
 
 
-def first_commit(location: str, known: int, newest: int) -> int:
+def first_commit(location: str, first: int, newest: int) -> int:
     """Return the first version whose commit the log still has; `newest` + 1 if it has none.
 
     Args:
         location: Location of the table.
-        known: A version before which there are no commits.
+        first: A version before which there are no commits.
         newest: The newest version; all commits from the first one to this exist.
     """
-    low, high = known, newest + 1
+    low, high = first, newest + 1
     while low < high:
         # Usually, nothing has been cleaned up since.
-        middle = low if low == known else (low + high) // 2
+        middle = low if low == first else (low + high) // 2
         if read_of(location, f"{middle:020}.json", 0) is not None:
             high = middle
         else:
@@ -154,13 +154,13 @@ def last_checkpoint(location: str) -> Checkpoint | None:
     """
     body = read_of(location, _LAST_CHECKPOINT, _MAX_POINTER_BYTES)
     try:
-        said = json.loads(body or b"null")
-        version, parts = said["version"], said.get("parts")
-        named = (said.get("v2Checkpoint") or {}).get("path")
+        pointer = json.loads(body or b"null")
+        version, parts = pointer["version"], pointer.get("parts")
+        sidecar_path = (pointer.get("v2Checkpoint") or {}).get("path")
         if type(version) is not int or not 0 <= version < 10**19:
             return None
-        if named is not None:
-            name = unquote(named.rpartition("/")[2])
+        if sidecar_path is not None:
+            name = unquote(sidecar_path.rpartition("/")[2])
             return Checkpoint(version, (name,)) if _CHECKPOINT.fullmatch(name) else None
         if parts is not None:
             return _in_parts(version, parts) if 0 < parts <= _MAX_PARTS else None
@@ -196,8 +196,8 @@ class LogListing:
 
     def checkpoint_at(self, version: int | None) -> Checkpoint | None:
         """Return the newest checkpoint up to a version; None stands for the newest version."""
-        found = [one for one in self.checkpoints if version is None or one.version <= version]
-        return found[-1] if found else None
+        candidates = [one for one in self.checkpoints if version is None or one.version <= version]
+        return candidates[-1] if candidates else None
 
 
 def list_log(location: str) -> LogListing:
@@ -222,29 +222,29 @@ def list_log(location: str) -> LogListing:
 
 def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
     """Yield the checkpoints that have all their parts, one per version, ascending."""
-    found: dict[int, list[tuple[int, str]]] = {}
+    parts_of: dict[int, list[tuple[int, str]]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
-            found.setdefault(int(match[1]), []).append((int(match[3] or 1), name))
-    for version, entries in sorted(found.items()):
+            parts_of.setdefault(int(match[1]), []).append((int(match[3] or 1), name))
+    for version, entries in sorted(parts_of.items()):
         for parts in sorted({parts for parts, _ in entries}):
-            named = sorted(name for count, name in entries if count == parts)
+            part_names = sorted(name for count, name in entries if count == parts)
             if parts == 1:
-                yield Checkpoint(version, (named[0],))
+                yield Checkpoint(version, (part_names[0],))
                 break
-            if parts <= _MAX_PARTS and _in_parts(version, parts).names == tuple(named):
-                yield Checkpoint(version, tuple(named))
+            if parts <= _MAX_PARTS and _in_parts(version, parts).names == tuple(part_names):
+                yield Checkpoint(version, tuple(part_names))
                 break
 
 
-def refuse_missing(location: str, wanted: int, newest: int, listed: LogListing) -> NoReturn:
+def refuse_missing(location: str, version: int, newest: int, listing: LogListing) -> NoReturn:
     """Refuse a version that the log no longer has, or does not have yet.
 
     Raises:
         DeltaVersionError: Always.
     """
-    if wanted > newest:
-        raise DeltaVersionError(location, str(wanted), f"the newest version is {newest}")
+    if version > newest:
+        raise DeltaVersionError(location, str(version), f"the newest version is {newest}")
     raise DeltaVersionError(
-        location, str(wanted), f"its log was cleaned up, and begins at version {listed.first} now"
+        location, str(version), f"its log was cleaned up, and begins at version {listing.first} now"
     )

@@ -43,8 +43,8 @@ def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
 
 def decoded_one(location: str, path: str, allowed: Sequence[str]) -> str:
     """Return one path, decoded as by `decoded`."""
-    found: str = decoded(location, pa.array([path], pa.string()), allowed)[0].as_py()
-    return found
+    decoded_path: str = decoded(location, pa.array([path], pa.string()), allowed)[0].as_py()
+    return decoded_path
 
 
 def _folder(location: str, head: str, allowed: Sequence[str]) -> str:

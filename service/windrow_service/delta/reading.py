@@ -123,14 +123,14 @@ def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes
         read: One of the functions below.
         args: Its arguments.
     """
-    found = read(*args)
-    if found is None:
+    version = read(*args)
+    if version is None:
         return None
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(sink, found.files.schema, options=options) as writer:
-        writer.write_table(found.files)
-    return replace(found, files=found.files.slice(0, 0)), sink.getvalue().to_pybytes()
+    with pa.ipc.new_stream(sink, version.files.schema, options=options) as writer:
+        writer.write_table(version.files)
+    return replace(version, files=version.files.slice(0, 0)), sink.getvalue().to_pybytes()
 
 
 def unpacked(table: LoggedTable, answer: tuple[Read, bytes]) -> Read:
@@ -168,24 +168,24 @@ def read_version(table: LoggedTable, version: int | None) -> Read:
         DeltaFeatureError: The table needs readers to know a feature that is not known here.
         DeltaVersionError: The log does not have the version.
     """
-    gone = ""
+    missing = ""
     for attempt in range(_ATTEMPTS):
         try:
             return _read_version(table, version, may_hint=attempt == 0)
         except CheckpointGoneError as error:
-            gone = str(error)
-    raise DeltaLogError(table.location, f"lacks {gone!r}, a part of its log: restore it")
+            missing = str(error)
+    raise DeltaLogError(table.location, f"lacks {missing!r}, a part of its log: restore it")
 
 
 def _read_version(table: LoggedTable, version: int | None, *, may_hint: bool) -> Read:
     location = table.location
     checkpoint = last_checkpoint(location) if may_hint else None
     if checkpoint is None or (version is not None and checkpoint.version > version):
-        listed = list_log(location)
-        checkpoint = listed.checkpoint_at(version)
-        if checkpoint is None and (not listed.commits or listed.commits[0] != 0):
-            if version is not None and (listed.commits or listed.checkpoints):
-                refuse_missing(location, version, listed.newest, listed)
+        listing = list_log(location)
+        checkpoint = listing.checkpoint_at(version)
+        if checkpoint is None and (not listing.commits or listing.commits[0] != 0):
+            if version is not None and (listing.commits or listing.checkpoints):
+                refuse_missing(location, version, listing.newest, listing)
             raise DeltaLogError(
                 location,
                 "lacks the beginning of its log, and a checkpoint in its place: restore it",
@@ -216,10 +216,10 @@ def read_since(table: LoggedTable, state: LogState) -> Read | None:
         return None
     head = Head(state.protocol, state.metadata)
     for body in commits.bodies:
-        said, _ = head_of_lines(location, body)
-        if said.metadata is not None:
+        news, _ = head_of_lines(location, body)
+        if news.metadata is not None:
             return None
-        head = head.then(said)
+        head = head.then(news)
     return _typed(table, head, commits, [], state.first)
 
 
@@ -237,12 +237,12 @@ def _typed(
     partition = [shape.log_names[name] for name in shape.partition.names]
     changes = changes_of(location, commits.bodies, partition)
     tables = [
-        _inventory(table, shape, added, parsed)
-        for added, parsed in _live(location, names, partition, changes)
+        _inventory(table, shape, rows, parsed)
+        for rows, parsed in _live(location, names, partition, changes)
     ]
     schema = inventory_schema(shape.data, shape.partition)
     files = pa.concat_tables([schema.empty_table(), *tables])
-    mentioned = decoded(location, changes.paths, table.allowed)
+    paths = decoded(location, changes.paths, table.allowed)
     state = LogState(
         version=commits.last,
         first=first_commit(location, first, commits.last),
@@ -255,7 +255,7 @@ def _typed(
         state=state,
         shape=shape,
         files=files,
-        removed=mentioned.filter(pc.invert(pc.is_in(mentioned, flat(files["path"])))),
+        removed=paths.filter(pc.invert(pc.is_in(paths, flat(files["path"])))),
         committed_ms=committed_ms(location, newest),
     )
 
@@ -265,32 +265,32 @@ def _live(
 ) -> Iterator[tuple[pa.Table, pa.StructArray | None]]:
     """Yield the files that are in the version, and their statistics if these are structs."""
     for name in names:
-        for added, parsed in read_files(location, name, partition):
-            keys = keys_of(flat(added["path"]), flat(added["deletionVector"]))
-            kept = pc.invert(pc.is_in(keys, changes.keys))
-            yield added.filter(kept), parsed.filter(kept) if parsed is not None else None
+        for rows, parsed in read_files(location, name, partition):
+            keys = keys_of(flat(rows["path"]), flat(rows["deletionVector"]))
+            is_live = pc.invert(pc.is_in(keys, changes.keys))
+            yield rows.filter(is_live), parsed.filter(is_live) if parsed is not None else None
     for start in range(0, len(changes.added), _BATCH_FILES):
         yield changes.added.slice(start, _BATCH_FILES), None
 
 
 def _inventory(
-    table: LoggedTable, shape: Shape, added: pa.Table, parsed: pa.StructArray | None
+    table: LoggedTable, shape: Shape, rows: pa.Table, parsed: pa.StructArray | None
 ) -> pa.Table:
     """Return added files as an unsorted inventory."""
-    location, count = table.location, len(added)
+    location, count = table.location, len(rows)
     schema = inventory_schema(shape.data, shape.partition)
-    texts = flat(added["stats"])
+    texts = flat(rows["stats"])
     if parsed is not None and texts.null_count == count:
         statistics = of_struct(parsed, shape, count)
     else:
         statistics = typed(texts, shape)
-    deletes = deletes_of(location, flat(added["deletionVector"]), table.allowed)
-    vector_bytes = pc.fill_null(pc.struct_field(flat(added["deletionVector"]), "sizeInBytes"), 0)
+    deletes = deletes_of(location, flat(rows["deletionVector"]), table.allowed)
+    vector_bytes = pc.fill_null(pc.struct_field(flat(rows["deletionVector"]), "sizeInBytes"), 0)
     has_vector = deletes.is_valid()
     columns = {
-        "path": decoded(location, flat(added["path"]), table.allowed),
-        "size_bytes": added["size"],
-        "mtime_ns": pc.multiply(added["modificationTime"], _NS_PER_MS),
+        "path": decoded(location, flat(rows["path"]), table.allowed),
+        "size_bytes": rows["size"],
+        "mtime_ns": pc.multiply(rows["modificationTime"], _NS_PER_MS),
         "row_count": statistics.row_count,
         "delete_count": pc.cast(has_vector, pa.int32()),
         "delete_bytes": vector_bytes,
@@ -298,7 +298,7 @@ def _inventory(
         "deletes": deletes,
         "partition": partition_values(
             location,
-            flat(added["partitionValues"]),
+            flat(rows["partitionValues"]),
             shape.partition,
             shape.log_names,
             table.time_zone,

@@ -77,13 +77,13 @@ def refuse_unknown(location: str, protocol: Mapping[str, Any]) -> None:
         raise DeltaFeatureError(location, f"version {version} of its protocol")
     if version < _FEATURES_VERSION:
         return
-    needed = protocol.get("readerFeatures")
-    if needed is None:
+    features = protocol.get("readerFeatures")
+    if features is None:
         raise DeltaLogError(
             location,
             "has a log that does not list the features it needs readers to know: restore it",
         )
-    unknown = sorted({str(feature) for feature in needed} - _KNOWN_FEATURES)
+    unknown = sorted({str(feature) for feature in features} - _KNOWN_FEATURES)
     if unknown:
         names = ", ".join(repr(feature[:60]) for feature in unknown[:5])
         raise DeltaFeatureError(location, f"the feature{'s' * (len(unknown) > 1)} {names}")
@@ -158,14 +158,14 @@ class _SchemaReader:
         """Return the fields of a struct."""
         if not isinstance(struct, dict) or struct.get("type") != "struct" or depth > _MAX_DEPTH:
             raise _damaged(self._location, "a schema that is not a struct, or nested too deeply")
-        found = []
+        columns = []
         for field in _listed(struct.get("fields")):
             name = field.get("name")
             if not isinstance(name, str) or not name:
                 raise _damaged(self._location, "a column without a name")
             type_ = self._type(field.get("type"), name, depth)
-            found.append(pa.field(name, type_, metadata=self._found_by(field, name)))
-        return found
+            columns.append(pa.field(name, type_, metadata=self._found_by(field, name)))
+        return columns
 
     def log_names(self, root: Any) -> dict[str, str]:
         """Return the log's name of each column."""
@@ -187,10 +187,10 @@ class _SchemaReader:
         if self._mode == "none":
             return None
         metadata = _metadata(field)
-        number, mapped = metadata.get(_MAPPING_ID), metadata.get(_MAPPING_NAME)
-        if not isinstance(mapped, str) or not mapped or type(number) is not int:
+        number, physical_name = metadata.get(_MAPPING_ID), metadata.get(_MAPPING_NAME)
+        if not isinstance(physical_name, str) or not physical_name or type(number) is not int:
             raise _damaged(self._location, f"no name or id in its files for column {name[:60]!r}")
-        names = {NAMES_IN_FILES: json.dumps([mapped]).encode()}
+        names = {NAMES_IN_FILES: json.dumps([physical_name]).encode()}
         return names if self._mode == "name" else {**names, FIELD_ID: str(number).encode()}
 
     def _type(self, type_: Any, column: str, depth: int) -> pa.DataType:
@@ -215,8 +215,8 @@ class _SchemaReader:
         )
 
     def _primitive(self, name: str, column: str) -> pa.DataType:
-        if (known := _PRIMITIVES.get(name)) is not None:
-            return known
+        if (plain := _PRIMITIVES.get(name)) is not None:
+            return plain
         if _TEXT.fullmatch(name):
             return pa.string()
         if name == "decimal":

@@ -139,9 +139,9 @@ def of_struct(parsed: pa.StructArray, shape: Shape, count: int) -> Statistics:
         null_counts = possible_null_counts(
             lower, upper, _counts(_child(nulls, name), count), row_counts
         )
-        found = [lower, upper, null_counts]
+        parts = [lower, upper, null_counts]
         kinds = [("min", field.type), ("max", field.type), ("null_count", pa.int64())]
-        columns.append(make_struct(found, [pa.field(*kind) for kind in kinds], count))
+        columns.append(make_struct(parts, [pa.field(*kind) for kind in kinds], count))
         fields.append(pa.field(field.name, columns[-1].type))
     return Statistics(row_counts, make_struct(columns, fields, count))
 
@@ -181,8 +181,8 @@ def _bounds(values: pa.Array | None, type_: pa.DataType, count: int, *, upper: b
         if pt.is_string(type_) and upper:
             return pc.replace_substring_regex(values, _CUT_MARK + "$", _LAST_CHARACTER)
         if pt.is_floating(type_):
-            known = pc.is_finite(pc.cast(values, pa.float64()))
-            values = pc.if_else(known, values, pa.scalar(None, values.type))
+            is_number = pc.is_finite(pc.cast(values, pa.float64()))
+            values = pc.if_else(is_number, values, pa.scalar(None, values.type))
         return pc.cast(values, type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return nothing

@@ -51,14 +51,14 @@ def _typed(location: str, field: pa.Field, texts: pa.Array, time_zone: str | Non
         return texts
     if pt.is_binary(field.type):
         return texts.cast(pa.binary())
-    coded = texts.dictionary_encode()
-    distinct = coded.dictionary
+    codes = texts.dictionary_encode()
+    distinct = codes.dictionary
     if field.type == TIMESTAMP:
         distinct = _zoned(location, field.name, distinct, time_zone)
     try:
-        return flat(convert(distinct, field.type).take(coded.indices))
+        return flat(convert(distinct, field.type).take(codes.indices))
     except InvalidValueError as error:
-        value = coded.dictionary[error.index].as_py()[:_SHOWN_CHARACTERS]
+        value = codes.dictionary[error.index].as_py()[:_SHOWN_CHARACTERS]
         raise DeltaLogError(
             location,
             f"is damaged: its log gives partition column {field.name!r} the value {value!r}, which "

@@ -50,8 +50,8 @@ def identities(vectors: pa.Array) -> pa.Array:
         pc.fill_null(pc.cast(pc.struct_field(vectors, name), pa.string()), "")
         for name in ("storageType", "pathOrInlineDv", "offset")
     ]
-    named = pc.binary_join_element_wise(*parts, "@")
-    return pc.if_else(vectors.is_valid(), named, "")
+    names = pc.binary_join_element_wise(*parts, "@")
+    return pc.if_else(vectors.is_valid(), names, "")
 
 
 def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa.Array:
@@ -67,20 +67,20 @@ def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa
     """
     rows = flat(pc.indices_nonzero(vectors.is_valid()))
     some = flat(vectors.take(rows))
-    kind, named, offset, size, count = (some.field(at) for at in range(some.type.num_fields))
-    described = pc.and_(
-        pc.and_(pc.is_in(kind, pa.array(["u", "i", "p"])), named.is_valid()),
+    kind, content, offset, size, count = (some.field(at) for at in range(some.type.num_fields))
+    is_complete = pc.and_(
+        pc.and_(pc.is_in(kind, pa.array(["u", "i", "p"])), content.is_valid()),
         pc.and_(pc.greater(size, 0), pc.less(size, _MAX_VECTOR_BYTES)),
     )
-    placed = pc.or_kleene(pc.equal(kind, "i"), pc.greater_equal(offset, 0))
-    if not pc.all(pc.fill_null(pc.and_(described, placed), False), min_count=0).as_py():
+    has_place = pc.or_kleene(pc.equal(kind, "i"), pc.greater_equal(offset, 0))
+    if not pc.all(pc.fill_null(pc.and_(is_complete, has_place), False), min_count=0).as_py():
         raise _damaged(location)
     is_inline = pc.equal(kind, "i")
     values = pa.StructArray.from_arrays(
         [
             pa.repeat("vector", len(rows)),
-            _paths(location, kind, named, allowed),
-            _inline(location, is_inline, named, size),
+            _paths(location, kind, content, allowed),
+            _inline(location, is_inline, content, size),
             pc.if_else(is_inline, pa.scalar(None, pa.int64()), pc.add(offset, _LENGTH_BYTES)),
             size,
             pa.nulls(len(rows), pa.int64()),
@@ -94,12 +94,12 @@ def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa
     return pc.if_else(vectors.is_valid(), lists, pa.scalar(None, lists.type))
 
 
-def _paths(location: str, kind: pa.Array, named: pa.Array, allowed: tuple[str, ...]) -> pa.Array:
+def _paths(location: str, kind: pa.Array, content: pa.Array, allowed: tuple[str, ...]) -> pa.Array:
     """Return the files that vectors lie in, relative to the location or absolute."""
-    found = np.full(len(kind), None, object)
+    paths = np.full(len(kind), None, object)
     own = np.flatnonzero(np.asarray(pc.equal(kind, "u")))
     if len(own):
-        texts = named.take(pa.array(own))
+        texts = content.take(pa.array(own))
         short = pc.less(pc.binary_length(texts), _UUID_CHARACTERS)
         if pc.any(short).as_py():
             raise _damaged(location)
@@ -112,10 +112,10 @@ def _paths(location: str, kind: pa.Array, named: pa.Array, allowed: tuple[str, .
         names = pc.binary_join_element_wise(
             heads.take(prefixes.indices), "deletion_vector_", _uuids(location, ids), ".bin", ""
         )
-        found[own] = names.to_numpy(zero_copy_only=False)
+        paths[own] = names.to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(np.asarray(pc.equal(kind, "p"))).tolist():
-        found[at] = decoded_one(location, named[at].as_py(), allowed)
-    return pa.array(found, pa.string())
+        paths[at] = decoded_one(location, content[at].as_py(), allowed)
+    return pa.array(paths, pa.string())
 
 
 def _uuids(location: str, ids: pa.Array) -> pa.Array:
@@ -138,23 +138,23 @@ def _decoded(location: str, text: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8
     return words.astype(">u4").view(np.uint8).reshape(len(text), -1)
 
 
-def _inline(location: str, is_inline: pa.Array, named: pa.Array, size: pa.Array) -> pa.Array:
+def _inline(location: str, is_inline: pa.Array, texts: pa.Array, size: pa.Array) -> pa.Array:
     """Return the vectors that are in the log itself, as Base64."""
-    found: list[str | None] = [None] * len(named)
+    bitmaps: list[str | None] = [None] * len(texts)
     for at in np.flatnonzero(np.asarray(is_inline)).tolist():
         # Java pads the bytes to whole words. Rust pads the text of the last word, which then begins
         # with the greatest digit; no valid word does.
-        text, length = named[at].as_py().encode(), size[at].as_py()
+        text, length = texts[at].as_py().encode(), size[at].as_py()
         last = text[-5:]
-        padded = len(last) - len(last.lstrip(b"#"))
-        text = text[:-5] + b"0" * padded + last[padded:]
-        if len(text) % 5 or padded > 3 or len(text) // 5 * 4 - padded < length:
+        padding = len(last) - len(last.lstrip(b"#"))
+        text = text[:-5] + b"0" * padding + last[padding:]
+        if len(text) % 5 or padding > 3 or len(text) // 5 * 4 - padding < length:
             raise _damaged(location)
         row = np.frombuffer(text, np.uint8).reshape(1, -1)
         content = _decoded(location, row).tobytes()
-        content = content[:-4] + content[len(content) - 4 + padded :]
-        found[at] = base64.b64encode(content[:length]).decode()
-    return pa.array(found, pa.string())
+        content = content[:-4] + content[len(content) - 4 + padding :]
+        bitmaps[at] = base64.b64encode(content[:length]).decode()
+    return pa.array(bitmaps, pa.string())
 
 
 def _damaged(location: str) -> DeltaLogError:

@@ -92,19 +92,19 @@ def _decompressed(data: bytes, codec: str) -> bytes:
         return content
     if codec == "zstandard":
         with pa.input_stream(pa.py_buffer(data), compression="zstd") as stream:
-            unpacked: bytes = stream.read(MAX_BLOCK_BYTES)
+            plain: bytes = stream.read(MAX_BLOCK_BYTES)
             if stream.read(1):
                 raise DamagedFileError("a block is too large")
-        return unpacked
+        return plain
     if codec == "snappy":
         # A checksum of four bytes follows, and the length comes first.
         length = _varint(data)
         if length > MAX_BLOCK_BYTES:
             raise DamagedFileError("a block is too large")
-        unpacked = pa.decompress(data[:-4], length, codec="snappy", asbytes=True)
-        if zlib.crc32(unpacked) != int.from_bytes(data[-4:], "big"):
+        plain = pa.decompress(data[:-4], length, codec="snappy", asbytes=True)
+        if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
             raise DamagedFileError("a block differs from its checksum")
-        return bytes(unpacked)
+        return bytes(plain)
     raise DamagedFileError(f"its codec {codec!r} is not known: use deflate, zstd or snappy")
 
 
@@ -204,29 +204,29 @@ def _array(items: Any, depth: int) -> _Read:
 
 def _items(read: _Read) -> _Read:
     def read_all(decoder: BinaryDecoder) -> list[Any]:
-        found: list[Any] = []
+        values: list[Any] = []
         while count := _block_count(decoder):
-            found.extend(read(decoder) for _ in range(count))
-        return found
+            values.extend(read(decoder) for _ in range(count))
+        return values
 
     return read_all
 
 
 def _numbered_bytes(decoder: BinaryDecoder) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    entries: dict[int, bytes] = {}
     while count := _block_count(decoder):
-        decoder.read_int_bytes_dict(count, found)
-    return found
+        decoder.read_int_bytes_dict(count, entries)
+    return entries
 
 
 def _numbers(width: int) -> _Read:
     def read(decoder: BinaryDecoder) -> bytes:
-        found = b""
+        content = b""
         while count := _block_count(decoder):
             numbers: Any = decoder.read_ints(count * width)
             # PyIceberg's decoder in C returns an array, its decoder in Python a tuple.
-            found += (array("q", numbers) if isinstance(numbers, tuple) else numbers).tobytes()
-        return found
+            content += (array("q", numbers) if isinstance(numbers, tuple) else numbers).tobytes()
+        return content
 
     return read
 

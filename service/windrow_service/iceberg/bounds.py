@@ -54,18 +54,18 @@ class Counts:
 
 
 def bounds_of(
-    stated: Sequence[Mapping[int, bytes] | None], field_id: int, type_: pa.DataType, *, upper: bool
+    by_file: Sequence[Mapping[int, bytes] | None], field_id: int, type_: pa.DataType, *, upper: bool
 ) -> pa.Array:
     """Return one bound of a column for each file, never narrower; null where it is unknown.
 
     Args:
-        stated: Bounds of each file by field id, as Iceberg serializes single values. Those of
+        by_file: Bounds of each file by field id, as Iceberg serializes single values. Those of
             a column whose type was widened have the length of the narrower type.
         field_id: Field id of the column.
         type_: Type of the column.
         upper: Whether the bounds are upper bounds.
     """
-    raw = [None if one is None else one.get(field_id) for one in stated]
+    raw = [None if one is None else one.get(field_id) for one in by_file]
     return typed_values(raw, type_, upper=upper)
 
 
@@ -79,17 +79,17 @@ def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool
     lengths = np.array([0 if one is None else len(one) for one in raw], np.int64)
     stored = stored_as(type_)
     values = np.zeros(len(raw), stored.to_pandas_dtype())
-    known = np.zeros(len(raw), np.bool_)
+    is_value = np.zeros(len(raw), np.bool_)
     for length, form in _forms(type_):
         rows = np.flatnonzero(lengths == length)
         if len(rows):
-            joined = b"".join(raw[row] or b"" for row in rows.tolist())
-            values[rows] = np.frombuffer(joined, form)
-            known[rows] = True
+            content = b"".join(raw[row] or b"" for row in rows.tolist())
+            values[rows] = np.frombuffer(content, form)
+            is_value[rows] = True
     if pt.is_floating(type_):
         # A bound of NaN says nothing about the other values.
-        known &= ~np.isnan(values)
-    return pa.array(values, stored, mask=~known).cast(type_)
+        is_value &= ~np.isnan(values)
+    return pa.array(values, stored, mask=~is_value).cast(type_)
 
 
 def _forms(type_: pa.DataType) -> list[tuple[int, np.dtype[np.generic]]]:

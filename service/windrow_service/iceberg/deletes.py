@@ -38,10 +38,10 @@ def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.
     file, delete = _pairs(files, deletes, table)
     is_vector = np.asarray(pc.equal(deletes["kind"], "vector"))
     # A vector also contains the rows that were deleted before it was written.
-    vectored = np.zeros(len(files), np.bool_)
-    vectored[file[is_vector[delete]]] = True
-    kept = is_vector[delete] | ~vectored[file]
-    file, delete = file[kept], delete[kept]
+    has_vector = np.zeros(len(files), np.bool_)
+    has_vector[file[is_vector[delete]]] = True
+    applies = is_vector[delete] | ~has_vector[file]
+    file, delete = file[applies], delete[applies]
     order = np.lexsort((delete, file))
     file, delete = file[order], delete[order]
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
@@ -51,9 +51,9 @@ def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.
     size_bytes = np.zeros(len(files), np.int64)
     np.add.at(size_bytes, file, read[delete])
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    found = pa.ListArray.from_arrays(pa.array(ends), _as_struct(deletes.take(pa.array(delete))))
-    nothing = pa.scalar(None, found.type)
-    return flat(pc.if_else(pa.array(counts > 0), found, nothing)), counts, size_bytes
+    lists = pa.ListArray.from_arrays(pa.array(ends), _as_struct(deletes.take(pa.array(delete))))
+    nothing = pa.scalar(None, lists.type)
+    return flat(pc.if_else(pa.array(counts > 0), lists, nothing)), counts, size_bytes
 
 
 def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
@@ -84,9 +84,9 @@ def _pairs(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
     """Return the pairs of a data file and a delete file that applies to it."""
     exact = np.flatnonzero(np.asarray(deletes["data_path"].is_valid()))
     rows = pc.index_in(flat(deletes["data_path"]).take(pa.array(exact)), flat(files["path"]))
-    known = np.asarray(rows.is_valid())
-    named_file = np.asarray(pc.fill_null(rows, 0), np.int64)[known]
-    named_delete = exact[known]
+    is_match = np.asarray(rows.is_valid())
+    named_file = np.asarray(pc.fill_null(rows, 0), np.int64)[is_match]
+    named_delete = exact[is_match]
     others = np.flatnonzero(np.asarray(deletes["data_path"].is_null()))
     file, delete = _by_partition(files, deletes.take(pa.array(others)), table)
     file = np.concatenate([named_file, file])
@@ -103,9 +103,9 @@ def _by_partition(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints,
         return nothing, nothing
     keys = flat(files["partition_key"]).cast(pa.string()).dictionary_encode()
     codes = np.asarray(keys.indices, np.int64)
-    wanted = pc.index_in(flat(deletes["partition_key"]), keys.dictionary)
+    partition = pc.index_in(flat(deletes["partition_key"]), keys.dictionary)
     order = np.argsort(codes, kind="stable")
-    at = np.asarray(pc.fill_null(wanted, -1), np.int64)
+    at = np.asarray(pc.fill_null(partition, -1), np.int64)
     first, last = (np.searchsorted(codes[order], at, side) for side in ("left", "right"))
     counts = last - first
     if counts.sum() > _MAX_PAIRS:

@@ -40,10 +40,10 @@ class IcebergVersionError(InventoryError):
     known: tuple[str, ...]
 
     def __str__(self) -> str:
-        known = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        names = f"it has {', '.join(self.known)}" if self.known else "it has none"
         return (
             f"Iceberg metadata {self.table!r} has no snapshot, branch or tag {self.wanted!r}: "
-            f"{known}; choose one of these"
+            f"{names}; choose one of these"
         )
 
 

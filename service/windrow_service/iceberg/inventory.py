@@ -65,35 +65,37 @@ def take_iceberg(
     from windrow_service.iceberg.state import SnapshotState
 
     meter = ProgressMeter(on_progress, cancelled)
-    known = None
+    earlier = None
     if previous is not None:
         state = None if previous.full else SnapshotState.of(previous.folders)
         if state is not None and (
             state.version != previous.table_version or len(state.files) != len(previous.files)
         ):
             state = None
-        known = KnownFiles(files=previous.files, state=state)
-    found = read_table(
+        earlier = KnownFiles(files=previous.files, state=state)
+    snapshot = read_table(
         TableFolders(location, allowed),
         options,
         version,
-        known,
+        earlier,
         executor or _executor(),
         meter.check_cancelled,
     )
-    meter.enter(files_found=len(found.files))
-    added, removed = _changed(found.files, previous.files if previous is not None else None)
+    meter.enter(files_found=len(snapshot.files))
+    added_count, removed_count = _changed(
+        snapshot.files, previous.files if previous is not None else None
+    )
     return Inventory(
-        files=found.files,
-        data_schema=found.data_schema,
-        partition_schema=found.partition_schema,
-        added_count=added,
-        removed_count=removed,
+        files=snapshot.files,
+        data_schema=snapshot.data_schema,
+        partition_schema=snapshot.partition_schema,
+        added_count=added_count,
+        removed_count=removed_count,
         folder_count=0,
         footers_read=0,
-        folders=found.state.encoded() if found.state is not None else None,
-        table_version=_version_of(found),
-        log=_figures(found),
+        folders=snapshot.state.encoded() if snapshot.state is not None else None,
+        table_version=_version_of(snapshot),
+        log=_figures(snapshot),
     )
 
 
@@ -109,8 +111,8 @@ def _executor() -> Executor:
 os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
-def _version_of(found: SnapshotFiles) -> str | None:
-    id_ = found.table.snapshot_id
+def _version_of(snapshot: SnapshotFiles) -> str | None:
+    id_ = snapshot.table.snapshot_id
     return str(id_) if id_ is not None else None
 
 
@@ -122,19 +124,19 @@ def _changed(files: pa.Table, before: pa.Table | None) -> tuple[int, int]:
     return len(files) - same, len(before) - same
 
 
-def _figures(found: SnapshotFiles) -> LogFigures:
-    committed_ms = found.table.committed_ms
-    sizes = np.asarray(found.files["size_bytes"], np.int64)
+def _figures(snapshot: SnapshotFiles) -> LogFigures:
+    committed_ms = snapshot.table.committed_ms
+    sizes = np.asarray(snapshot.files["size_bytes"], np.int64)
     small = sizes < SMALL_FILE_BYTES
     return LogFigures(
         committed_at=datetime.fromtimestamp(committed_ms / 1_000, timezone.utc)
         if committed_ms is not None
         else None,
-        versions=found.table.snapshot_count,
+        versions=snapshot.table.snapshot_count,
         small_files=int(small.sum()),
         small_bytes=int(sizes[small].sum()),
-        delete_files=len(found.deletes),
-        deleted_rows=_deleted_rows(found.deletes),
+        delete_files=len(snapshot.deletes),
+        deleted_rows=_deleted_rows(snapshot.deletes),
     )
 
 

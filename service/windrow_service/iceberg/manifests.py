@@ -99,13 +99,13 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
     paths = entries.required(_MANIFEST_PATH)
     entries.refuse_keys(_MANIFEST_KEY, paths)
     holds_files = [
-        added is None or kept is None or added + kept > 0
-        for added, kept in zip(
+        added_count is None or kept_count is None or added_count + kept_count > 0
+        for added_count, kept_count in zip(
             entries.optional(_ADDED_COUNT), entries.optional(_KEPT_COUNT), strict=True
         )
     ]
     sequence = [one or 0 for one in entries.optional(_MANIFEST_SEQUENCE)]
-    found = {
+    columns = {
         "path": entries.typed(_MANIFEST_PATH, paths, pa.string()),
         "length": entries.typed(_MANIFEST_LENGTH, entries.required(_MANIFEST_LENGTH), pa.int64()),
         "spec_id": entries.typed(_SPEC_ID, entries.required(_SPEC_ID), pa.int32()),
@@ -113,7 +113,7 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
         "sequence_number": entries.typed(_MANIFEST_SEQUENCE, sequence, pa.int64()),
         "snapshot_id": entries.typed(_ADDED_BY, entries.optional(_ADDED_BY), pa.int64()),
     }
-    return pa.table(found, schema=MANIFESTS).filter(pa.array(holds_files, pa.bool_()))
+    return pa.table(columns, schema=MANIFESTS).filter(pa.array(holds_files, pa.bool_()))
 
 
 def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
@@ -131,7 +131,7 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     _require_columns(entries, task)
     stats, see_nan = _statistics(entries, task, raw)
-    found = {
+    columns = {
         **_common(entries, task, raw),
         "snapshot_id": entries.typed(
             _SNAPSHOT, entries.inherited(_SNAPSHOT, task.snapshot_id), pa.int64()
@@ -141,7 +141,7 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
         "partition": _partition(task, raw, entries.count),
         "stats": stats,
     }
-    return pa.table(found)
+    return pa.table(columns)
 
 
 def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
@@ -164,10 +164,10 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
         entries.optional(_UPPER),
         strict=True,
     )
-    found = {
+    columns = {
         **_common(entries, task, raw),
         "kind": kinds,
-        "data_path": [given or _only_path(lower, upper) for given, lower, upper in paths],
+        "data_path": [data_path or _only_path(lower, upper) for data_path, lower, upper in paths],
         "offset": [
             None if one is None else one + _LENGTH_BYTES for one in entries.optional(_OFFSET)
         ],
@@ -175,7 +175,7 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
             None if one is None else one - _FRAME_BYTES for one in entries.optional(_LENGTH)
         ],
     }
-    read = pa.table({name: found[name] for name in DELETE_ENTRIES.names}, schema=DELETE_ENTRIES)
+    read = pa.table({name: columns[name] for name in DELETE_ENTRIES.names}, schema=DELETE_ENTRIES)
     vectors = read.filter(pc.equal(read["kind"], "vector"))
     is_located = pc.and_(vectors["data_path"].is_valid(), pc.greater(vectors["length"], 0))
     if not pc.all(pc.fill_null(is_located, False)).as_py() and len(vectors):
@@ -204,10 +204,10 @@ class _Entries:
         return len(next(iter(self.columns.values()), ()))
 
     def required(self, field_id: int) -> list[Any]:
-        found = self.columns.get(field_id)
-        if found is None or any(one is None for one in found):
+        values = self.columns.get(field_id)
+        if values is None or any(one is None for one in values):
             raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is missing")
-        return found
+        return values
 
     def optional(self, field_id: int) -> list[Any]:
         return self.columns.get(field_id) or [None] * self.count
@@ -233,9 +233,9 @@ class _Entries:
                     self.path, f"states that {path!r} is encrypted, which Windrow cannot read"
                 )
 
-    def refuse_formats(self, known: set[str], what: str = "data files") -> None:
+    def refuse_formats(self, formats: set[str], what: str = "data files") -> None:
         for format_, path in zip(self.required(_FORMAT), self.required(_PATH), strict=True):
-            if str(format_).upper() not in known:
+            if str(format_).upper() not in formats:
                 raise IcebergMetadataError(
                     self.path,
                     f"names {path!r}, of format {str(format_)[:20]}, but {what} are only read as "
@@ -250,8 +250,8 @@ def _files_of(content: bytes, task: ManifestTask) -> _Entries:
     status = all_.required(_STATUS)
     columns = all_.columns
     if _DELETED in status:
-        kept = [row for row, one in enumerate(status) if one != _DELETED]
-        columns = {id_: [values[row] for row in kept] for id_, values in columns.items()}
+        rows = [row for row, one in enumerate(status) if one != _DELETED]
+        columns = {id_: [values[row] for row in rows] for id_, values in columns.items()}
     entries = _Entries(columns, task.path)
     entries.refuse_keys(_KEY, entries.required(_PATH))
     return entries
@@ -261,7 +261,7 @@ def _common(
     entries: _Entries, task: ManifestTask, raw: Mapping[int, list[Any]]
 ) -> dict[str, pa.Array]:
     """Return the columns that data files and delete files have in common."""
-    found = {
+    shared = {
         "path": entries.typed(_PATH, entries.required(_PATH), pa.string()),
         "size_bytes": entries.typed(_SIZE, entries.required(_SIZE), pa.int64()),
         "row_count": entries.typed(_ROWS, entries.required(_ROWS), pa.int64()),
@@ -273,21 +273,21 @@ def _common(
         ),
     }
     for name in ("size_bytes", "row_count", "sequence_number"):
-        if pc.any(pc.less(found[name], 0)).as_py():
+        if pc.any(pc.less(shared[name], 0)).as_py():
             raise IcebergMetadataError(task.path, f"is damaged: a file has a negative {name}")
-    return found
+    return shared
 
 
 def _offsets(entries: _Entries) -> pa.Array:
     """Return where row groups start; an empty list if the stated offsets are impossible."""
-    stated = [one or b"" for one in entries.optional(_SPLITS)]
-    counts = np.array([len(one) // 8 for one in stated], np.int64)
-    flat = np.frombuffer(b"".join(stated), np.int64)
-    files = np.repeat(np.arange(len(stated)), counts)
+    splits = [one or b"" for one in entries.optional(_SPLITS)]
+    counts = np.array([len(one) // 8 for one in splits], np.int64)
+    flat = np.frombuffer(b"".join(splits), np.int64)
+    files = np.repeat(np.arange(len(splits)), counts)
     sizes = np.array(entries.required(_SIZE), np.int64)
     wrong = (flat < 0) | (flat >= sizes[files])
     wrong[1:] |= (files[1:] == files[:-1]) & (np.diff(flat) <= 0)
-    is_wrong = np.zeros(len(stated), np.bool_)
+    is_wrong = np.zeros(len(splits), np.bool_)
     is_wrong[files[wrong]] = True
     counts[is_wrong] = 0
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -307,8 +307,10 @@ def _partition(task: ManifestTask, raw: Mapping[int, list[Any]], count: int) -> 
 
 def _require_columns(entries: _Entries, task: ManifestTask) -> None:
     """Refuse files that may lack a column whose values only their partitions hold, as Hive's do."""
-    taken = {_id_of(task.columns, name) for name in task.partition_columns}
-    sources = {field.source_id for field in task.spec if field.transform == "identity"} - taken
+    partition_ids = {_id_of(task.columns, name) for name in task.partition_columns}
+    sources = {
+        field.source_id for field in task.spec if field.transform == "identity"
+    } - partition_ids
     names = {_id_of(task.columns, name): name for name in task.columns.names}
     sizes, counts = (Counts.of(entries.optional(id_)) for id_ in (_SIZES, _COUNTS))
     for id_ in sources & names.keys():
@@ -339,9 +341,9 @@ def _statistics(
         most = bounds_of(upper, id_, column.type, upper=True)
         least, most, _ = in_order(least, most)
         if pt.is_floating(column.type):
-            counted = pc.fill_null(pc.equal(nans.column(id_), 0), False)
-            bounded = pc.or_(least.is_valid(), most.is_valid())
-            see_nan = pc.and_(see_nan, pc.or_(counted, pc.invert(bounded)))
+            has_no_nan = pc.fill_null(pc.equal(nans.column(id_), 0), False)
+            has_bounds = pc.or_(least.is_valid(), most.is_valid())
+            see_nan = pc.and_(see_nan, pc.or_(has_no_nan, pc.invert(has_bounds)))
         for field in task.spec:
             if field.source_id == id_:
                 first, last = bounds_by_partition(field, raw[field.id], column.type)

@@ -88,9 +88,9 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         IcebergMetadataError: The file is damaged, or needs something that is not supported.
         IcebergVersionError: There is no such snapshot, branch or tag.
     """
-    stated = _parsed(content, path)
+    content_json = _parsed(content, path)
     try:
-        metadata = TableMetadataUtil.parse_obj(stated)
+        metadata = TableMetadataUtil.parse_obj(content_json)
     except InvalidModelError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -100,7 +100,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     _require_times(metadata, path)
     snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
     try:
-        columns = _columns(metadata, stated, schema_id)
+        columns = _columns(metadata, content_json, schema_id)
     except UnreadTypeError as error:
         raise IcebergMetadataError(path, f"cannot be read here: {error}") from error
     except (LookupError, RecursionError, TypeError, ValueError) as error:
@@ -123,12 +123,12 @@ def _parsed(content: bytes, path: str) -> dict[str, Any]:
         content = _inflated(content, path)
     beyond: list[str] = []
     try:
-        stated = json.loads(content, parse_int=lambda digits: _whole(digits, beyond))
+        metadata = json.loads(content, parse_int=lambda digits: _whole(digits, beyond))
         if beyond or _HALF_CHARACTER.search(content):
-            _refuse_odd(stated, "", path)
+            _refuse_odd(metadata, "", path)
     except (ValueError, RecursionError) as error:
         raise IcebergMetadataError(path, "is damaged: it is not JSON") from error
-    version = stated.get("format-version") if isinstance(stated, dict) else None
+    version = metadata.get("format-version") if isinstance(metadata, dict) else None
     if version is None:
         raise IcebergMetadataError(path, "is not the metadata of a table: it has no version")
     if version not in _VERSIONS:
@@ -137,12 +137,14 @@ def _parsed(content: bytes, path: str) -> dict[str, Any]:
             f"has Iceberg's format version {version}, which Windrow cannot read: write the table "
             "in version 3 or less",
         )
-    if stated.get("encryption-keys") or (stated.get("properties") or {}).get("encryption.key-id"):
+    if metadata.get("encryption-keys") or (metadata.get("properties") or {}).get(
+        "encryption.key-id"
+    ):
         raise IcebergMetadataError(
             path,
             "states that the table is encrypted, which Windrow cannot read: read it with Spark",
         )
-    return dict(stated)
+    return dict(metadata)
 
 
 def _whole(digits: str, beyond: list[str]) -> int:
@@ -183,14 +185,14 @@ def _require_times(metadata: TableMetadata, path: str) -> None:
 def _inflated(content: bytes, path: str) -> bytes:
     inflating = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        found = inflating.decompress(content, MAX_METADATA_BYTES)
+        text = inflating.decompress(content, MAX_METADATA_BYTES)
     except zlib.error as error:
         raise IcebergMetadataError(path, "is damaged: it cannot be unpacked") from error
     if not inflating.eof:
         raise IcebergMetadataError(
             path, f"is cut off, or has more than {MAX_METADATA_BYTES:,} bytes: expire snapshots"
         )
-    return found
+    return text
 
 
 def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot | None, int]:
@@ -202,14 +204,14 @@ def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot 
         if id_ is None or id_ == _NO_SNAPSHOT:
             return None, current
     elif version in metadata.refs:
-        found = metadata.refs[version]
-        id_, is_branch = found.snapshot_id, found.snapshot_ref_type == SnapshotRefType.BRANCH
+        ref = metadata.refs[version]
+        id_, is_branch = ref.snapshot_id, ref.snapshot_ref_type == SnapshotRefType.BRANCH
     elif version in by_id:
         id_, is_branch = int(version), False
     else:
         newest = sorted(metadata.snapshots, key=lambda one: -one.timestamp_ms)
-        known = [*sorted(metadata.refs), *(str(one.snapshot_id) for one in newest)]
-        raise IcebergVersionError(path, version, tuple(known[:_SHOWN]))
+        names = [*sorted(metadata.refs), *(str(one.snapshot_id) for one in newest)]
+        raise IcebergVersionError(path, version, tuple(names[:_SHOWN]))
     snapshot = by_id.get(str(id_))
     if snapshot is None:
         raise IcebergMetadataError(path, f"is damaged: snapshot {id_} of {version!r} is missing")
@@ -218,11 +220,13 @@ def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot 
     return snapshot, current if schema_id is None else schema_id
 
 
-def _columns(metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int) -> pa.Schema:
+def _columns(
+    metadata: TableMetadata, metadata_json: Mapping[str, Any], schema_id: int
+) -> pa.Schema:
     schema = next((one for one in metadata.schemas if one.schema_id == schema_id), None)
     if schema is None:
         raise ValueError(f"schema {schema_id} is missing")
-    texts: Sequence[Mapping[str, Any]] = stated.get("schemas") or [stated["schema"]]
+    texts: Sequence[Mapping[str, Any]] = metadata_json.get("schemas") or [metadata_json["schema"]]
     as_json = next((one for one in texts if one.get("schema-id", 0) == schema_id), texts[-1])
     mapping = metadata.name_mapping()
     return arrow_schema(schema, as_json, list(mapping) if mapping is not None else [])

@@ -32,8 +32,8 @@ def metadata_path(folders: TableFolders, options: Mapping[str, str]) -> str:
         return folders.absolute(options["metadata"], "metadata, among the table's options,")
     if "catalog" in options:
         identifier = options.get("identifier", "")
-        found = _path_in_catalog(options["catalog"], identifier)
-        return folders.absolute(found, f"{options['catalog']}: {identifier}")
+        path = _path_in_catalog(options["catalog"], identifier)
+        return folders.absolute(path, f"{options['catalog']}: {identifier}")
     return _path_in_folder(f"{folders.location.rstrip('/')}/metadata")
 
 
@@ -77,33 +77,33 @@ def _path_in_folder(folder: str) -> str:
         raise IcebergMetadataError(folder, why) from error
     if names is None:
         raise IcebergMetadataError(folder, "is missing: correct the table's location")
-    found: dict[int, list[str]] = {}
+    names_of: dict[int, list[str]] = {}
     for name in names:
         if match := _NAME.fullmatch(name):
-            found.setdefault(int(match[1]), []).append(name)
-    if not found:
+            names_of.setdefault(int(match[1]), []).append(name)
+    if not names_of:
         raise IcebergMetadataError(folder, "has no metadata file: correct the table's location")
-    newest = max(found)
+    newest = max(names_of)
     if _HINT in names:
-        newest = _hinted(folder, found, newest)
-    if len(found[newest]) > 1:
-        both = " and ".join(repr(name) for name in sorted(found[newest])[:2])
+        newest = _hinted(folder, names_of, newest)
+    if len(names_of[newest]) > 1:
+        both = " and ".join(repr(name) for name in sorted(names_of[newest])[:2])
         raise IcebergMetadataError(
             folder,
             f"has {both}, and only a catalog knows which of them is current: name the catalog, or "
             "one of them, among the table's options",
         )
-    return f"{folder}/{found[newest][0]}"
+    return f"{folder}/{names_of[newest][0]}"
 
 
-def _hinted(folder: str, found: Mapping[int, list[str]], newest: int) -> int:
+def _hinted(folder: str, names_of: Mapping[int, list[str]], newest: int) -> int:
     """Return the last version in a row from the hint on: a writer may die before it updates it."""
     try:
         hint = int(read_bounded(f"{folder}/{_HINT}", _MAX_HINT_BYTES))
     except ValueError:
         return newest
-    if hint not in found:
+    if hint not in names_of:
         return newest
-    while hint + 1 in found:
+    while hint + 1 in names_of:
         hint += 1
     return hint

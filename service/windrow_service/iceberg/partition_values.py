@@ -85,14 +85,15 @@ def _times(
     raw: Sequence[Any], unit: str, most: int, type_: pa.DataType
 ) -> tuple[pa.Array, pa.Array]:
     # Older writers rounded times before 1970 up.
-    known = np.array([isinstance(one, int) and 0 < one < most for one in raw], np.bool_)
-    units = np.array([one if ok else 0 for one, ok in zip(raw, known, strict=True)], np.int64)
+    is_safe = np.array([isinstance(one, int) and 0 < one < most for one in raw], np.bool_)
+    units = np.array([one if ok else 0 for one, ok in zip(raw, is_safe, strict=True)], np.int64)
     step = "D" if pt.is_date(type_) else "us"
     first, after = (
         one.astype(f"datetime64[{unit}]").astype(f"datetime64[{step}]").astype(np.int64)
         for one in (units, units + 1)
     )
     least, greatest = (
-        pa.array(one, mask=~known).cast(stored_as(type_)).cast(type_) for one in (first, after - 1)
+        pa.array(one, mask=~is_safe).cast(stored_as(type_)).cast(type_)
+        for one in (first, after - 1)
     )
     return least, greatest

@@ -69,8 +69,8 @@ class TableFolders:
 
     def absolute(self, path: str, said_by: str) -> str:
         """Return one path as an absolute path or URI, after checking that it may be read."""
-        found: str = self.relative(pa.array([path], pa.string()), said_by)[0].as_py()
-        return absolute_path(self.location, found)
+        relative_path: str = self.relative(pa.array([path], pa.string()), said_by)[0].as_py()
+        return absolute_path(self.location, relative_path)
 
     def _folder(self, head: str, said_by: str) -> str:
         """Return a folder as a prefix of the names in it: empty, or with `/` at its end."""

@@ -96,7 +96,7 @@ def read_table(
     folders: TableFolders,
     options: Mapping[str, str],
     version: str | None,
-    known: KnownFiles | None,
+    earlier: KnownFiles | None,
     executor: Executor,
     check: Check = lambda: None,
 ) -> SnapshotFiles:
@@ -106,7 +106,7 @@ def read_table(
         folders: Where the table's files may be.
         options: Options of its definition; see `metadata_path`, and `ref`, a branch or tag.
         version: Id of a snapshot, a branch or a tag; by default `ref` of the options.
-        known: The result of an earlier refresh.
+        earlier: The result of an earlier refresh.
         executor: Where metadata is parsed: in processes that may be lost.
         check: Called from time to time; raises to stop.
 
@@ -128,7 +128,7 @@ def read_table(
             state=None,
             manifests_read=0,
         )
-    return _Assembly(reader, table, known).found(reader.manifest_list(table))
+    return _Assembly(reader, table, earlier).found(reader.manifest_list(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class _Reader:
         try:
             return self.executor.submit(parse, content, *arguments).result()
         except LostProcessError as error:
-            blamed = f"is damaged, or too large ({error.last_words}): restore it"
-            raise IcebergMetadataError(path, error.why(blamed)) from error
+            damage = f"is damaged, or too large ({error.last_words}): restore it"
+            raise IcebergMetadataError(path, error.why(damage)) from error
         except _DAMAGES as error:
             if is_of_system(error):
                 why = f"cannot be read: {why_inaccessible(error)}"
@@ -196,24 +196,24 @@ class _Reader:
 class _Assembly:
     """Combines the files that were known with new ones."""
 
-    def __init__(self, reader: _Reader, table: TableState, known: KnownFiles | None) -> None:
+    def __init__(self, reader: _Reader, table: TableState, earlier: KnownFiles | None) -> None:
         self._reader = reader
         self._table = table
-        self._known = known
+        self._known = earlier
         self._alias: str | None = None
 
     def found(self, manifests: pa.Table) -> SnapshotFiles:
         table = self._table
-        used = manifests.filter(pc.invert(manifests["holds_deletes"]))["spec_id"]
-        specs = [table.specs[id_] for id_ in pc.unique(used).to_pylist()]
+        spec_ids = manifests.filter(pc.invert(manifests["holds_deletes"]))["spec_id"]
+        specs = [table.specs[id_] for id_ in pc.unique(spec_ids).to_pylist()]
         partition_names = identity_columns(specs, table.columns)
         data_schema = pa.schema(
             [field for field in table.columns if field.name not in partition_names]
         )
         partition_schema = pa.schema([table.columns.field(name) for name in partition_names])
         shape = shape_of(self._reader.folders.location, table.columns, partition_names)
-        known = self._known
-        old = known.state if known is not None else None
+        earlier = self._known
+        old = earlier.state if earlier is not None else None
         if old is not None and old.shape != shape:
             old = None
         at = _rows_in(manifests, old.manifests) if old is not None else None
@@ -225,8 +225,10 @@ class _Assembly:
         schema = inventory_schema(data_schema, partition_schema)
         files = self._inventory(read[0], schema)
         deletes = read[1] if read[1] is not None else DELETES.empty_table()
-        if old is not None and at is not None and known is not None:
-            files = pa.concat_tables([self._kept_files(known.files, old, at, files.schema), files])
+        if old is not None and at is not None and earlier is not None:
+            files = pa.concat_tables(
+                [self._kept_files(earlier.files, old, at, files.schema), files]
+            )
             deletes = pa.concat_tables([_kept(old.deletes, old, at), deletes])
         files = self._sorted(files)
         files = self._with_deletes(files, deletes)
@@ -275,7 +277,7 @@ class _Assembly:
             )
             for one in manifests.take(pa.array(rows)).to_pylist()
         ]
-        folders, found = self._reader.folders, []
+        folders, tables = self._reader.folders, []
         at_home = pa.array([f"{self._table.location.rstrip('/')}/metadata/"])
         self._alias = self._alias or folders.alias_in(at_home)
         for row, task, entries in zip(
@@ -289,8 +291,8 @@ class _Assembly:
                         entries.schema.get_field_index(name), entries.schema.field(name), paths
                     )
             number = pa.repeat(pa.scalar(row, pa.int32()), len(entries))
-            found.append(entries.append_column(DELETES.field("manifest"), number))
-        return pa.concat_tables(found) if found else None
+            tables.append(entries.append_column(DELETES.field("manifest"), number))
+        return pa.concat_tables(tables) if tables else None
 
     def _inventory(self, entries: pa.Table | None, schema: pa.Schema) -> pa.Table:
         """Return entries of data files as an inventory, with the columns of `FILES` added."""
@@ -307,19 +309,19 @@ class _Assembly:
         """Return when files were added: by their snapshots, else as known before, else 0."""
         times = self._table.times_ms
         rows = pc.index_in(flat(entries["snapshot_id"]), pa.array(list(times), pa.int64()))
-        added = pc.multiply(pa.array(list(times.values()), pa.int64()).take(rows), _NS_PER_MS)
+        times_ns = pc.multiply(pa.array(list(times.values()), pa.int64()).take(rows), _NS_PER_MS)
         if self._known is not None and len(self._known.files):
             before = self._known.files
-            known = pc.index_in(flat(entries["path"]), flat(before["path"]))
-            added = pc.coalesce(added, flat(before["mtime_ns"]).take(known))
-        return pc.fill_null(added, 0)
+            rows_before = pc.index_in(flat(entries["path"]), flat(before["path"]))
+            times_ns = pc.coalesce(times_ns, flat(before["mtime_ns"]).take(rows_before))
+        return pc.fill_null(times_ns, 0)
 
     def _kept_files(
         self, before: pa.Table, old: SnapshotState, at: npt.NDArray[np.int64], schema: pa.Schema
     ) -> pa.Table:
         beside = _kept(old.files.append_column("row", pa.array(np.arange(len(before)))), old, at)
-        kept = before.take(beside["row"])
-        columns = {name: kept[name] for name in kept.column_names}
+        rows = before.take(beside["row"])
+        columns = {name: rows[name] for name in rows.column_names}
         columns |= {name: beside[name] for name in FILES.names}
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
@@ -343,9 +345,9 @@ class _Assembly:
                 "leads elsewhere: apply them with rewrite_data_files, or write the table by its "
                 "real path",
             )
-        found, counts, size_bytes = deletes_by_file(files, deletes, self._table.path)
+        lists, counts, size_bytes = deletes_by_file(files, deletes, self._table.path)
         columns = {
-            "deletes": found,
+            "deletes": lists,
             "delete_count": pa.array(counts.astype(np.int32)),
             "delete_bytes": pa.array(size_bytes),
         }
@@ -362,13 +364,13 @@ def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:
         _require_distinct(fields_in(field.type), path)
 
 
-def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the row of each manifest in `known`; -1 if it is not there."""
+def _rows_in(manifests: pa.Table, others: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the row of each manifest in `others`; -1 if it is not there."""
     one, other = (
         pc.binary_join_element_wise(
             flat(table["path"]), flat(table["length"]).cast(pa.string()), "\n"
         )
-        for table in (manifests, known)
+        for table in (manifests, others)
     )
     return np.asarray(pc.fill_null(pc.index_in(one, other), -1), np.int64)
 
@@ -380,5 +382,5 @@ def _kept(rows: pa.Table, old: SnapshotState, at: npt.NDArray[np.int64]) -> pa.T
     numbers[at[still]] = still
     now = numbers[np.asarray(rows["manifest"], np.int64)]
     index = rows.schema.get_field_index("manifest")
-    renumbered = rows.set_column(index, FILES.field("manifest"), pa.array(now, pa.int32()))
-    return renumbered.filter(pa.array(now >= 0))
+    with_numbers = rows.set_column(index, FILES.field("manifest"), pa.array(now, pa.int32()))
+    return with_numbers.filter(pa.array(now >= 0))

@@ -41,16 +41,16 @@ def arrow_schema(
 
 def _defaults(as_json: Any, depth: int) -> dict[int, Any]:
     """Return initial defaults by field id, as the metadata states them."""
-    found: dict[int, Any] = {}
+    defaults: dict[int, Any] = {}
     if depth > _MAX_DEPTH or not isinstance(as_json, Mapping):
-        return found
+        return defaults
     for name in ("element", "key", "value"):
-        found |= _defaults(as_json.get(name), depth + 1)
+        defaults |= _defaults(as_json.get(name), depth + 1)
     for one in as_json.get("fields") or ():
         if one.get("initial-default") is not None:
-            found[one["id"]] = one["initial-default"]
-        found |= _defaults(one.get("type"), depth + 1)
-    return found
+            defaults[one["id"]] = one["initial-default"]
+        defaults |= _defaults(one.get("type"), depth + 1)
+    return defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +68,30 @@ class _Fields:
     ) -> list[pa.Field]:
         if depth > _MAX_DEPTH:
             raise UnreadTypeError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
-        mapped = {one.field_id: one for one in mapping}
-        return [self._field(one, mapped.get(one.field_id), within, depth) for one in fields]
+        names_by_id = {one.field_id: one for one in mapping}
+        return [self._field(one, names_by_id.get(one.field_id), within, depth) for one in fields]
 
     def _field(
-        self, one: types.NestedField, mapped: MappedField | None, within: str, depth: int
+        self, one: types.NestedField, names_here: MappedField | None, within: str, depth: int
     ) -> pa.Field:
         name = f"{within}.{one.name}" if within else one.name
         metadata = {FIELD_ID: str(one.field_id).encode()}
-        if mapped is not None:
-            metadata[NAMES_IN_FILES] = json.dumps(mapped.names).encode()
+        if names_here is not None:
+            metadata[NAMES_IN_FILES] = json.dumps(names_here.names).encode()
         if one.field_id in self.defaults:
             metadata[DEFAULT] = json.dumps(self.defaults[one.field_id]).encode()
-        inner = mapped.fields if mapped is not None else []
-        found = pa.field(
+        inner = names_here.fields if names_here is not None else []
+        arrow = pa.field(
             one.name, self._type(one.field_type, inner, name, depth + 1), metadata=metadata
         )
         try:
-            absent(found, 0)
+            absent(arrow, 0)
         except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
             raise UnreadTypeError(
                 f"the initial default of column {name!r} is not a value of type {one.field_type}: "
                 "restore the metadata"
             ) from error
-        return found
+        return arrow
 
     def _type(
         self, type_: types.IcebergType, mapping: list[MappedField], name: str, depth: int
@@ -106,10 +106,10 @@ class _Fields:
             return pa.map_(key.with_nullable(False), value)
         if isinstance(type_, types.DecimalType) and type_.precision <= MAX_DECIMAL_PRECISION:
             return pa.decimal128(type_.precision, type_.scale)
-        known = _PRIMITIVES.get(type(type_).__name__)
-        if known is None:
+        plain = _PRIMITIVES.get(type(type_).__name__)
+        if plain is None:
             raise UnreadTypeError(
                 f"column {name!r} has Iceberg's type {type_}, which Windrow cannot read: drop it, "
                 "or keep its values in a column of another type"
             )
-        return known
+        return plain

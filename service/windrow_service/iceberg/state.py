@@ -72,8 +72,8 @@ class SnapshotState:
             return None
         head = manifests.schema.metadata or {}
         schemas = (manifests.schema, files.schema, deletes.schema)
-        expected = zip(schemas, (MANIFESTS, FILES, DELETES), strict=True)
-        if head.keys() != {_VERSION, _SHAPE} or not all(one.equals(two) for one, two in expected):
+        pairs = zip(schemas, (MANIFESTS, FILES, DELETES), strict=True)
+        if head.keys() != {_VERSION, _SHAPE} or not all(one.equals(two) for one, two in pairs):
             return None
         return cls(
             version=head[_VERSION].decode(),

@@ -140,7 +140,7 @@ def take_inventory(
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
-    listed: ListedPartitions | None = None,
+    partition_list: ListedPartitions | None = None,
 ) -> Inventory:
     """List a table's files, and collect what planning needs to know about each.
 
@@ -167,7 +167,7 @@ def take_inventory(
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         max_footer_bytes: Most bytes of a file's footer.
-        listed: The only partitions of the table; None if its folders are its partitions.
+        partition_list: The only partitions of the table; None if its folders are its partitions.
 
     Returns:
         An inventory; for an empty folder it has no files, and the declared or previous schema.
@@ -177,27 +177,27 @@ def take_inventory(
             left out instead.
     """
     meter = ProgressMeter(on_progress, cancelled)
-    known = None
+    earlier = None
     if previous is not None:
-        known = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
+        earlier = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
     folders = None
-    if listed is not None:
-        folders, scan = listed.folders.to_pylist(), without_links(scan or scan_of(location))
+    if partition_list is not None:
+        folders, scan = partition_list.folders.to_pylist(), without_links(scan or scan_of(location))
     if transactional is None:
-        listing, seen = list_again(location, meter, known, scan, clock_ns, folders), None
+        listing, visible = list_again(location, meter, earlier, scan, clock_ns, folders), None
         paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
     else:
-        listing, seen = _list_transactional(
-            location, meter, known, scan, clock_ns, transactional, folders
+        listing, visible = _list_transactional(
+            location, meter, earlier, scan, clock_ns, transactional, folders
         )
-        paths = pa.table({"path": seen.partition_paths})
+        paths = pa.table({"path": visible.partition_paths})
     files = listing.files
-    if listed is None:
+    if partition_list is None:
         partitions = _partitions_with(paths, files, columns, partition_types, previous)
     else:
         assert partition_types is not None
         own = paths["path"].slice(0, len(files))
-        partitions = partitions_in(listed, own, partition_types, location)
+        partitions = partitions_in(partition_list, own, partition_types, location)
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
@@ -231,9 +231,9 @@ def take_inventory(
     footers = bounded(footers, files["size_bytes"])
     if is_acid:
         footers = with_first_row_ids(files["path"], footers)
-    chosen = chosen_columns(bloom, data_schema) if len(files) else []
-    schema = inventory_schema(data_schema, partitions.schema, chosen)
-    filters = carried_filters(chosen, kept_rows, previous.files if previous else None)
+    bloom_names = chosen_columns(bloom, data_schema) if len(files) else []
+    schema = inventory_schema(data_schema, partitions.schema, bloom_names)
+    filters = carried_filters(bloom_names, kept_rows, previous.files if previous else None)
     filters = build_missing(filters, location, files, meter, executor, table_format)
     columns_of_files = {
         "bloom": filter_struct(filters),
@@ -241,7 +241,7 @@ def take_inventory(
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
         **_published_columns(same_rows, previous),
-        **(seen.delete_totals if seen is not None else {}),
+        **(visible.delete_totals if visible is not None else {}),
         "partition": partitions.values,
     }
     inventory = rows_of(columns_of_files, schema, len(files))
@@ -258,14 +258,14 @@ def take_inventory(
         folder_count=listing.folder_count,
         footers_read=read_count,
         folders=listing.state,
-        delete_files=seen.delete_files if seen is not None and is_acid else None,
+        delete_files=visible.delete_files if visible is not None and is_acid else None,
     )
 
 
 def _list_transactional(
     location: str,
     meter: ProgressMeter,
-    known: KnownListing | None,
+    earlier: KnownListing | None,
     scan: ScanFolder | None,
     clock_ns: Callable[[], int],
     transactional: Transactional,
@@ -274,11 +274,11 @@ def _list_transactional(
     """List a transactional table, and keep the files that are read."""
     notes = FolderNotes(scan or scan_of(location))
     # The previous inventory lacks files that were listed but not read, so list every folder.
-    known = replace(known, full=True) if known is not None else None
-    listing = list_again(location, meter, known, notes, clock_ns, folders)
-    seen = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
-    files = listing.files.take(pa.array(seen.rows))
-    return replace(listing, files=files, replaced=listing.replaced[seen.rows]), seen
+    earlier = replace(earlier, full=True) if earlier is not None else None
+    listing = list_again(location, meter, earlier, notes, clock_ns, folders)
+    visible = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
+    files = listing.files.take(pa.array(visible.rows))
+    return replace(listing, files=files, replaced=listing.replaced[visible.rows]), visible
 
 
 def _complete_rows(
@@ -305,8 +305,8 @@ def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) ->
     if not len(files) or files.schema != previous.files.schema:
         return 0
     # Learning more about a file does not change it.
-    learnt = ["grouped_columns", "etag", *EXCERPT_FIELDS]
-    one, other = (some.drop_columns(learnt) for some in (files, previous.files.take(rows)))
+    ignored_names = ["grouped_columns", "etag", *EXCERPT_FIELDS]
+    one, other = (some.drop_columns(ignored_names) for some in (files, previous.files.take(rows)))
     return int((~differing(one, other)).sum())
 
 
@@ -370,9 +370,9 @@ class _FooterReader:
             )
         groups = [group.at_rows(fresh) for group in groups]
         is_orc = self.table_format == "orc"
-        forced = is_orc and by_position(self.format_options)
+        by_force = is_orc and by_position(self.format_options)
         if is_orc:
-            groups = positioned(groups, declared, forced=forced)
+            groups = positioned(groups, declared, by_force=by_force)
         if self.is_insert_only:
             refuse_named_rows(groups)
         sources = [group.files for group in groups]
@@ -381,15 +381,15 @@ class _FooterReader:
             sources.insert(0, FileSchema(previous.data_schema, ""))
         data_schema = data_schema_of(declared, sources, self.partition_schema.names)
         if is_orc:
-            require_readable(groups, data_schema, forced=forced)
-        kept = None
+            require_readable(groups, data_schema, by_force=by_force)
+        old_rows = None
         if previous is not None and len(fresh) < len(kept_rows):
-            kept = previous.files.take(pc.drop_null(kept_rows)).append_column(
+            old_rows = previous.files.take(pc.drop_null(kept_rows)).append_column(
                 "row", pc.cast(pc.indices_nonzero(pc.is_valid(kept_rows)), pa.int64())
             )
         footers = footer_columns(
             groups,
-            kept,
+            old_rows,
             previous.data_schema if previous is not None else _NO_COLUMNS,
             data_schema,
             file_count=len(kept_rows),
@@ -422,13 +422,13 @@ def partitions_of(
     )
     if partition_types is not None:
         path = files["path"][0].as_py()
-        found, wanted = ColumnNames(partitions.schema), ColumnNames(partition_types)
+        in_folders, in_definition = ColumnNames(partitions.schema), ColumnNames(partition_types)
         for name in partition_types.names:
-            if found.find(name) is None:
+            if in_folders.find(name) is None:
                 reason = f"it is in no folder {name}=…, although that is declared as a partition"
                 raise PartitionLayoutError(path, "", reason)
         for name in partitions.schema.names:
-            if wanted.find(name) is None:
+            if in_definition.find(name) is None:
                 reason = f"it is in a folder {name}=…, which is not declared as a partition"
                 raise PartitionLayoutError(path, "", reason)
     return partitions

@@ -34,16 +34,16 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def _scalar(name: str, text: str) -> pa.DataType:
-    known = _NAMES.get(name)
-    if known is not None:
-        return known
-    sized = _SIZED.fullmatch(name)
-    if sized is None and name not in _DECIMALS:
+    type_ = _NAMES.get(name)
+    if type_ is not None:
+        return type_
+    match = _SIZED.fullmatch(name)
+    if match is None and name not in _DECIMALS:
         return _other(name, text)
-    kind = name if sized is None else sized[1]
+    kind = name if match is None else match[1]
     if kind not in _DECIMALS:
         return pa.string()
-    return _decimal([] if sized is None else [int(digits) for digits in sized[2].split(",")], text)
+    return _decimal([] if match is None else [int(digits) for digits in match[2].split(",")], text)
 
 
 def _other(name: str, text: str) -> pa.DataType:

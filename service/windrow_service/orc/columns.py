@@ -188,8 +188,8 @@ class _Tree:
             for at, inner in enumerate(message.subtypes)
         ]
         if kind == Kind.UNION:
-            named = [pa.field(str(at), type_) for at, type_ in enumerate(inside)]
-            return pa.dense_union(named), "", False
+            members = [pa.field(str(at), type_) for at, type_ in enumerate(inside)]
+            return pa.dense_union(members), "", False
         if len(inside) != {Kind.LIST: 1, Kind.MAP: 2}.get(kind, 0):
             raise ValueError("its footer is damaged: its types do not form a tree")
         if kind == Kind.LIST:
@@ -205,11 +205,13 @@ class _Tree:
         if kind == Kind.CHAR:
             # Spark pads the values that it reads, and those that it compares with them.
             return plain, f"char({message.length})", False
-        named = next((one.value.decode() for one in message.attributes if one.key == _CATALYST), "")
-        if (by_name := _SCALARS.get(f"{kind.name} {named}")) is not None:
+        name_in_spark = next(
+            (one.value.decode() for one in message.attributes if one.key == _CATALYST), ""
+        )
+        if (by_name := _SCALARS.get(f"{kind.name} {name_in_spark}")) is not None:
             return by_name, "", True
-        if named not in ("", spark_type(plain)):
-            return plain, named, False
+        if name_in_spark not in ("", spark_type(plain)):
+            return plain, name_in_spark, False
         if kind == Kind.VARCHAR:
             # Spark cuts values that are too long; Java's writer has already done so.
             return plain, "", self._by_java

@@ -46,12 +46,12 @@ def _classes() -> dict[str, Any]:
         message = file.message_type.add(name=name)
         for field in fields.split(","):
             field_name, number, *repeated, type_ = field.split()
-            added = message.field.add(name=field_name, number=int(number))
-            added.label = added.LABEL_REPEATED if repeated else added.LABEL_OPTIONAL
+            entry = message.field.add(name=field_name, number=int(number))
+            entry.label = entry.LABEL_REPEATED if repeated else entry.LABEL_OPTIONAL
             if type_ in _MESSAGES:
-                added.type, added.type_name = added.TYPE_MESSAGE, f".{_PACKAGE}.{type_}"
+                entry.type, entry.type_name = entry.TYPE_MESSAGE, f".{_PACKAGE}.{type_}"
             else:
-                added.type = added.Type.Value(f"TYPE_{type_.upper()}")
+                entry.type = entry.Type.Value(f"TYPE_{type_.upper()}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {

@@ -38,36 +38,36 @@ def by_position(format_options: Mapping[str, str]) -> bool:
 
 
 def positioned(
-    groups: Sequence[FooterGroup], declared: pa.Schema | None, *, forced: bool
+    groups: Sequence[FooterGroup], declared: pa.Schema | None, *, by_force: bool
 ) -> list[FooterGroup]:
     """Return footers, with the names of the declared columns if files are matched by position.
 
     Args:
         groups: Footers.
         declared: The data columns that the table declares, in order.
-        forced: Whether all files are matched by position.
+        by_force: Whether all files are matched by position.
 
     Raises:
         UnreadableFootersError: A file has more columns than are declared, or none are declared.
     """
     if declared is None:
-        if forced and groups:
+        if by_force and groups:
             reason = f"{FORCED_OPTION} needs declared columns: declare them in the files' order"
             raise UnreadableFootersError(((groups[0].files.path, reason),), "orc")
         return list(groups)
     return [
-        _renamed(group, declared) if forced or are_nameless(group.files.schema.names) else group
+        _renamed(group, declared) if by_force or are_nameless(group.files.schema.names) else group
         for group in groups
     ]
 
 
-def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: bool) -> None:
+def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, by_force: bool) -> None:
     """Refuse files whose columns Spark's ORC reader would not read as the table's.
 
     Args:
         groups: Footers, with the table's names for their columns.
         data: The data columns of the table.
-        forced: Whether all files are matched by position.
+        by_force: Whether all files are matched by position.
 
     Raises:
         UnreadableFootersError: A file without names of columns is among files with names.
@@ -78,33 +78,33 @@ def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: 
     for group in groups:
         schema, path = group.files.schema, group.files.path
         names = [name.lower() for name in schema.names]
-        if not forced and are_nameless(schema.names) and names != order[: len(names)]:
+        if not by_force and are_nameless(schema.names) and names != order[: len(names)]:
             reason = (
                 f"its columns have no names ({schema.names[0]}, …), while those of other files "
                 "do: declare the table's columns in the order of this file's"
             )
             raise UnreadableFootersError(((path, reason),), "orc")
         for field in schema:
-            wanted = types.get(field.name.lower(), field.type)
-            if any(_is_date_as_time(*pair) for pair in _pairs(field.type, wanted)):
-                held, table = spark_type(field.type), spark_type(wanted)
-                raise SchemaConflictError(field.name, held, path, table, "")
+            target = types.get(field.name.lower(), field.type)
+            if any(_is_date_as_time(*pair) for pair in _pairs(field.type, target)):
+                source, table = spark_type(field.type), spark_type(target)
+                raise SchemaConflictError(field.name, source, path, table, "")
 
 
 def _renamed(group: FooterGroup, declared: pa.Schema) -> FooterGroup:
-    held = group.files.schema
-    if len(held) > len(declared):
+    schema = group.files.schema
+    if len(schema) > len(declared):
         reason = (
-            f"its columns are matched by position, and it has {len(held)} where the table declares "
+            f"its columns are matched by position, and it has {len(schema)} where the table declares "
             f"{len(declared)}: declare all of them, in its order"
         )
         raise UnreadableFootersError(((group.files.path, reason),), "orc")
-    if held.names == declared.names[: len(held)]:
+    if schema.names == declared.names[: len(schema)]:
         return group
-    names = dict(zip(held.names, declared.names, strict=False))
+    names = dict(zip(schema.names, declared.names, strict=False))
     return replace(
         group,
-        files=FileSchema(_with_names(held, names), group.files.path),
+        files=FileSchema(_with_names(schema, names), group.files.path),
         bounded=_with_names(group.bounded, names),
         # The grouped reader matches by name.
         table=with_named(
@@ -117,16 +117,16 @@ def _with_names(schema: pa.Schema, names: dict[str, str]) -> pa.Schema:
     return pa.schema([field.with_name(names[field.name]) for field in schema])
 
 
-def _pairs(held: pa.DataType, wanted: pa.DataType) -> Iterator[tuple[pa.DataType, pa.DataType]]:
+def _pairs(source: pa.DataType, target: pa.DataType) -> Iterator[tuple[pa.DataType, pa.DataType]]:
     """Yield each type inside a type, and the type that it becomes in another one."""
-    yield held, wanted
-    inside = {field.name.lower(): field.type for field in fields_in(wanted)}
-    by_place = None if pt.is_struct(held) else list(inside.values())
-    for at, field in enumerate(fields_in(held)):
+    yield source, target
+    inside = {field.name.lower(): field.type for field in fields_in(target)}
+    by_place = None if pt.is_struct(source) else list(inside.values())
+    for at, field in enumerate(fields_in(source)):
         other = by_place[at] if by_place else inside.get(field.name.lower())
         if other is not None:
             yield from _pairs(field.type, other)
 
 
-def _is_date_as_time(held: pa.DataType, wanted: pa.DataType) -> bool:
-    return bool(pt.is_date(held) and wanted == TIMESTAMP_NTZ)
+def _is_date_as_time(source: pa.DataType, target: pa.DataType) -> bool:
+    return bool(pt.is_date(source) and target == TIMESTAMP_NTZ)

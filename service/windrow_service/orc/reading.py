@@ -64,7 +64,7 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     is_acid: bool = False,
@@ -74,14 +74,14 @@ def read_chunk(
     With `is_acid`, the files belong to a transactional table whose rows can be deleted: its columns
     lie beside the names of rows, if rows have names.
     """
-    tails = read_tails(location, paths, listed, max_footer_bytes, footer_bytes_in=footer_bytes_in)
-    return parse_tails(first_row, paths, listed, tails, is_acid=is_acid)
+    tails = read_tails(location, paths, states, max_footer_bytes, footer_bytes_in=footer_bytes_in)
+    return parse_tails(first_row, paths, states, tails, is_acid=is_acid)
 
 
 def parse_tails(
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     tails: Iterable[Tail],
     *,
     is_acid: bool = False,
@@ -89,14 +89,14 @@ def parse_tails(
     """Decode the footers of n ORC files; run it in a process whose loss does no harm."""
     chunk = ChunkFooters()
     builders: dict[bytes, _GroupBuilder] = {}
-    for index, path, tail in read_ones(chunk, paths, listed, tails):
+    for index, path, tail in read_ones(chunk, paths, states, tails):
         try:
-            found = _parse(tail)
-            key = _schema_key(found.footer)
+            file_tail = _parse(tail)
+            key = _schema_key(file_tail.footer)
             builder = builders.get(key)
             if builder is None:
-                builder = builders[key] = _GroupBuilder(found.footer, path, is_acid=is_acid)
-            builder.add(first_row + index, found, listed[index].size_bytes)
+                builder = builders[key] = _GroupBuilder(file_tail.footer, path, is_acid=is_acid)
+            builder.add(first_row + index, file_tail, states[index].size_bytes)
         except MemoryError:
             raise
         except (DecodeError, UnicodeDecodeError):
@@ -122,9 +122,9 @@ def _parse(tail: bytes) -> Any:
     if postscript.magic != _MAGIC and not (postscript.magic == b"" and tail[:3] == _MAGIC):
         raise ValueError(_NOT_ORC)
     if (version := tuple(postscript.version)) not in _VERSIONS:
-        stated = ".".join(map(str, version))
+        release = ".".join(map(str, version))
         raise ValueError(
-            f"it is of version {stated} of ORC, which Spark's ORC library does not read"
+            f"it is of version {release} of ORC, which Spark's ORC library does not read"
         )
     if postscript.block_size > _MAX_BLOCK_BYTES:
         raise ValueError(
@@ -133,21 +133,23 @@ def _parse(tail: bytes) -> Any:
         )
     reader = ORCReader()
     reader.open(pa.BufferReader(tail))
-    found = FileTail.FromString(reader.serialized_file_tail())
-    if found.footer.encryption:
+    file_tail = FileTail.FromString(reader.serialized_file_tail())
+    if file_tail.footer.encryption:
         raise ValueError("it is encrypted, and there are no keys for it here")
-    return found
+    return file_tail
 
 
 def alike_in(reader: ORCReader) -> pa.Schema:
     """Return the columns of an open file that Arrow reads as Spark's ORC reader does."""
-    found = FileTail.FromString(reader.serialized_file_tail())
-    statistics = _certain_statistics(found)
-    return pa.schema([c.field for c in columns_of(found.footer) if _are_alike(c, statistics)])
+    file_tail = FileTail.FromString(reader.serialized_file_tail())
+    statistics = _certain_statistics(file_tail)
+    return pa.schema([c.field for c in columns_of(file_tail.footer) if _are_alike(c, statistics)])
 
 
-def _certain_statistics(found: Any) -> Any:
-    return found.footer.statistics if are_certain(found.postscript, found.footer) else None
+def _certain_statistics(file_tail: Any) -> Any:
+    return (
+        file_tail.footer.statistics if are_certain(file_tail.postscript, file_tail.footer) else None
+    )
 
 
 def _schema_key(footer: Any) -> bytes:
@@ -177,14 +179,14 @@ class _GroupBuilder:
             ([], [], []) for _ in self.bounded
         ]
 
-    def add(self, row: int, found: Any, size_bytes: int) -> None:
-        footer = found.footer
+    def add(self, row: int, file_tail: Any, size_bytes: int) -> None:
+        footer = file_tail.footer
         offsets = _stripe_offsets(footer, size_bytes)
         # Rows are named by their place in a file, so the file is read whole.
         self.offsets.append([] if self.is_acid else offsets)
         self.rows.append(row)
         self.row_counts.append(footer.row_count)
-        statistics = _certain_statistics(found)
+        statistics = _certain_statistics(file_tail)
         self.see_nan.append(
             statistics is not None and all(proves_no_nan(statistics[at]) for at in self.floats)
         )
@@ -200,11 +202,11 @@ class _GroupBuilder:
         )
         for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
             node = column.nodes[0]
-            stated = None if statistics is None else statistics[node.number]
-            least, greatest = (None, None) if stated is None else raw_bounds(node, stated)
+            own = None if statistics is None else statistics[node.number]
+            least, greatest = (None, None) if own is None else raw_bounds(node, own)
             lower.append(least)
             upper.append(greatest)
-            nulls.append(None if stated is None else null_count(stated, footer.row_count))
+            nulls.append(None if own is None else null_count(own, footer.row_count))
 
     def finish(self) -> FooterGroup:
         count = len(self.rows)

@@ -57,9 +57,9 @@ def raw_bounds(node: Node, statistics: Any) -> Raw:
         lower, upper = (_unscaled(text, node.type) for text in _ends(statistics.decimals))
         return lower, upper
     if kind in (Kind.STRING, Kind.VARCHAR):
-        found = statistics.strings
+        strings = statistics.strings
         # Long texts are cut, and then stated as bounds in place of minimum and maximum.
-        return _first(found, "minimum", "lower_bound"), _first(found, "maximum", "upper_bound")
+        return _first(strings, "minimum", "lower_bound"), _first(strings, "maximum", "upper_bound")
     # Times are stated in the writer's time zone, and bounds of other kinds are not stated.
     return _UNKNOWN
 
@@ -76,8 +76,8 @@ def arrow_bounds(node: Node, raw: Sequence[Any], *, upper: bool) -> pa.Array:
 
 def proves_no_nan(statistics: Any) -> bool:
     """Tell whether statistics of a column of floats rule out NaN, which would make the sum NaN."""
-    found = statistics.doubles
-    return bool(found.HasField("sum") and math.isfinite(found.sum))
+    doubles = statistics.doubles
+    return bool(doubles.HasField("sum") and math.isfinite(doubles.sum))
 
 
 def are_alike(node: Node, statistics: Any) -> bool:
@@ -119,12 +119,12 @@ def fit_nanoseconds(statistics: Any) -> bool:
     return bool(least > -_SAFE_MILLIS and greatest < _SAFE_MILLIS)
 
 
-def _ends(found: Any) -> Raw:
-    return _first(found, "minimum"), _first(found, "maximum")
+def _ends(ends: Any) -> Raw:
+    return _first(ends, "minimum"), _first(ends, "maximum")
 
 
-def _first(found: Any, *names: str) -> Any:
-    return next((getattr(found, name) for name in names if found.HasField(name)), None)
+def _first(message: Any, *names: str) -> Any:
+    return next((getattr(message, name) for name in names if message.HasField(name)), None)
 
 
 def _booleans(statistics: Any) -> Raw:
@@ -140,11 +140,11 @@ def _unscaled(text: bytes | None, type_: pa.DataType) -> int | None:
         return None
     try:
         value = Decimal(text.decode())
-        scaled = value.scaleb(type_.scale, _EXACT)
+        shifted = value.scaleb(type_.scale, _EXACT)
         # An exponent can make a short text a long number.
-        if not scaled.is_finite() or scaled.adjusted() > 2 * type_.precision:
+        if not shifted.is_finite() or shifted.adjusted() > 2 * type_.precision:
             return None
-        unscaled = int(scaled)
+        number = int(shifted)
     except (ArithmeticError, UnicodeDecodeError):
         return None
-    return unscaled if unscaled == scaled else None
+    return number if number == shifted else None

@@ -72,9 +72,9 @@ def choose(
         AcidFolderError: The folders do not determine which rows are seen.
     """
     base = _best_base(root, folders, compacted, unmarked, ids)
-    chosen = _best_deltas(folders, base.most if base is not None else 0, ids)
-    deltas = [folder for folder in chosen if folder.kind == "delta"]
-    delete_deltas = [folder for folder in chosen if folder.kind == "delete_delta"]
+    visible = _best_deltas(folders, base.most if base is not None else 0, ids)
+    deltas = [folder for folder in visible if folder.kind == "delta"]
+    delete_deltas = [folder for folder in visible if folder.kind == "delete_delta"]
     if insert_only:
         _require_whole(root, deltas, delete_deltas, ids)
     if delete_deltas and base is None and not deltas and not has_originals:
@@ -132,22 +132,22 @@ def _best_deltas(folders: Collection[Folder], after: int, ids: WriteIds | None) 
         if folder.kind != "base" and _share(ids, folder.least, folder.most) != "none"
     ]
     candidates.sort(key=lambda one: (one.least, -one.most, one.statement, one.name))
-    chosen: list[Folder] = []
-    reached, has_statements = after, False
+    deltas: list[Folder] = []
+    last, has_statements = after, False
     for folder in candidates:
-        if folder.most > reached:
-            if _share(ids, reached + 1, folder.most) == "none":
+        if folder.most > last:
+            if _share(ids, last + 1, folder.most) == "none":
                 continue
-            reached, has_statements = folder.most, folder.statement >= 0
+            last, has_statements = folder.most, folder.statement >= 0
         elif not (
             # All statements of one transaction count, unless a compaction has merged them.
-            (folder.most == reached and has_statements)
+            (folder.most == last and has_statements)
             # A compaction may make a delta and a delete delta of the same range.
-            or (chosen and _range(folder) == _range(chosen[-1]))
+            or (deltas and _range(folder) == _range(deltas[-1]))
         ):
             continue
-        chosen.append(folder)
-    return chosen
+        deltas.append(folder)
+    return deltas
 
 
 def _newest_versions(folders: Collection[Folder]) -> Collection[Folder]:
@@ -186,14 +186,14 @@ def _require_whole(
             raise AcidFolderError(root + folder.name, reason)
 
 
-def seen_by(chosen: Mapping[str, Chosen]) -> dict[str, Folder]:
+def seen_by(choices: Mapping[str, Chosen]) -> dict[str, Folder]:
     """Return the folders that are read, by path.
 
     Args:
-        chosen: The chosen folders of each partition, by the partition's folder.
+        choices: The chosen folders of each partition, by the partition's folder.
     """
     return {
         root + folder.name: folder
-        for root, one in chosen.items()
+        for root, one in choices.items()
         for folder in (*((one.base,) if one.base else ()), *one.deltas, *one.delete_deltas)
     }

@@ -86,19 +86,19 @@ class Folder:
 
 def folder_of(name: str) -> Folder | None:
     """Parse the name of a folder; None if it is not a base, delta or delete delta."""
-    found = _FOLDER.fullmatch(name)
-    if found is None:
+    match = _FOLDER.fullmatch(name)
+    if match is None:
         return None
-    visible = int(found["visible"] or 0)
-    if found["base"] is not None:
-        write = int(found["base"])
+    visible = int(match["visible"] or 0)
+    if match["base"] is not None:
+        write = int(match["base"])
         return Folder(name=name, kind="base", least=write, most=write, visible=visible)
     return Folder(
         name=name,
-        kind="delete_delta" if found["delete"] else "delta",
-        least=int(found["least"]),
-        most=int(found["most"]),
-        statement=int(found["statement"] if found["statement"] is not None else -1),
+        kind="delete_delta" if match["delete"] else "delta",
+        least=int(match["least"]),
+        most=int(match["most"]),
+        statement=int(match["statement"] if match["statement"] is not None else -1),
         visible=visible,
     )
 

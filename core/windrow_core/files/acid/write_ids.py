@@ -30,9 +30,9 @@ class WriteIdsError(StatedError):
     reason: str
 
     def __str__(self) -> str:
-        shown = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
+        excerpt = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
         return (
-            f"{shown!r} is not a list of valid write ids: {self.reason}; give Hive's "
+            f"{excerpt!r} is not a list of valid write ids: {self.reason}; give Hive's "
             f"ValidWriteIdList of this table, {_FORM}"
         )
 
@@ -66,11 +66,11 @@ class WriteIds:
         if not 3 <= len(parts) <= 5:
             raise WriteIdsError(text, f"it has {len(parts)} parts")
         highest, least_open = (_number(text, part) for part in parts[1:3])
-        listed = [part.split(",") if part else [] for part in (*parts[3:], "", "")[:2]]
-        if sum(map(len, listed)) > _MAX_LISTED:
+        lists = [part.split(",") if part else [] for part in (*parts[3:], "", "")[:2]]
+        if sum(map(len, lists)) > _MAX_LISTED:
             raise WriteIdsError(text, f"it lists more than {_MAX_LISTED:,} ids")
         open_ids, aborted = (
-            np.unique(np.array([_number(text, one) for one in ids], np.int64)) for ids in listed
+            np.unique(np.array([_number(text, one) for one in ids], np.int64)) for ids in lists
         )
         both = np.intersect1d(open_ids, aborted)
         if len(both):
@@ -94,14 +94,14 @@ class WriteIds:
 
     def share_of(self, least: int, most: int) -> Share:
         """Tell whether all, some or none of a range of ids are seen."""
-        seen = min(most, self.highest) - least + 1
-        if seen <= 0:
+        width = min(most, self.highest) - least + 1
+        if width <= 0:
             return "none"
         left_out = _count(self.open, least, most) + _count(self.aborted, least, most)
         # Listed ids above the highest were left out twice.
         beyond = _count(self.open, self.highest + 1, most)
         beyond += _count(self.aborted, self.highest + 1, most)
-        left = seen - left_out + beyond
+        left = width - left_out + beyond
         if left <= 0:
             return "none"
         return "all" if left == most - least + 1 else "some"
@@ -123,6 +123,6 @@ def _count(ids: _Ints, least: int, most: int) -> int:
 
 def _number(text: str, part: str) -> int:
     if not _NUMBER.fullmatch(part) or int(part) > _MAX:
-        shown = part if len(part) <= 30 else f"{part[:27]}..."
-        raise WriteIdsError(text, f"{shown!r} is not a write id")
+        excerpt = part if len(part) <= 30 else f"{part[:27]}..."
+        raise WriteIdsError(text, f"{excerpt!r} is not a write id")
     return int(part)

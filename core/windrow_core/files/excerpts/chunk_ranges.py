@@ -66,9 +66,9 @@ def chunk_ranges_in(metadata: Any, size_bytes: int) -> ChunkRanges | None:
     for at in range(metadata.num_row_groups):
         group = metadata.row_group(at)
         chunks = [group.column(leaf) for leaf in range(group.num_columns)]
-        found = tuple(chunk.compression for chunk in chunks)
-        codecs = codecs or found
-        if found != codecs or any(chunk.file_path for chunk in chunks):
+        own_codecs = tuple(chunk.compression for chunk in chunks)
+        codecs = codecs or own_codecs
+        if own_codecs != codecs or any(chunk.file_path for chunk in chunks):
             return None
         # Some writers give impossible offsets for chunks without rows.
         own = [_chunk(chunk) if group.num_rows else (0, 0, 0, 0) for chunk in chunks]
@@ -95,17 +95,17 @@ def _chunk(chunk: Any) -> tuple[int, int, int, int]:
     return start, chunk.total_compressed_size, data - start, chunk.num_values
 
 
-def in_plan(kept: npt.NDArray[np.int32], at: Ints, leaves: Sequence[int]) -> Ints:
+def in_plan(numbers_of_all: npt.NDArray[np.int32], at: Ints, leaves: Sequence[int]) -> Ints:
     """Return the numbers of some leaves as in plans: a row for each row group.
 
     Args:
-        kept: Numbers of all leaves, as in inventories.
+        numbers_of_all: Numbers of all leaves, as in inventories.
         at: Where the numbers of each row group begin among them.
         leaves: Positions of the leaves.
     """
     own = [0, *(_HEAD + _NUMBERS * leaf + nth for leaf in leaves for nth in range(_NUMBERS))]
-    numbers: Ints = kept[at[:, np.newaxis] + own].astype(np.int64)
-    begins = kept[at + 1].astype(np.int64) * _MAX_NUMBER + kept[at + 2]
+    numbers: Ints = numbers_of_all[at[:, np.newaxis] + own].astype(np.int64)
+    begins = numbers_of_all[at + 1].astype(np.int64) * _MAX_NUMBER + numbers_of_all[at + 2]
     numbers[:, 1::_NUMBERS] += begins[:, np.newaxis]
     return numbers
 
@@ -131,8 +131,10 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
     Raises:
         ValueError: They do not lie inside, or overlap.
     """
-    held = groups[groups[:, 0] != 0]
-    starts, lengths, dictionaries, values = (held[:, 1 + at :: _NUMBERS] for at in range(_NUMBERS))
+    with_rows = groups[groups[:, 0] != 0]
+    starts, lengths, dictionaries, values = (
+        with_rows[:, 1 + at :: _NUMBERS] for at in range(_NUMBERS)
+    )
     possible = (
         (groups >= 0).all()
         and (starts >= _MAGIC_BYTES).all()
@@ -141,7 +143,7 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
         # Both are within bounds here, so their sum is, too.
         and (lengths <= size_bytes - starts).all()
         and (dictionaries < lengths).all()
-        and (np.maximum(held[:, :1], values) <= _MAX_NUMBER).all()
+        and (np.maximum(with_rows[:, :1], values) <= _MAX_NUMBER).all()
     )
     if possible:
         order = np.argsort(starts, axis=None)

@@ -66,14 +66,17 @@ def excerpts_of(
         raise ValueError("its plan locates other columns than those that were requested")
     groups = numbers.reshape(-1, width)
     require_possible(groups, size_bytes)
-    held = groups[groups[:, 0] != 0]
+    with_rows = groups[groups[:, 0] != 0]
     begins, own_bytes = [0], 0
-    for at, more in enumerate(read_bytes(held).tolist()):
+    for at, more in enumerate(read_bytes(with_rows).tolist()):
         if own_bytes and own_bytes + more > max_bytes:
             begins.append(at)
             own_bytes = 0
         own_bytes += more
-    return [_excerpt_of(outline, held[begin:end]) for begin, end in pairwise([*begins, len(held)])]
+    return [
+        _excerpt_of(outline, with_rows[begin:end])
+        for begin, end in pairwise([*begins, len(with_rows)])
+    ]
 
 
 def _excerpt_of(outline: Outline, groups: Ints) -> ExcerptFile:
@@ -87,13 +90,13 @@ def _excerpt_of(outline: Outline, groups: Ints) -> ExcerptFile:
     # The distance by which all chunks of a range move.
     lengths = lasts - begins[firsts]
     moves = len(MAGIC) + np.cumsum(lengths) - lengths - begins[firsts]
-    moved = chunks.copy()
-    moved[order, 0] += moves[np.cumsum(apart) - 1]
+    copies = chunks.copy()
+    copies[order, 0] += moves[np.cumsum(apart) - 1]
     row_groups = [
         RowGroup(row_count, own)
         for row_count, own in zip(
             groups[:, 0].tolist(),
-            moved.reshape(len(groups), groups.shape[1] // 4, 4).tolist(),
+            copies.reshape(len(groups), groups.shape[1] // 4, 4).tolist(),
             strict=True,
         )
     ]

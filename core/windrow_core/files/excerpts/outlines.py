@@ -111,12 +111,12 @@ class Outline:
         Args:
             names: Names of columns, in any case; unknown names are ignored.
         """
-        wanted = {name.lower() for name in names}
+        lower_names = {name.lower() for name in names}
         columns: list[OutlineColumn] = []
         leaves: list[int] = []
         at = 0
         for column in self.columns:
-            if column.name.lower() in wanted:
+            if column.name.lower() in lower_names:
                 columns.append(column)
                 leaves += range(at, at + len(column.leaves))
             at += len(column.leaves)
@@ -133,18 +133,18 @@ class Outline:
             }
             for column in self.columns
         ]
-        told = {"version": self.version, "created_by": self.created_by, "keys": dict(self.keys)}
-        return json.dumps({**told, "columns": columns})
+        content = {"version": self.version, "created_by": self.created_by, "keys": dict(self.keys)}
+        return json.dumps({**content, "columns": columns})
 
     @classmethod
-    def of_text(cls, said: str) -> Outline:
+    def of_text(cls, text: str) -> Outline:
         """Return the outline that `to_text` has written.
 
         Raises:
             ValueError: The text is not an outline.
         """
         try:
-            told = json.loads(said)
+            content = json.loads(text)
             columns = [
                 OutlineColumn(
                     column["name"],
@@ -152,9 +152,9 @@ class Outline:
                     [base64.b64decode(leaf, validate=True) for leaf in column["leaves"]],
                     base64.b64decode(column["arrow"]) if column["arrow"] is not None else None,
                 )
-                for column in told["columns"]
+                for column in content["columns"]
             ]
-            return cls(told["version"], told["created_by"], told["keys"], columns)
+            return cls(content["version"], content["created_by"], content["keys"], columns)
         except (LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError("is not an outline of a Parquet file") from error
 
@@ -200,9 +200,9 @@ class Outline:
     def _keys(self) -> Iterator[tuple[bytes, bytes]]:
         for key, value in self.keys.items():
             yield key.encode(), value.encode()
-        held = [column.arrow for column in self.columns]
-        if held and None not in held:
-            fields = [pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in held]
+        arrow_fields = [column.arrow for column in self.columns]
+        if arrow_fields and None not in arrow_fields:
+            fields = [pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in arrow_fields]
             yield _ARROW_SCHEMA, base64.b64encode(pa.schema(fields).serialize().to_pybytes())
 
 
@@ -246,8 +246,8 @@ class Outlines:
             metadata: The footer as a `pyarrow.parquet.FileMetaData`.
             codecs: Codecs of its leaves.
         """
-        told = metadata.metadata or {}
-        keys = tuple((key, told.get(key)) for key in (*_KEYS, _ARROW_SCHEMA))
+        entries = metadata.metadata or {}
+        keys = tuple((key, entries.get(key)) for key in (*_KEYS, _ARROW_SCHEMA))
         key = (metadata.created_by, codecs, keys)
         if key not in self._known:
             self._known[key] = _outline_of(footer, metadata.created_by, codecs, dict(keys))
@@ -255,13 +255,13 @@ class Outlines:
 
 
 def _outline_of(
-    footer: bytes, created_by: str, codecs: Sequence[str], told: Mapping[bytes, bytes | None]
+    footer: bytes, created_by: str, codecs: Sequence[str], metadata: Mapping[bytes, bytes | None]
 ) -> str | None:
     if not _counts_all(created_by) or not all(codec in _CODECS for codec in codecs):
         return None
     try:
         version, schema = _schema_in(footer)
-        arrow = _arrow_fields(told[_ARROW_SCHEMA], len(schema.columns))
+        arrow = _arrow_fields(metadata[_ARROW_SCHEMA], len(schema.columns))
         numbers = iter(_CODECS[codec] for codec in codecs)
         columns = [
             OutlineColumn(
@@ -274,7 +274,7 @@ def _outline_of(
         ]
         keys = {
             key.decode(): value.decode()
-            for key, value in told.items()
+            for key, value in metadata.items()
             if value is not None and key != _ARROW_SCHEMA
         }
         # With a codec left over, codecs and leaves do not match.
@@ -282,8 +282,8 @@ def _outline_of(
             return None
     except (ValueError, StopIteration, pa.ArrowException):
         return None
-    said = Outline(version, created_by, keys, columns).to_text()
-    return said if len(said) <= MAX_OUTLINE_BYTES else None
+    text = Outline(version, created_by, keys, columns).to_text()
+    return text if len(text) <= MAX_OUTLINE_BYTES else None
 
 
 def _counts_all(created_by: str) -> bool:
@@ -294,14 +294,14 @@ def _counts_all(created_by: str) -> bool:
     )
 
 
-def _arrow_fields(told: bytes | None, count: int) -> list[bytes] | None:
+def _arrow_fields(content: bytes | None, count: int) -> list[bytes] | None:
     """Return each column's type in Arrow, as files written by Arrow state it."""
-    if told is None:
+    if content is None:
         return None
-    held = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told)))
-    if len(held) != count:
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content)))
+    if len(schema) != count:
         return None  # Arrow ignores it, too
-    return [pa.schema([one]).serialize().to_pybytes() for one in held]
+    return [pa.schema([one]).serialize().to_pybytes() for one in schema]
 
 
 class _Schema:
@@ -341,7 +341,7 @@ class _Schema:
     @property
     def columns(self) -> list[tuple[int, int]]:
         """The range of elements of each top-level column; the end is exclusive."""
-        found = []
+        leaves = []
         begin = 0
         while begin < len(self.spans):
             end, missing = begin, 1
@@ -350,9 +350,9 @@ class _Schema:
                     raise ThriftError
                 missing += self._children[end] - 1
                 end += 1
-            found.append((begin, end))
+            leaves.append((begin, end))
             begin = end
-        return found
+        return leaves
 
     def leaves(self, begin: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the leaves among some elements, each with the names on its path."""

@@ -39,8 +39,8 @@ class Pace:
     @property
     def rate(self) -> float | None:
         """Requests per second; None for as many as possible."""
-        known = [rate for rate in (self._rate, self._most_per_s) if rate is not None]
-        return min(known, default=None)
+        limits = [rate for rate in (self._rate, self._most_per_s) if rate is not None]
+        return min(limits, default=None)
 
     def delay(self, now: float) -> float:
         """Return in how many seconds the next request may be sent; the caller sends it then.
@@ -83,12 +83,12 @@ class Pace:
         got_through = len(self._answered_at) / min(max(now - began_at, 0.1), _MEASURED_S)
         if self._rate is None:
             # Objections that come before the first answers prove little.
-            lowered = max(got_through * _LOWERED, _FIRST_PER_S)
+            slower = max(got_through * _LOWERED, _FIRST_PER_S)
         else:
             self._is_first = False
             # There may be few answers because there were few requests.
-            lowered = max(self._rate / 2, min(self._rate, got_through) * _LOWERED)
-        self._rate = max(lowered, _LEAST_PER_S)
+            slower = max(self._rate / 2, min(self._rate, got_through) * _LOWERED)
+        self._rate = max(slower, _LEAST_PER_S)
         self._lowered_at = self._rose_at = now
 
     def _forget(self, now: float) -> None:

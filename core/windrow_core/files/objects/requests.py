@@ -148,17 +148,17 @@ class Requests:
             import obstore
 
             answer = obstore.get(bucket.store, key, options=options)
-            found = _status_of(answer.meta)
+            status = _status_of(answer.meta)
             # Some servers ignore the condition.
-            if etag is not None and found.etag not in (etag, None):
+            if etag is not None and status.etag not in (etag, None):
                 raise ChangedObjectError("has changed")
             first, last = answer.range
             if most_bytes is not None and last - first > most_bytes:
-                return Part(_beginning(answer, most_bytes), found)
+                return Part(_beginning(answer, most_bytes), status)
             content = answer.bytes()
             if len(content) != last - first:
                 raise _CutError
-            return Part(content, found)
+            return Part(content, status)
 
         return self._repeated(uri, traffic, once)
 
@@ -193,8 +193,8 @@ class Requests:
         def once(bucket: _Bucket, key: str) -> tuple[list[str], list[ListedObject]]:
             import obstore
 
-            found = obstore.list_with_delimiter(bucket.store, key or None)
-            return list(found["common_prefixes"]), [_listed(one) for one in found["objects"]]
+            status = obstore.list_with_delimiter(bucket.store, key or None)
+            return list(status["common_prefixes"]), [_listed(one) for one in status["objects"]]
 
         return self._repeated(uri, traffic, once)
 
@@ -208,19 +208,19 @@ class Requests:
         Raises:
             ObjectError: It cannot be listed.
         """
-        found: list[ListedObject] = []
+        objects: list[ListedObject] = []
 
         def once(bucket: _Bucket, key: str) -> None:
             import obstore
 
-            after = found[-1].key if found else None
+            after = objects[-1].key if objects else None
             pages = obstore.list(bucket.store, key or None, offset=after, chunk_size=1_000)
             for page in pages:
-                found.extend(_listed(one) for one in page)
+                objects.extend(_listed(one) for one in page)
                 self._count(traffic)
 
         self._repeated(uri, traffic, once)
-        return found
+        return objects
 
     def _repeated(
         self, uri: str, traffic: Traffic, once: Callable[[_Bucket, str], _Answer]
@@ -306,11 +306,11 @@ def requests() -> Requests:
 
 
 def _beginning(answer: GetResult, most_bytes: int) -> bytes:
-    held = bytearray()
+    content = bytearray()
     for piece in answer.stream(min_chunk_size=most_bytes):
-        held += piece
-        if len(held) >= most_bytes:
-            return bytes(held[:most_bytes])
+        content += piece
+        if len(content) >= most_bytes:
+            return bytes(content[:most_bytes])
     raise _CutError
 
 

@@ -84,8 +84,8 @@ def _is_url(text: str) -> bool:
 def _has_profile() -> bool:
     if "AWS_ACCESS_KEY_ID" in os.environ or "AWS_WEB_IDENTITY_TOKEN_FILE" in os.environ:
         return False
-    shared = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
-    return "AWS_PROFILE" in os.environ or Path(shared).expanduser().exists()
+    path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    return "AWS_PROFILE" in os.environ or Path(path).expanduser().exists()
 
 
 def _of_profile() -> Any:

@@ -83,8 +83,8 @@ def trouble_of(error: Exception) -> Trouble:
     without_credentials = _METADATA.search(text) is not None
     # Names of objects must not be taken for texts of errors.
     text = _URL.sub("", text)
-    status = int(found[1]) if (found := _STATUS.search(text)) else None
-    code = found[1] if (found := _CODE.search(text)) else ""
+    status = int(match[1]) if (match := _STATUS.search(text)) else None
+    code = match[1] if (match := _CODE.search(text)) else ""
     if code in _SLOW_DOWN or status in (429, 503):
         return Trouble("slow_down", f"cannot be read: its store answers {status} for too long")
     if code in _REASONS:
@@ -115,7 +115,7 @@ def trouble_of(error: Exception) -> Trouble:
 def _unusable_name(text: str) -> str:
     if "empty path segment" in text:
         return "holds a folder without a name, as in 'a//b': rename the objects in it"
-    name = found[1] if (found := re.search(r'(?:path|Path) "([^"]*)"', text)) else ""
+    name = match[1] if (match := re.search(r'(?:path|Path) "([^"]*)"', text)) else ""
     return f"holds an object that is named {name[:100]!r}, which is not a valid path: rename it"
 
 

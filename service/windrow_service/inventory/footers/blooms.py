@@ -51,43 +51,47 @@ class ChunkFilters:
     changed: list[str] = field(default_factory=list)
 
 
-def chosen_columns(asked: Sequence[str], data: pa.Schema) -> list[str]:
+def chosen_columns(requested_names: Sequence[str], data: pa.Schema) -> list[str]:
     """Return the data columns for which Bloom filters are requested, in the table's spelling.
 
     Raises:
         BloomColumnError: A name is not that of a data column, or its type cannot have filters.
     """
     names = ColumnNames(data)
-    chosen: dict[str, None] = {}
-    for name in asked:
+    columns: dict[str, None] = {}
+    for name in requested_names:
         at = names.find(name)
         if at is None:
             raise BloomColumnError(name, "is not among the columns of the files")
         if not can_filter(data.field(at).type):
             raise BloomColumnError(name, f"is {data.field(at).type}, which has no order")
-        chosen[data.field(at).name] = None
-    return list(chosen)
+        columns[data.field(at).name] = None
+    return list(columns)
 
 
-def carried_filters(columns: Sequence[str], kept: pa.Array, previous: pa.Table | None) -> pa.Table:
+def carried_filters(
+    columns: Sequence[str], previous_rows: pa.Array, previous: pa.Table | None
+) -> pa.Table:
     """Return the filters of n files that a previous inventory has; null where it has none.
 
     Args:
         columns: The columns whose filters are wanted.
-        kept: For each file its row in `previous`, or null.
+        previous_rows: For each file its row in `previous`, or null.
         previous: The files of the previous inventory.
     """
-    known = {name: at for at, name in enumerate(bloom_columns(previous.schema) if previous else ())}
-    folded = {name.lower(): at for name, at in known.items()}
-    found = {}
+    positions = {
+        name: at for at, name in enumerate(bloom_columns(previous.schema) if previous else ())
+    }
+    by_lower_name = {name.lower(): at for name, at in positions.items()}
+    filters = {}
     for name in columns:
-        at = folded.get(name.lower())
-        found[name] = (
-            pc.struct_field(previous["bloom"], [at]).take(kept)
+        at = by_lower_name.get(name.lower())
+        filters[name] = (
+            pc.struct_field(previous["bloom"], [at]).take(previous_rows)
             if previous is not None and at is not None
-            else pa.chunked_array([pa.nulls(len(kept), pa.large_binary())])
+            else pa.chunked_array([pa.nulls(len(previous_rows), pa.large_binary())])
         )
-    return pa.table(found)
+    return pa.table(filters)
 
 
 def build_missing(
@@ -130,14 +134,14 @@ def build_missing(
     # Position of each file's filters among the carried-over ones, followed by the newly built ones.
     source = np.arange(len(files))
     source[rows] = len(files) + np.arange(len(rows))
-    built = {}
+    new_filters = {}
     for at, name in enumerate(names):
         new = [
             pa.array([filters_of[at] for filters_of in chunk.filters], pa.large_binary())
             for chunk in chunks
         ]
-        built[name] = pa.chunked_array([*filters[name].chunks, *new]).take(pa.array(source))
-    return pa.table(built)
+        new_filters[name] = pa.chunked_array([*filters[name].chunks, *new]).take(pa.array(source))
+    return pa.table(new_filters)
 
 
 def filter_struct(filters: pa.Table) -> pa.ChunkedArray:
@@ -156,7 +160,7 @@ def read_filters(
     columns: Sequence[str],
     first_row: int,
     paths: Sequence[str],
-    listed: Sequence[FileStatus],
+    states: Sequence[FileStatus],
     *,
     table_format: str = "parquet",
 ) -> ChunkFilters:
@@ -169,16 +173,16 @@ def read_filters(
         columns: Names of columns; if a file lacks one, all its values are null.
         first_row: Number of the first file; it is not used.
         paths: n paths, relative to the location.
-        listed: n states, as listed.
+        states: n states, as listed.
         table_format: The files' format.
     """
     filters_of = _orc_filters if table_format == "orc" else _parquet_filters
     chunk = ChunkFilters()
-    asked = _requests_ahead(location, paths, listed)
-    for path, state, part in zip(paths, listed, asked, strict=True):
+    parts = _requests_ahead(location, paths, states)
+    for path, state, part in zip(paths, states, parts, strict=True):
         try:
-            with _opened(location, path, state, part) as (file, found):
-                if state.difference(found):
+            with _opened(location, path, state, part) as (file, status):
+                if state.difference(status):
                     chunk.changed.append(path)
                     continue
                 chunk.filters.append(filters_of(file, columns))
@@ -201,11 +205,11 @@ def _why_unreadable(error: Exception) -> str:
 
 
 def _requests_ahead(
-    location: str, paths: Sequence[str], listed: Sequence[FileStatus]
+    location: str, paths: Sequence[str], states: Sequence[FileStatus]
 ) -> Iterator[Future[Part] | None]:
     """Yield for each file a request for all of it, begun ahead; None if not a small object."""
     ahead: deque[Future[Part] | None] = deque()
-    for path, state in zip(paths, listed, strict=True):
+    for path, state in zip(paths, states, strict=True):
         uri = absolute_path(location, path)
         is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
         request = None
@@ -219,16 +223,16 @@ def _requests_ahead(
 
 @contextmanager
 def _opened(
-    location: str, path: str, listed: FileStatus, asked: Future[Part] | None
+    location: str, path: str, state: FileStatus, request: Future[Part] | None
 ) -> Iterator[tuple[Any, FileStatus]]:
     """Open a file; return its state as well."""
-    if asked is not None:
-        part = asked.result()
+    if request is not None:
+        part = request.result()
         yield pa.BufferReader(part.content), part.found
         return
     absolute = absolute_path(location, path)
     if is_remote(absolute):
-        with open_remote_file(absolute, listed) as remote:
+        with open_remote_file(absolute, state) as remote:
             yield remote.file, remote.found
         return
     home = home_for(location, home_of(location), absolute)
@@ -241,15 +245,15 @@ def _parquet_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
     # With nanoseconds, years before 1678 and after 2261 would wrap around.
     file = pq.ParquetFile(content, coerce_int96_timestamp_unit="us")
     names = ColumnNames(file.schema_arrow)
-    found = []
+    filters = []
     for column in columns:
         at = names.find(column)
-        found.append(
+        filters.append(
             bloom_filter(pa.array([], pa.int64()))
             if at is None
             else _filter(file, file.schema_arrow.names[at])
         )
-    return found
+    return filters
 
 
 def _filter(file: pq.ParquetFile, column: str) -> bytes:
@@ -268,21 +272,21 @@ def _filter(file: pq.ParquetFile, column: str) -> bytes:
 def _orc_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
     reader = ORCReader()
     reader.open(content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r"))
-    held, alike = reader.schema(), alike_in(reader)
-    names, alike_names = ColumnNames(held), ColumnNames(alike)
+    schema, alike = reader.schema(), alike_in(reader)
+    names, alike_names = ColumnNames(schema), ColumnNames(alike)
     # Which of the table's columns a nameless column is depends on the table.
-    nameless = are_nameless(held.names)
-    found = []
+    nameless = are_nameless(schema.names)
+    filters = []
     for column in columns:
         at = names.find(column)
         if at is None and not nameless:
-            found.append(bloom_filter(pa.array([], pa.int64())))
+            filters.append(bloom_filter(pa.array([], pa.int64())))
         elif at is None or alike_names.find(column) is None:
             # Spark may see other values than Arrow.
-            found.append(b"")
+            filters.append(b"")
         else:
-            found.append(bloom_filter(_orc_distinct(reader, held.field(at))))
-    return found
+            filters.append(bloom_filter(_orc_distinct(reader, schema.field(at))))
+    return filters
 
 
 def _orc_distinct(reader: ORCReader, field: pa.Field) -> pa.ChunkedArray:

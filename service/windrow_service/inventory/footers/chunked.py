@@ -94,8 +94,8 @@ def in_chunks(
                             half = count // 2
                             unread.extendleft([(start + half, count - half), (start, half)])
                             continue
-                        blamed = f"its footer is damaged ({error.last_words}): {RESTORE}"
-                        reason = error.why(blamed)
+                        damage = f"its footer is damaged ({error.last_words}): {RESTORE}"
+                        reason = error.why(damage)
                         chunks[start] = nothing([(files["path"][start].as_py(), reason)])
                     except OSError as error:
                         # No process could be started, whatever is in the files.
@@ -120,11 +120,11 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
     if executor is not None:
         yield executor
         return
-    with IsolatedExecutor() as isolated:
+    with IsolatedExecutor() as pool:
         try:
-            yield isolated
+            yield pool
         except BaseException:
-            isolated.kill()
+            pool.kill()
             raise
 
 

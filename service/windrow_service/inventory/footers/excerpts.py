@@ -34,18 +34,18 @@ def bounded(
     rows = pc.indices_nonzero(outlines.is_valid()).to_numpy().astype(np.int64)
     rows = rows[np.argsort(-sizes_bytes.take(pa.array(rows)).to_numpy(), kind="stable")]
     numbers = pc.list_value_length(chunks).take(pa.array(rows)).to_numpy()
-    kept = np.cumsum(numbers.astype(np.int64)) <= max_numbers
+    fits = np.cumsum(numbers.astype(np.int64)) <= max_numbers
     codes = outlines.indices.take(pa.array(rows)).to_numpy(zero_copy_only=False)
     distinct, first = np.unique(codes, return_index=True)
     lengths = pc.binary_length(outlines.dictionary).take(pa.array(distinct)).to_numpy()
     order = np.argsort(first)
     fitting = distinct[order][np.cumsum(lengths[order].astype(np.int64)) <= max_outlines_bytes]
-    kept &= np.isin(codes, fitting)
-    if kept.all():
+    fits &= np.isin(codes, fitting)
+    if fits.all():
         return footers
-    gone = np.ones(len(footers), np.bool_)
-    gone[rows[kept]] = False
-    left = pa.array(np.arange(len(footers)), mask=gone)
+    is_left_out = np.ones(len(footers), np.bool_)
+    is_left_out[rows[fits]] = False
+    left = pa.array(np.arange(len(footers)), mask=is_left_out)
     for name, column in zip(EXCERPT_FIELDS, (outlines, chunks), strict=True):
         at = footers.schema.get_field_index(name)
         footers = footers.set_column(at, footers.schema.field(at), column.take(left))

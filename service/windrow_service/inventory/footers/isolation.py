@@ -133,13 +133,13 @@ class _Template:
         self._process: subprocess.Popen[bytes] | None = None
         self._executable = ""
 
-    def fork(self, *given: int) -> None:
+    def fork(self, *descriptors: int) -> None:
         """Fork a process with these descriptors; see `fork_on_request`."""
         with self._lock:
             if not self._is_running():
                 self._stop()
                 self._start()
-            socket.send_fds(self._requests, [b"f"], given)
+            socket.send_fds(self._requests, [b"f"], descriptors)
 
     def close(self) -> None:
         """Tell the process to end, and wait until it has."""
@@ -198,17 +198,17 @@ class _Process:
 
     def __init__(self) -> None:
         self._status = b""
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as pipes:
             # A file, because a pipe that nobody reads would block the process once it is full.
-            self._stderr = opened.enter_context(tempfile.TemporaryFile())
-            asked, self._requests = _pipe(opened)
-            self._answers, answered = _pipe(opened)
-            self._end, ended = _pipe(opened)
-            theirs = (asked, answered, self._stderr, ended)
+            self._stderr = pipes.enter_context(tempfile.TemporaryFile())
+            request_end, self._requests = _pipe(pipes)
+            self._answers, answer_end = _pipe(pipes)
+            self._end, end_of_life = _pipe(pipes)
+            theirs = (request_end, answer_end, self._stderr, end_of_life)
             _template.fork(*(file.fileno() for file in theirs))
-            for file in (asked, answered, ended):
+            for file in (request_end, answer_end, end_of_life):
                 file.close()
-            opened.pop_all()
+            pipes.pop_all()
         try:
             pickle.dump(dict(os.environ), self._requests)
             self._requests.flush()
@@ -251,12 +251,12 @@ class _Process:
         return _last_words(self._stderr) or f"{EXIT_STATUS} {self._status.decode() or 'unknown'}"
 
 
-def _pipe(opened: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+def _pipe(pipes: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
     """Return the ends of a pipe for reading and writing, which the stack closes."""
     reading, writing = os.pipe()
     return (
-        opened.enter_context(os.fdopen(reading, "rb")),
-        opened.enter_context(os.fdopen(writing, "wb")),
+        pipes.enter_context(os.fdopen(reading, "rb")),
+        pipes.enter_context(os.fdopen(writing, "wb")),
     )
 
 

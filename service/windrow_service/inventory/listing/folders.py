@@ -108,7 +108,7 @@ def can_be_trusted(stamp: Stamp, read_at_ns: int, device: int) -> bool:
 def keeps_folder_times(location: str) -> bool:
     """Tell whether a path is on a file system that is known to keep folders' times."""
     real = os.path.realpath(location)
-    found, length = "", -1
+    kind, length = "", -1
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             for line in mounts:
@@ -116,10 +116,10 @@ def keeps_folder_times(location: str) -> bool:
                 point = _unescaped(before.split(" ")[4])
                 # Of several mounts at one point, the last one is visible.
                 if (real + "/").startswith(point.rstrip("/") + "/") and len(point) >= length:
-                    found, length = after.split(" ")[0], len(point)
+                    kind, length = after.split(" ")[0], len(point)
     except (OSError, IndexError):
         return False
-    return found in _TRUSTED_FILE_SYSTEMS
+    return kind in _TRUSTED_FILE_SYSTEMS
 
 
 def _unescaped(text: str) -> str:
@@ -138,13 +138,13 @@ def encode_folders(
         stamps: Stamps of all folders, including the location itself; None if not trusted.
         file_count: Number of files in them.
     """
-    known = list(stamps.values())
+    times = list(stamps.values())
     try:
         columns = [pa.array(list(stamps), pa.string())]
     except UnicodeEncodeError:
         return None
     columns += [
-        pa.array([None if stamp is None else stamp[at] for stamp in known], field.type)
+        pa.array([None if stamp is None else stamp[at] for stamp in times], field.type)
         for at, field in enumerate(list(_STATE_SCHEMA)[1:])
     ]
     schema = _STATE_SCHEMA.with_metadata(_metadata(location, file_count))

@@ -33,32 +33,32 @@ def canonical_location(location: str) -> str:
         InvalidLocationError: The text is neither.
     """
     scheme = _SCHEME.match(location)
-    shown = _shown(location)
+    public = _shown(location)
     if _CONTROL.search(location):
-        raise InvalidLocationError(shown, "contains a control character: leave it out")
+        raise InvalidLocationError(public, "contains a control character: leave it out")
     if scheme and (remote := canonical_scheme(scheme[1])) is not None:
-        return _canonical_uri(shown, remote, scheme[2], location[scheme.end() :])
+        return _canonical_uri(public, remote, scheme[2], location[scheme.end() :])
     if scheme and scheme[1].lower() != "file":
         raise InvalidLocationError(
-            shown,
+            public,
             f"{scheme[1]}: is not supported: give an absolute local path, or a URI of "
             f"{', '.join(_SCHEMES[:-1])} or {_SCHEMES[-1]}",
         )
     if scheme and scheme[2] not in (None, "", "localhost"):
         raise InvalidLocationError(
-            shown, "is on another machine: begin a local path with '/', or with 'file:///'"
+            public, "is on another machine: begin a local path with '/', or with 'file:///'"
         )
     path = location[scheme.end() :] if scheme else location
     if not path.startswith("/"):
         uris = [f"'{name}://'" for name in _SCHEMES]
         raise InvalidLocationError(
-            shown,
+            public,
             f"is not absolute: begin it with '/', or with {', '.join(uris[:-1])} or {uris[-1]}",
         )
     real = os.path.realpath(path)
     if _UNFIT.search(real):
         raise InvalidLocationError(
-            shown,
+            public,
             "leads to a folder whose name contains a control character or is not UTF-8: rename it",
         )
     return real
@@ -71,30 +71,30 @@ def lies_under(location: str, prefix: str) -> bool:
 
 def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None:
     """Return the first canonical location that contains one of the others, or lies in one."""
-    known = sorted(other.rstrip("/") + "/" for other in others)
-    ends = set(known)
+    folders = sorted(other.rstrip("/") + "/" for other in others)
+    ends = set(folders)
     for location in locations:
         folder = location.rstrip("/") + "/"
-        at = bisect_left(known, folder)
-        contains = at < len(known) and known[at].startswith(folder)
+        at = bisect_left(folders, folder)
+        contains = at < len(folders) and folders[at].startswith(folder)
         above = accumulate(folder.split("/")[:-1], lambda path, name: f"{path}/{name}")
         if contains or any(f"{path}/" in ends for path in above):
             return location
     return None
 
 
-def _canonical_uri(shown: str, scheme: str, authority: str | None, path: str) -> str:
+def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -> str:
     if authority is None:
-        raise InvalidLocationError(shown, f"is not absolute: begin it with '{scheme}://'")
+        raise InvalidLocationError(public, f"is not absolute: begin it with '{scheme}://'")
     if "@" in authority:
         raise InvalidLocationError(
-            shown,
+            public,
             "contains a user or a key: leave it out; credentials come from the environment of the "
             "coordinator and the executors",
         )
     if "?" in authority + path or "#" in authority + path:
         raise InvalidLocationError(
-            shown,
+            public,
             "contains '?' or '#': leave out the rest; options come from the environment of the "
             "coordinator and the executors",
         )
@@ -102,16 +102,16 @@ def _canonical_uri(shown: str, scheme: str, authority: str | None, path: str) ->
         # Unlike bucket names, host names are not case-sensitive.
         authority = authority.lower()
         if not _HOST.fullmatch(authority):
-            raise InvalidLocationError(shown, "has no valid host: write 'hdfs://host:port/path'")
+            raise InvalidLocationError(public, "has no valid host: write 'hdfs://host:port/path'")
     elif not _BUCKET.fullmatch(authority):
         raise InvalidLocationError(
-            shown, f"has no valid bucket: write '{scheme}://bucket/prefix', in lower case"
+            public, f"has no valid bucket: write '{scheme}://bucket/prefix', in lower case"
         )
     segments = path.strip("/").split("/") if path.strip("/") else []
     if any(segment in ("", ".", "..") for segment in segments):
-        raise InvalidLocationError(shown, "has a segment that is empty, '.' or '..': leave it out")
+        raise InvalidLocationError(public, "has a segment that is empty, '.' or '..': leave it out")
     if not authority and not segments:
-        raise InvalidLocationError(shown, "names nothing: write 'hdfs://host:port/path'")
+        raise InvalidLocationError(public, "names nothing: write 'hdfs://host:port/path'")
     return f"{scheme}://{'/'.join([authority, *segments])}"
 
 

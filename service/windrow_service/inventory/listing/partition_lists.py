@@ -73,7 +73,7 @@ class ListedPartitions:
 
 
 def read_partitions(
-    sent: pa.Table,
+    stream: pa.Table,
     location: str,
     types: pa.Schema,
     allowed: Callable[[Sequence[str]], list[str]],
@@ -81,7 +81,7 @@ def read_partitions(
     """Check a list of partitions that a caller sends.
 
     Args:
-        sent: `values`, lists of texts, and `location`.
+        stream: `values`, lists of texts, and `location`.
         location: Canonical location of the table.
         types: Partition columns of the table.
         allowed: Returns the canonical form of locations, or refuses one.
@@ -89,7 +89,7 @@ def read_partitions(
     Raises:
         PartitionListError: The partitions contradict each other, the types, or the form.
     """
-    values, locations = _columns(sent, len(types))
+    values, locations = _columns(stream, len(types))
     canonical = allowed(locations.to_pylist())
     if {is_remote(one) for one in canonical} - {is_remote(location)}:
         odd = next(one for one in canonical if is_remote(one) != is_remote(location))
@@ -107,36 +107,36 @@ def read_partitions(
     table = pa.table([folders, *texts], schema=pa.schema(fields))
     # Sorted so that each folder comes right before everything inside it.
     order = pc.sort_indices(pa.array([one.rstrip("/") + "/" for one in canonical]))
-    listed = ListedPartitions(table.take(order))
-    _refuse_overlaps(location, listed)
-    _refuse_repeated_values(location, listed)
-    typed_values(listed, types)
-    return ListedPartitions(listed.table.take(pc.sort_indices(listed.folders)))
+    partition_list = ListedPartitions(table.take(order))
+    _refuse_overlaps(location, partition_list)
+    _refuse_repeated_values(location, partition_list)
+    typed_values(partition_list, types)
+    return ListedPartitions(partition_list.table.take(pc.sort_indices(partition_list.folders)))
 
 
-def typed_values(listed: ListedPartitions, types: pa.Schema) -> list[pa.Array]:
+def typed_values(partition_list: ListedPartitions, types: pa.Schema) -> list[pa.Array]:
     """Return the values of each partition column.
 
     Raises:
         PartitionListError: A text is not a value of its column's type.
     """
-    found = []
-    for field, column in zip(types, listed.table.columns[1:], strict=True):
+    columns = []
+    for field, column in zip(types, partition_list.table.columns[1:], strict=True):
         # Unlike the names of folders, a catalog's texts are not escaped.
         texts = flat(pc.replace_substring(column, "%", "%25"))
         try:
-            found.append(convert(texts, field.type))
+            columns.append(convert(texts, field.type))
         except InvalidValueError as error:
             raise PartitionListError(
-                listed.folders[error.index].as_py() or ".",
+                partition_list.folders[error.index].as_py() or ".",
                 f"{column[error.index].as_py()!r} is not a {describe_type(field.type)}, the declared "
                 f"type of partition column {field.name!r}",
             ) from error
-    return found
+    return columns
 
 
 def partitions_in(
-    listed: ListedPartitions, paths: pa.ChunkedArray, types: pa.Schema, location: str
+    partition_list: ListedPartitions, paths: pa.ChunkedArray, types: pa.Schema, location: str
 ) -> Partitions:
     """Return the partition columns of files by the folders that directly contain them.
 
@@ -145,70 +145,73 @@ def partitions_in(
         PartitionListError: A text is not a value of its column's type.
     """
     folders = flat(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
-    coded = folders.dictionary_encode()
-    rows = pc.index_in(coded.dictionary, listed.folders)
+    codes = folders.dictionary_encode()
+    rows = pc.index_in(codes.dictionary, partition_list.folders)
     if rows.null_count:
-        folder = coded.dictionary[pc.index(pc.is_null(rows), True).as_py()].as_py()
+        folder = codes.dictionary[pc.index(pc.is_null(rows), True).as_py()].as_py()
         raise LocationError(
             absolute_path(location, folder),
             "lies below the folder of a partition and holds files, which Spark does not read: move "
             "them into the partition's folder, or remove them",
         )
-    at = rows.take(coded.indices)
-    columns = [column.take(at) for column in typed_values(listed, types)]
+    at = rows.take(codes.indices)
+    columns = [column.take(at) for column in typed_values(partition_list, types)]
     return Partitions(schema=types, values=make_struct(columns, list(types), len(folders)))
 
 
-def refuse_unlisted(listed: ListedPartitions, folders: pa.ChunkedArray) -> None:
+def refuse_unlisted(partition_list: ListedPartitions, folders: pa.ChunkedArray) -> None:
     """Refuse folders of written files that are not a listed partition's folder of the usual name.
 
     Args:
-        listed: The table's partitions.
+        partition_list: The table's partitions.
         folders: Folders in the form of paths in inventories.
 
     Raises:
         PartitionListError: A folder is refused.
     """
-    wanted = flat(folders).unique()
-    rows = listed.table.filter(pc.is_in(listed.table.column(0), wanted))
+    distinct = flat(folders).unique()
+    rows = partition_list.table.filter(pc.is_in(partition_list.table.column(0), distinct))
     names = rows.column_names[1:]
     columns = [column.fill_null(HIVE_DEFAULT_PARTITION).to_pylist() for column in rows.columns[1:]]
     usual = [
         "/".join(f"{escape(name)}={escape(text)}" for name, text in zip(names, texts, strict=True))
         for texts in zip(*columns, strict=True)
     ]
-    known = pc.equal(rows.column(0), pa.array(usual, pa.string()))
-    for folder in wanted.filter(pc.invert(pc.is_in(wanted, flat(rows.column(0).filter(known))))):
+    matches = pc.equal(rows.column(0), pa.array(usual, pa.string()))
+    for folder in distinct.filter(
+        pc.invert(pc.is_in(distinct, flat(rows.column(0).filter(matches))))
+    ):
         raise PartitionListError(
             folder.as_py(), "files were written into it, but the table's list has no such partition"
         )
 
 
-def outside(listed: ListedPartitions) -> list[str]:
+def outside(partition_list: ListedPartitions) -> list[str]:
     """Return the folders outside the table's location."""
-    return [folder for folder in listed.folders.to_pylist() if is_outside(folder)]
+    return [folder for folder in partition_list.folders.to_pylist() if is_outside(folder)]
 
 
-def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
+def _columns(stream: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
     """Return a column of texts for each partition column, and the locations."""
-    for name in sent.column_names:
-        if name not in _SENT or sent.column_names.count(name) > 1:
+    for name in stream.column_names:
+        if name not in _SENT or stream.column_names.count(name) > 1:
             reason = "is unknown" if name not in _SENT else "appears twice"
             raise PartitionListError("", f"column {name!r} {reason}: send {', '.join(_SENT)}")
     for name in _SENT:
-        if name not in sent.column_names:
+        if name not in stream.column_names:
             raise PartitionListError("", f"column {name!r} is missing")
-    if len(sent) > MAX_PARTITIONS:
+    if len(stream) > MAX_PARTITIONS:
         raise PartitionListError(
-            "", f"it has {len(sent):,} partitions, but a table may have at most {MAX_PARTITIONS:,}"
+            "",
+            f"it has {len(stream):,} partitions, but a table may have at most {MAX_PARTITIONS:,}",
         )
-    if not pt.is_list(sent["values"].type) and not pt.is_large_list(sent["values"].type):
+    if not pt.is_list(stream["values"].type) and not pt.is_large_list(stream["values"].type):
         raise PartitionListError(
-            "", f"column 'values' is {sent['values'].type}: send lists of texts"
+            "", f"column 'values' is {stream['values'].type}: send lists of texts"
         )
     try:
-        lists = flat(sent["values"].cast(pa.list_(pa.string())))
-        locations = flat(sent["location"].cast(pa.string()))
+        lists = flat(stream["values"].cast(pa.list_(pa.string())))
+        locations = flat(stream["location"].cast(pa.string()))
     except pa.ArrowException as error:
         raise PartitionListError("", f"it is not a list of texts: {error}") from error
     if locations.null_count or lists.null_count or lists.flatten().null_count:
@@ -227,8 +230,8 @@ def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
     return every, locations
 
 
-def _refuse_overlaps(location: str, listed: ListedPartitions) -> None:
-    absolute = [absolute_path(location, folder) for folder in listed.folders.to_pylist()]
+def _refuse_overlaps(location: str, partition_list: ListedPartitions) -> None:
+    absolute = [absolute_path(location, folder) for folder in partition_list.folders.to_pylist()]
     for one, other in pairwise(absolute):
         if one == other:
             raise PartitionListError(
@@ -238,14 +241,14 @@ def _refuse_overlaps(location: str, listed: ListedPartitions) -> None:
             raise PartitionListError(other, f"it lies in the folder of another partition, {one!r}")
 
 
-def _refuse_repeated_values(location: str, listed: ListedPartitions) -> None:
-    if len(listed.by_values()) == len(listed):
+def _refuse_repeated_values(location: str, partition_list: ListedPartitions) -> None:
+    if len(partition_list.by_values()) == len(partition_list):
         return
-    seen: set[tuple[str | None, ...]] = set()
-    columns = [column.to_pylist() for column in listed.table.columns]
+    values_so_far: set[tuple[str | None, ...]] = set()
+    columns = [column.to_pylist() for column in partition_list.table.columns]
     for folder, *values in zip(*columns, strict=True):
-        if tuple(values) in seen:
+        if tuple(values) in values_so_far:
             raise PartitionListError(
                 absolute_path(location, folder), "another partition has the same values"
             )
-        seen.add(tuple(values))
+        values_so_far.add(tuple(values))

@@ -105,8 +105,10 @@ def bucket_numbers(paths: pa.ChunkedArray, bucket_count: int | None) -> pa.Array
     if bucket_count is None:
         return pa.nulls(len(paths), pa.int32())
     names = pc.replace_substring_regex(paths, r"^.*/", "")
-    found = [pc.struct_field(pc.extract_regex(names, pattern), [0]) for pattern in _BUCKET_PATTERNS]
-    numbers = pc.cast(pc.coalesce(*found), pa.int32())
+    matches = [
+        pc.struct_field(pc.extract_regex(names, pattern), [0]) for pattern in _BUCKET_PATTERNS
+    ]
+    numbers = pc.cast(pc.coalesce(*matches), pa.int32())
     too_large = pc.indices_nonzero(pc.fill_null(pc.greater_equal(numbers, bucket_count), False))
     if len(too_large):
         index = too_large[0].as_py()

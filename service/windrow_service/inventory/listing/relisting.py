@@ -59,22 +59,22 @@ class FileStamps:
 _NONE = FileStamps(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
-def compare_stamps(files: pa.Table, known: FileStamps) -> tuple[Bools, FileStamps]:
+def compare_stamps(files: pa.Table, earlier: FileStamps) -> tuple[Bools, FileStamps]:
     """Tell which of n files have a new stamp, and return the current stamps.
 
     Args:
         files: `LISTING_SCHEMA` and `stamp`, which is null for a file that was not looked at.
-        known: Earlier stamps.
+        earlier: Earlier stamps.
     """
     keys = file_keys(files)
-    now, before = flat(files["stamp"]), known.of(keys)
-    replaced = pc.fill_null(pc.not_equal(now, before), False)
+    now, before = flat(files["stamp"]), earlier.of(keys)
+    differs = pc.fill_null(pc.not_equal(now, before), False)
     stamps = pc.coalesce(now, before)
     valid = stamps.is_valid().to_numpy(zero_copy_only=False)
     keys, known_stamps = keys[valid], stamps.drop_null().to_numpy()
     order = np.argsort(keys)
     return (
-        replaced.to_numpy(zero_copy_only=False),
+        differs.to_numpy(zero_copy_only=False),
         FileStamps(keys=keys[order], stamps=known_stamps[order]),
     )
 
@@ -137,7 +137,7 @@ class Relisting:
 def list_again(
     location: str,
     meter: ProgressMeter,
-    known: KnownListing | None,
+    earlier: KnownListing | None,
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     folders: Sequence[str] | None = None,
@@ -147,7 +147,7 @@ def list_again(
     Args:
         location: Absolute path of a folder, or a URI.
         meter: Gets the progress.
-        known: The earlier listing.
+        earlier: The earlier listing.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: The only folders to list, as paths in inventories; None for all.
@@ -157,20 +157,20 @@ def list_again(
         InventoryCancelledError: The caller cancelled.
     """
     before = None
-    state, file_stamps = split_state(known.state if known is not None else None)
-    if known is not None and not known.full:
-        before = decode_folders(state, location, len(known.files))
+    state, file_stamps = split_state(earlier.state if earlier is not None else None)
+    if earlier is not None and not earlier.full:
+        before = decode_folders(state, location, len(earlier.files))
     scan = scan or scan_of(location)
     # If a catalog lists the partitions, Spark does not look at the location itself.
-    committed = read_sink_log(location) if folders is None else None
+    log = read_sink_log(location) if folders is None else None
     begin = ("",) if folders is None else folders
     listing = list_with(location, meter, scan, before, clock_ns, begin)
     files = listing.files
-    if known is not None and listing.unchanged:
-        files = _with_unchanged(listing, known.files)
+    if earlier is not None and listing.unchanged:
+        files = _with_unchanged(listing, earlier.files)
     uncommitted = files.schema.empty_table()
-    if committed is not None:
-        files, uncommitted = keep_committed(location, files, committed)
+    if log is not None:
+        files, uncommitted = keep_committed(location, files, log)
     files, empty = without_empty(files)
     meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(uncommitted))
     replaced, file_stamps = compare_stamps(files, file_stamps)
@@ -189,14 +189,14 @@ def list_again(
     )
 
 
-def _with_unchanged(listing: Listing, known: pa.Table) -> pa.Table:
+def _with_unchanged(listing: Listing, before: pa.Table) -> pa.Table:
     names = LISTING_SCHEMA.names
-    known = known.select(names).append_column("stamp", pa.nulls(len(known), pa.uint64()))
-    unchanged = pa.array(listing.unchanged, pa.string())
-    stayed = known.filter(pc.is_in(_folders_of(known), unchanged))
+    before = before.select(names).append_column("stamp", pa.nulls(len(before), pa.uint64()))
+    folders = pa.array(listing.unchanged, pa.string())
+    files = before.filter(pc.is_in(_folders_of(before), folders))
     if not len(listing.files):
-        return stayed
-    return pa.concat_tables([stayed, listing.files]).sort_by("path")
+        return files
+    return pa.concat_tables([files, listing.files]).sort_by("path")
 
 
 def _folders_of(files: pa.Table) -> pa.ChunkedArray:

@@ -121,37 +121,37 @@ def seen_files(
     """
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
-    located = file_folders(paths)
+    places = file_folders(paths)
     is_metadata = _bools(pc.equal(names, METADATA_FILE))
     is_side = _bools(pc.ends_with(names, FLUSH_LENGTH))
     is_version = _bools(pc.equal(names, VERSION_FILE))
     is_data = ~is_metadata & ~is_version & ~is_side
-    is_original = is_data & _bools(located.folder.is_null())
-    originals = set(located.root.filter(pa.array(is_original)).unique().to_pylist())
+    is_original = is_data & _bools(places.folder.is_null())
+    originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
     compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
-    marked = set(located.folder.filter(pa.array(is_version)).to_pylist())
+    marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
     # An overwrite with no rows leaves a folder without files, which cannot be marked.
-    unmarked = set(located.folder.filter(pa.array(is_data)).to_pylist()) - marked
-    chosen = _choose(folders, compacted, unmarked, originals, transactional)
-    seen = seen_by(chosen)
-    replaced = [root for root, one in chosen.items() if one.base is not None]
-    is_original &= ~_bools(pc.is_in(located.root, pa.array(replaced, pa.string())))
-    with_rows = [path for path, folder in seen.items() if folder.kind != "delete_delta"]
-    deleting = [path for path, folder in seen.items() if folder.kind == "delete_delta"]
-    is_read = is_original | is_data & _bools(_is_in(located.folder, with_rows))
-    is_delete = is_data & _bools(_is_in(located.folder, deleting))
+    unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
+    choices = _choose(folders, compacted, unmarked, originals, transactional)
+    visible = seen_by(choices)
+    replaced = [root for root, one in choices.items() if one.base is not None]
+    is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
+    with_rows = [path for path, folder in visible.items() if folder.kind != "delete_delta"]
+    deleting = [path for path, folder in visible.items() if folder.kind == "delete_delta"]
+    is_read = is_original | is_data & _bools(_is_in(places.folder, with_rows))
+    is_delete = is_data & _bools(_is_in(places.folder, deleting))
     if transactional.kind == "full":
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
         side = [*paths.filter(pa.array(is_side)).to_pylist(), *_side_files(empty)]
-        is_read[_unread(location, files, side, seen)] = False
+        is_read[_unread(location, files, side, visible)] = False
     rows = np.flatnonzero(is_read)
     at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
-    roots = located.root.take(at)
+    roots = places.root.take(at)
     delete_files = pa.table(
         [
             *files.select([field.name for field in _LISTED]).take(deletes).columns,
-            located.root.take(deletes),
+            places.root.take(deletes),
             row_buckets(paths).take(deletes),
         ],
         schema=DELETE_FILES,
@@ -171,13 +171,13 @@ def _choose(
     originals: set[str],
     transactional: Transactional,
 ) -> dict[str, Chosen]:
-    noted = pa.array(sorted(set(folders)), pa.string())
+    names = pa.array(sorted(set(folders)), pa.string())
     # A folder inside another one is not a folder of the partition.
-    located = file_folders(pc.binary_join_element_wise(noted, "x", "/"))
-    outermost = pc.equal(located.folder, noted)
+    places = file_folders(pc.binary_join_element_wise(names, "x", "/"))
+    outermost = pc.equal(places.folder, names)
     by_root: defaultdict[str, list[Folder]] = defaultdict(list)
     for path, root in zip(
-        noted.filter(outermost).to_pylist(), located.root.filter(outermost).to_pylist(), strict=True
+        names.filter(outermost).to_pylist(), places.root.filter(outermost).to_pylist(), strict=True
     ):
         folder = folder_of(path[len(root) :])
         assert folder is not None
@@ -188,16 +188,16 @@ def _choose(
     return {
         root: choose(
             root,
-            found,
-            {folder.name for folder in found if root + folder.name in compacted},
+            of_partition,
+            {folder.name for folder in of_partition if root + folder.name in compacted},
             transactional.ids,
-            unmarked={folder.name for folder in found if root + folder.name in unmarked}
+            unmarked={folder.name for folder in of_partition if root + folder.name in unmarked}
             if transactional.kind == "full"
             else (),
             has_originals=root in originals,
             insert_only=transactional.kind == "insert_only",
         )
-        for root, found in by_root.items()
+        for root, of_partition in by_root.items()
     }
 
 
@@ -213,8 +213,8 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
         if parsed is None or parsed.kind != "base" or parsed.visible:
             continue
         try:
-            stated = json.loads(_content(location, path, _MAX_METADATA_BYTES))
-            data_format = stated["dataFormat"]
+            content = json.loads(_content(location, path, _MAX_METADATA_BYTES))
+            data_format = content["dataFormat"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = "does not say how its folder was made: restore it, and refresh again"
             raise AcidFolderError(path, reason) from error
@@ -229,7 +229,7 @@ def _side_files(empty: pa.Table) -> list[str]:
 
 
 def _unread(
-    location: str, files: pa.Table, side: Sequence[str], seen: Mapping[str, Folder]
+    location: str, files: pa.Table, side: Sequence[str], visible: Mapping[str, Folder]
 ) -> list[int]:
     """Return the positions of files that are still being written and hold nothing yet.
 
@@ -241,24 +241,24 @@ def _unread(
     """
     unread = []
     for path in side:
-        folder = seen.get(path.rpartition("/")[0])
+        folder = visible.get(path.rpartition("/")[0])
         if folder is None or folder.least == folder.most or folder.visible:
             continue
-        written = path.removesuffix(FLUSH_LENGTH)
-        at = pc.index(files["path"], written).as_py()
+        file = path.removesuffix(FLUSH_LENGTH)
+        at = pc.index(files["path"], file).as_py()
         if at < 0:
             continue
         lengths = _content(location, path, _MAX_FLUSH_BYTES)
         whole = len(lengths) // _FLUSH_BYTES * _FLUSH_BYTES
-        committed = int.from_bytes(lengths[:whole][-_FLUSH_BYTES:], "big", signed=True)
-        if whole and committed == 0:
+        length = int.from_bytes(lengths[:whole][-_FLUSH_BYTES:], "big", signed=True)
+        if whole and length == 0:
             unread.append(at)
-        elif not whole or committed != files["size_bytes"][at].as_py():
+        elif not whole or length != files["size_bytes"][at].as_py():
             reason = (
                 "is still being written by a streaming client, or was left by one that died: "
                 "refresh once it has been closed, or after Hive has compacted its folder"
             )
-            raise AcidFolderError(written, reason)
+            raise AcidFolderError(file, reason)
     return unread
 
 
@@ -296,16 +296,16 @@ def _delete_totals(
     names = pa.concat_arrays([flat(delete_files["root"]), roots]).dictionary_encode()
     codes = np.asarray(names.indices, np.int64) << 32
     own = codes[: len(delete_files)] | np.asarray(delete_files["bucket"], np.int64)
-    asked = codes[len(delete_files) :] | np.asarray(pc.fill_null(buckets, 2**31 - 1), np.int64)
+    data_codes = codes[len(delete_files) :] | np.asarray(pc.fill_null(buckets, 2**31 - 1), np.int64)
     keys, number = np.unique(own, return_inverse=True)
     sizes = np.asarray(delete_files["size_bytes"], np.int64)
     # One more entry, for files without delete files.
     counts = np.append(np.bincount(number, minlength=len(keys)), 0)
     bytes_ = np.zeros(len(keys) + 1, np.int64)
     np.add.at(bytes_, number, sizes)
-    at = np.searchsorted(keys, asked)
-    found = np.append(keys, -1)[at] == asked
-    at = np.where(found, at, len(keys))
+    at = np.searchsorted(keys, data_codes)
+    has_deletes = np.append(keys, -1)[at] == data_codes
+    at = np.where(has_deletes, at, len(keys))
     return {
         "delete_count": pa.array(counts[at], pa.int32()),
         "delete_bytes": pa.array(bytes_[at], pa.int64()),
@@ -338,10 +338,12 @@ def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
         footers: `row_count`, and `first_row_id`, which is null where rows have names.
     """
     nameless = np.flatnonzero(footers["first_row_id"].is_valid())
-    held = flat(paths).take(pa.array(nameless))
-    located = file_folders(held)
-    folder = pc.coalesce(located.folder, located.root).dictionary_encode()
-    key = np.asarray(folder.indices, np.int64) << 32 | np.asarray(buckets_of(held), np.int64)
+    nameless_paths = flat(paths).take(pa.array(nameless))
+    places = file_folders(nameless_paths)
+    folder = pc.coalesce(places.folder, places.root).dictionary_encode()
+    key = np.asarray(folder.indices, np.int64) << 32 | np.asarray(
+        buckets_of(nameless_paths), np.int64
+    )
     order = np.argsort(key, kind="stable")
     counts = footers["row_count"].to_numpy()[nameless][order]
     before = np.cumsum(counts) - counts
@@ -350,8 +352,8 @@ def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
     numbers = np.zeros(len(footers), np.int64)
     numbers[nameless[order]] = before
     at = footers.column_names.index("first_row_id")
-    named = footers["first_row_id"].is_null().to_numpy()
-    return footers.set_column(at, "first_row_id", pa.array(numbers, mask=named))
+    has_names = footers["first_row_id"].is_null().to_numpy()
+    return footers.set_column(at, "first_row_id", pa.array(numbers, mask=has_names))
 
 
 def _is_in(column: pa.Array, values: Sequence[str]) -> pa.Array:

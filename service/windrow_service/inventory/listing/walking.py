@@ -111,7 +111,7 @@ def list_with(
     location: str,
     meter: ProgressMeter,
     scan: ScanFolder,
-    known: KnownFolders | None = None,
+    known_folders: KnownFolders | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     folders: Sequence[str] = ("",),
 ) -> Listing:
@@ -121,13 +121,13 @@ def list_with(
         location: Absolute path of a folder, or a URI.
         meter: Gets the progress.
         scan: Reads one folder.
-        known: Earlier state of folders; unchanged ones are not listed again.
+        known_folders: Earlier state of folders; unchanged ones are not listed again.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: Where to begin, as paths in inventories; by default at the location.
     """
     meter.enter(phase="listing")
     remote = is_remote(location)
-    lister = _Lister(location, scan, known or KnownFolders(), clock_ns)
+    lister = _Lister(location, scan, known_folders or KnownFolders(), clock_ns)
     batches: list[_Batch] = []
     per_batch = 1 if remote else _FOLDERS_PER_BATCH
     with ThreadPoolExecutor(
@@ -141,19 +141,19 @@ def list_with(
         try:
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                found: list[str] = []
+                subfolders: list[str] = []
                 for future in done:
                     batch = future.result()
                     batches.append(batch)
-                    found += batch.folders
+                    subfolders += batch.folders
                     meter.add(
                         folders_listed=batch.listed_count,
                         folders_unchanged=len(batch.unchanged),
                         files_found=batch.files.num_rows,
                     )
                 pending |= {
-                    threads.submit(lister.look, found[start : start + per_batch])
-                    for start in range(0, len(found), per_batch)
+                    threads.submit(lister.look, subfolders[start : start + per_batch])
+                    for start in range(0, len(subfolders), per_batch)
                 }
         finally:
             for future in pending:
@@ -191,13 +191,13 @@ class _Lister:
         self,
         location: str,
         scan: ScanFolder,
-        known: KnownFolders,
+        known_folders: KnownFolders,
         clock_ns: Callable[[], int],
     ) -> None:
         self._location = location
         self._clock_ns = clock_ns
         self._scan = scan
-        self._known = known
+        self._known = known_folders
         self.device: int | None = None
         if not is_remote(location) and keeps_folder_times(location):
             with contextlib.suppress(OSError):

@@ -198,24 +198,26 @@ def apply_delta(
     paths = _paths(delta)
     added_count = len(delta.added)
     missing = np.arange(len(paths)) >= added_count
-    wanted = np.ones(added_count, np.bool_)
-    carried: list[pa.Table] = []
-    gone: dict[int, _Gone] = {}
+    is_new = np.ones(added_count, np.bool_)
+    changes: list[pa.Table] = []
+    losses: dict[int, _Gone] = {}
     for at in plan.looked_up:
         files = decode(manifests[at], _LOOKED_UP)
-        positions, named = _find(manifests[at], files, paths)
-        missing[named] = False
-        goes = np.ones(len(named), np.bool_)
-        same = np.flatnonzero(named < added_count)
-        same = same[_same_file(_take(files, positions[same]), _take(delta.added, named[same]))]
+        positions, positions_named = _find(manifests[at], files, paths)
+        missing[positions_named] = False
+        goes = np.ones(len(positions_named), np.bool_)
+        same = np.flatnonzero(positions_named < added_count)
+        same = same[
+            _same_file(_take(files, positions[same]), _take(delta.added, positions_named[same]))
+        ]
         if len(same):
             before = _take(decode(manifests[at], None), positions[same])
-            after = _carry(_take(delta.added, named[same]), before, delta.carried)
+            after = _carry(_take(delta.added, positions_named[same]), before, delta.carried)
             goes[same] = differing(before, after)
-            wanted[named[same]] = False
-            carried.append(after.filter(pa.array(goes[same])))
+            is_new[positions_named[same]] = False
+            changes.append(after.filter(pa.array(goes[same])))
         if goes.any():
-            gone[at] = _Gone.of(_take(files, positions[goes]), positions[goes])
+            losses[at] = _Gone.of(_take(files, positions[goes]), positions[goes])
     if missing.any() and not may_miss:
         row = int(np.argmax(missing)) - added_count
         raise InvalidInventoryError(
@@ -223,22 +225,22 @@ def apply_delta(
             f"{delta.removed['path'][row].as_py()!r} cannot be removed, because the table has no such "
             "file: leave it out"
         )
-    added = pa.concat_tables([delta.added.filter(pa.array(wanted)), *carried]).combine_chunks()
-    added = added.take(pc.sort_indices(added["path"]))
+    gains = pa.concat_tables([delta.added.filter(pa.array(is_new)), *changes]).combine_chunks()
+    gains = gains.take(pc.sort_indices(gains["path"]))
     return Applied(
-        manifests=_rebuild(manifests, gone, added, plan.merged, decode, manifest_files),
-        files_added=len(added),
-        files_removed=sum(len(rows.positions) for rows in gone.values()),
-        rows_gained=_difference_in_rows(added, list(gone.values())),
-        sizes_gained=size_counts(added["size_bytes"])
-        - sum((rows.size_counts for rows in gone.values()), np.zeros(64, np.int64)),
+        manifests=_rebuild(manifests, losses, gains, plan.merged, decode, manifest_files),
+        files_added=len(gains),
+        files_removed=sum(len(rows.positions) for rows in losses.values()),
+        rows_gained=_difference_in_rows(gains, list(losses.values())),
+        sizes_gained=size_counts(gains["size_bytes"])
+        - sum((rows.size_counts for rows in losses.values()), np.zeros(64, np.int64)),
     )
 
 
-def _difference_in_rows(added: pa.Table, gone: Sequence[_Gone]) -> int | None:
-    more, less = rows_in(added), [rows.row_count for rows in gone]
-    known = [count for count in less if count is not None]
-    return None if more is None or len(known) < len(less) else more - sum(known)
+def _difference_in_rows(gains: pa.Table, losses: Sequence[_Gone]) -> int | None:
+    more, less = rows_in(gains), [rows.row_count for rows in losses]
+    counts = [count for count in less if count is not None]
+    return None if more is None or len(counts) < len(less) else more - sum(counts)
 
 
 def replace_files(
@@ -264,29 +266,29 @@ def replace_files(
     if not tables or any(not table.schema.equals(files.schema) for table in tables):
         return tuple(cut_files(files, manifest_files, check))
     ends = np.cumsum([len(table) for table in tables])
-    numbered = [
+    with_numbers = [
         table.append_column("row", pa.array(np.arange(end - len(table), end)))
         for table, end in zip(tables, ends, strict=True)
     ]
-    before = merge_files(numbered, [manifest.removed for manifest in manifests])
+    before = merge_files(with_numbers, [manifest.removed for manifest in manifests])
     goes, comes = _difference(before.drop(["row"]), files)
     lost_count = int(np.count_nonzero(goes))
     if is_worn(len(before) - lost_count, lost_count):
         return tuple(cut_files(files, manifest_files, check))
-    lost = before.select(["row", "size_bytes", "row_count"]).filter(pa.array(goes))
-    lost_rows = lost["row"].to_numpy()
+    losing = before.select(["row", "size_bytes", "row_count"]).filter(pa.array(goes))
+    lost_rows = losing["row"].to_numpy()
     owner = np.searchsorted(ends, lost_rows, "right")
-    gone = {}
+    losses = {}
     for at in np.unique(owner).tolist():
         mine = owner == at
         positions = lost_rows[mine] - (ends[at] - len(tables[at]))
-        gone[at] = _Gone.of(lost.filter(pa.array(mine)), positions)
+        losses[at] = _Gone.of(losing.filter(pa.array(mine)), positions)
     decoded = {
         manifest.manifest_id: table for manifest, table in zip(manifests, tables, strict=True)
     }
     return _rebuild(
         manifests,
-        gone,
+        losses,
         files.filter(pa.array(comes)),
         worth_merging(manifests, manifest_files),
         lambda manifest, _: decoded[manifest.manifest_id],
@@ -296,22 +298,22 @@ def replace_files(
 
 def _rebuild(
     manifests: Sequence[Manifest],
-    gone: Mapping[int, _Gone],
-    added: pa.Table,
-    merged: Sequence[int],
+    losses: Mapping[int, _Gone],
+    gains: pa.Table,
+    merges: Sequence[int],
     decode: Decode,
     manifest_files: int,
 ) -> tuple[Manifest, ...]:
-    if not gone and not len(added):
+    if not losses and not len(gains):
         return tuple(manifests)
     left: dict[int, Manifest] = {}
     for at, manifest in enumerate(manifests):
-        rows = gone.get(at)
-        kept = manifest.without(rows.positions, rows.size_bytes) if rows else manifest
-        if kept is not None:
-            left[at] = kept
-    new = cut_files(added, manifest_files)
-    old = [left.pop(at) for at in merged if at in left]
+        rows = losses.get(at)
+        rest = manifest.without(rows.positions, rows.size_bytes) if rows else manifest
+        if rest is not None:
+            left[at] = rest
+    new = cut_files(gains, manifest_files)
+    old = [left.pop(at) for at in merges if at in left]
     if old:
         tables = [decode(manifest, None) for manifest in old]
         new += cut_files(merge_files(tables, [m.removed for m in old]), manifest_files)
@@ -325,29 +327,29 @@ def _rebuild(
 
 def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
     """Tell which rows of one inventory, and which of the next, are missing in the other one."""
-    found = pc.index_in(after["path"], value_set=before["path"].combine_chunks())
-    comes = mask(found.is_null())
+    matches = pc.index_in(after["path"], value_set=before["path"].combine_chunks())
+    comes = mask(matches.is_null())
     goes = np.ones(len(before), np.bool_)
-    goes[found.drop_null().to_numpy()] = False
+    goes[matches.drop_null().to_numpy()] = False
     both_before, both_after = np.flatnonzero(~goes), np.flatnonzero(~comes)
     # Both are sorted by path, so rows with the same path correspond.
-    changed = np.zeros(len(both_before), np.bool_)
+    differs = np.zeros(len(both_before), np.bool_)
     for name in after.schema.names:
         # Column by column, because filtering copies.
         columns = (_only(before.select([name]), ~goes), _only(after.select([name]), ~comes))
-        changed |= differing(*columns)
-    goes[both_before[changed]] = True
-    comes[both_after[changed]] = True
+        differs |= differing(*columns)
+    goes[both_before[differs]] = True
+    comes[both_after[differs]] = True
     return goes, comes
 
 
 def _find(manifest: Manifest, files: pa.Table, paths: pa.Array) -> tuple[Ints, Ints]:
     """Return the live rows of a manifest with one of the paths, and the position of each path."""
     near = np.flatnonzero(_within(manifest, paths))
-    found = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
-    positions = pc.indices_nonzero(found.is_valid()).to_numpy().astype(np.int64)
+    matches = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
+    positions = pc.indices_nonzero(matches.is_valid()).to_numpy().astype(np.int64)
     positions = positions[~np.isin(positions, manifest.removed)]
-    return positions, near[found.take(pa.array(positions)).to_numpy()]
+    return positions, near[matches.take(pa.array(positions)).to_numpy()]
 
 
 def _within(manifest: Manifest, paths: pa.Array) -> Bools:

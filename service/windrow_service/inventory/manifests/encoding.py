@@ -87,8 +87,8 @@ class Manifest:
         for name, count in counts.items():
             at = range_.schema.get_field_index(name)
             range_ = range_.set_column(at, name, pa.array([count], pa.int64()))
-        removed = np.union1d(self.removed, positions).astype(np.int32)
-        return replace(self, ranges=range_, row=0, removed=removed)
+        positions_gone = np.union1d(self.removed, positions).astype(np.int32)
+        return replace(self, ranges=range_, row=0, removed=positions_gone)
 
 
 def cut_files(
@@ -215,8 +215,8 @@ def _with_added_columns(files: pa.Table, is_wanted: Callable[[str], bool]) -> pa
         if column.name not in files.column_names and is_wanted(column.name):
             at = min(ROW_COLUMNS.index(column), files.num_columns)
             files = files.add_column(at, column.field, column.unknown(len(files)))
-    fixed = {field.name: field for field in FIXED_FIELDS}
-    now = pa.schema([fixed.get(field.name, field) for field in files.schema])
+    fields_now = {field.name: field for field in FIXED_FIELDS}
+    now = pa.schema([fields_now.get(field.name, field) for field in files.schema])
     return files if now.equals(files.schema) else pa.table(files.columns, schema=now)
 
 
@@ -247,14 +247,14 @@ def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
             array.type, len(array), buffers, array.null_count, children=[values]
         )
     if pt.is_dictionary(array.type):
-        used = pc.unique(array.indices).drop_null()
-        values = _canonical_array(array.dictionary.take(used), check)
-        indices = _canonical_array(pc.index_in(array.indices, used), check)
+        codes = pc.unique(array.indices).drop_null()
+        values = _canonical_array(array.dictionary.take(codes), check)
+        indices = _canonical_array(pc.index_in(array.indices, codes), check)
         return pa.DictionaryArray.from_arrays(indices, values)
     if array.null_count == 0 or pt.is_null(array.type):
         return array
-    filled = pc.fill_null(array, _zero(array.type)).buffers()
-    return pa.Array.from_buffers(array.type, len(array), [_validity(array), *filled[1:]])
+    own_buffers = pc.fill_null(array, _zero(array.type)).buffers()
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array), *own_buffers[1:]])
 
 
 def _validity(array: pa.Array) -> pa.Buffer | None:

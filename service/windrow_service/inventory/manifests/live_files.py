@@ -28,24 +28,24 @@ def merge_files(tables: Sequence[pa.Table], removed: Sequence[npt.NDArray[np.int
 
     Complexity: O(n) for n rows of manifests that do not overlap, O(n log n) at worst.
     """
-    held = [at for at, table in enumerate(tables) if len(table)]
-    held.sort(key=lambda at: tables[at]["path"][0].as_py())
-    if not held:
+    order = [at for at, table in enumerate(tables) if len(table)]
+    order.sort(key=lambda at: tables[at]["path"][0].as_py())
+    if not order:
         return tables[0]
-    tables, removed = [tables[at] for at in held], [removed[at] for at in held]
+    tables, removed = [tables[at] for at in order], [removed[at] for at in order]
     if not _overlap(tables) and not any(map(len, removed)):
         return pa.concat_tables(tables)
     ends = np.cumsum([len(table) for table in tables])
     starts = np.concatenate(([0], ends[:-1]))
-    kept = np.ones(ends[-1], np.bool_)
+    is_live = np.ones(ends[-1], np.bool_)
     for start, positions in zip(starts, removed, strict=True):
-        kept[start + positions] = False
+        is_live[start + positions] = False
     if _overlap(tables):
         paths = pa.chunked_array([chunk for table in tables for chunk in table["path"].chunks])
         rows = pc.sort_indices(paths).to_numpy().astype(np.int64)
-        rows = rows[kept[rows]]
+        rows = rows[is_live[rows]]
     else:
-        rows = np.flatnonzero(kept)
+        rows = np.flatnonzero(is_live)
     owner = np.searchsorted(ends, rows, "right")
     rows -= starts[owner]
     pieces = [tables[0].slice(0, 0)]

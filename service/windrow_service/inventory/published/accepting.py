@@ -82,21 +82,21 @@ def accept_inventory(
         PublishedRows(published).refuse_unknown_rows()
     rows = PublishedRows(published, _filled(PublishedRows(published)))
     if len(rows.numbers) < len(published):
-        filled = pa.array(rows.numbers)
-        paths = paths.take(filled)
-        partitions = replace(partitions, values=partitions.values.take(filled))
+        numbers = pa.array(rows.numbers)
+        paths = paths.take(numbers)
+        partitions = replace(partitions, values=partitions.values.take(numbers))
     folders = {name.lower() for name in partitions.schema.names}
     data_schema = pa.schema([field for field in columns if field.name.lower() not in folders])
     schema = inventory_schema(data_schema, partitions.schema, chosen_columns(bloom, data_schema))
     files = _files(rows, paths, partitions, schema, bucket_count)
-    kept = unchanged(files, previous)
+    previous_rows = unchanged(files, previous)
     if previous is not None and len(previous.files):
         carried = _not_published(published)
         if data_schema != previous.data_schema:
             # A column whose type changes may be read differently.
             carried = tuple(name for name in carried if name not in NAME_LISTS)
-        files = _carry_over(files, previous.files, kept, carried)
-    kept_count = len(kept) - kept.null_count
+        files = _carry_over(files, previous.files, previous_rows, carried)
+    kept_count = len(previous_rows) - previous_rows.null_count
     return Inventory(
         files=_by_path(files),
         data_schema=data_schema,
@@ -134,8 +134,8 @@ def accept_delta(
     ends = [(field.name, field.type.field("min").type) for field in schema.field("stats").type]
     refuse_beyond(stats_bytes(int(is_added.sum()), pa.schema(ends)), max_bytes)
     paths = PublishedRows(published).paths()
-    gone = np.flatnonzero(~is_added)
-    removed = pa.table({"path": paths.take(pa.array(gone)), "row": gone})
+    removals = np.flatnonzero(~is_added)
+    removed = pa.table({"path": paths.take(pa.array(removals)), "row": removals})
     rows = PublishedRows(published, np.flatnonzero(is_added))
     carried = _not_published(published)
     if not len(rows.numbers):
@@ -143,13 +143,13 @@ def accept_delta(
     if not unknown_rows:
         rows.refuse_unknown_rows()
     paths = paths.take(pa.array(rows.numbers))
-    known = pa.schema(list(schema.field("partition").type))
-    folders = "".join(f"{name}=…/" for name in known.names)
-    unlike = pc.not_equal(pc.count_substring(paths, "/"), len(known))
+    partition_schema = pa.schema(list(schema.field("partition").type))
+    folders = "".join(f"{name}=…/" for name in partition_schema.names)
+    unlike = pc.not_equal(pc.count_substring(paths, "/"), len(partition_schema))
     rows.refuse("path", unlike, paths, f"is not where the table's files are: {folders}name")
     try:
-        partitions = partitions_of(pa.table({"path": paths}), None, known, None)
-        if partitions.schema != known:
+        partitions = partitions_of(pa.table({"path": paths}), None, partition_schema, None)
+        if partitions.schema != partition_schema:
             reason = f"the table's files are in {folders}"
             raise PartitionLayoutError(paths[0].as_py(), "", reason)
         added = _files(rows, paths, partitions, schema, bucket_count)
@@ -196,10 +196,10 @@ def _files(
     bucket_count: int | None,
 ) -> pa.Table:
     """Return the files in the form of an inventory, in the order in which they were sent."""
-    sent = rows.table.column_names
+    names = rows.table.column_names
     columns = {
         column.name: rows.column(column.name)
-        if column.name in sent or column.name in REQUIRED
+        if column.name in names or column.name in REQUIRED
         else column.unknown(len(paths))
         for column in ROW_COLUMNS
     }
@@ -208,7 +208,7 @@ def _files(
     rows.refuse("deletes", deletes.is_valid(), deletes, reason)
     for name in NAME_LISTS:
         columns[name] = _in_lower_case(flat(columns[name]))
-    if "bucket" not in sent:
+    if "bucket" not in names:
         columns["bucket"] = bucket_numbers(paths, bucket_count)
     columns["partition"] = partitions.values
     columns["stats"] = rows.stats(columns["row_count"], schema.field("stats").type)
@@ -227,14 +227,14 @@ def _in_lower_case(lists: pa.Array) -> pa.Array:
 
 
 def _carry_over(
-    files: pa.Table, previous: pa.Table, kept: pa.Array, names: Sequence[str]
+    files: pa.Table, previous: pa.Table, previous_rows: pa.Array, names: Sequence[str]
 ) -> pa.Table:
     """Return files, taking the given columns of unchanged files from the previous inventory.
 
     Args:
         files: n files, for which these columns are unknown.
         previous: The files of the previous inventory.
-        kept: For each file its row in `previous`, or null.
+        previous_rows: For each file its row in `previous`, or null.
         names: Names of the columns.
     """
     for name in names:
@@ -243,29 +243,31 @@ def _carry_over(
             continue
         type_ = files.schema.field(at).type
         if name == "bloom":
-            carried = filter_struct(carried_filters(type_.names, kept, previous))
+            values = filter_struct(carried_filters(type_.names, previous_rows, previous))
         elif name == "stats":
-            carried = _carried_stats(previous["stats"], kept, type_)
+            values = _carried_stats(previous["stats"], previous_rows, type_)
         elif name == "stats_see_nan":
-            carried = previous[name].take(kept).fill_null(False)
+            values = previous[name].take(previous_rows).fill_null(False)
         else:
-            carried = previous[name].take(kept)
-        files = files.set_column(at, files.schema.field(at), carried)
+            values = previous[name].take(previous_rows)
+        files = files.set_column(at, files.schema.field(at), values)
     return files
 
 
-def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType) -> pa.Array:
+def _carried_stats(
+    stats: pa.ChunkedArray, previous_rows: pa.Array, type_: pa.StructType
+) -> pa.Array:
     columns = []
-    known = stats.flatten()
+    columns_before = stats.flatten()
     for field in type_:
         at = stats.type.get_field_index(field.name)
-        if at >= 0 and known[at].type == field.type:
-            ends = [flat(end.take(kept)) for end in known[at].flatten()]
+        if at >= 0 and columns_before[at].type == field.type:
+            ends = [flat(end.take(previous_rows)) for end in columns_before[at].flatten()]
         else:
             # The caller declares another type for the column now.
-            ends = [pa.nulls(len(kept), end.type) for end in field.type]
+            ends = [pa.nulls(len(previous_rows), end.type) for end in field.type]
         columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
-    return make_struct(columns, list(type_), len(kept))
+    return make_struct(columns, list(type_), len(previous_rows))
 
 
 def _by_path(files: pa.Table) -> pa.Table:

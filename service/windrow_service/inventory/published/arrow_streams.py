@@ -230,8 +230,8 @@ def _declared_in_batch(message: _Message) -> int:
     if message.header.table(_COMPRESSION) is not None:
         sizes = _uncompressed_sizes(message.body, buffers[sizes > 0])
     # In floating point, because the sum may exceed 64 bits.
-    held = max(float(sizes.sum(dtype=float)), _VALUE_BYTES * float(lengths.sum(dtype=float)))
-    return int(held) + _ARRAY_BYTES * len(lengths)
+    size_bytes = max(float(sizes.sum(dtype=float)), _VALUE_BYTES * float(lengths.sum(dtype=float)))
+    return int(size_bytes) + _ARRAY_BYTES * len(lengths)
 
 
 def _uncompressed_sizes(body: memoryview, buffers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

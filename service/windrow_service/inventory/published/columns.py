@@ -95,13 +95,13 @@ class PublishedRows:
         Raises:
             InvalidInventoryError: The column has another type, or bounds contradict each other.
         """
-        sent = self._fields("stats", [field.name for field in type_])
+        parts_by_name = self._fields("stats", [field.name for field in type_])
         columns = []
         for field in type_:
             name = f"stats.{field.name}"
             ends = {end.name: pa.nulls(len(self.table), end.type) for end in field.type}
-            if field.name in sent:
-                parts = _parts(name, sent[field.name], list(ends))
+            if field.name in parts_by_name:
+                parts = _parts(name, parts_by_name[field.name], list(ends))
                 for end, column in parts.items():
                     ends[end] = flat(cast_column(f"{name}.{end}", column, ends[end].type))
                 self._refuse_contradictions(name, ends, row_count)
@@ -123,10 +123,10 @@ class PublishedRows:
         Raises:
             InvalidInventoryError: There are other columns, or a value is not a filter.
         """
-        sent = self._fields("bloom", list(names))
+        parts = self._fields("bloom", list(names))
         filters = {}
         for name in names:
-            column = sent.get(name, pa.chunked_array([pa.nulls(len(self.table), pa.binary())]))
+            column = parts.get(name, pa.chunked_array([pa.nulls(len(self.table), pa.binary())]))
             column = cast_column(f"bloom.{name}", column, pa.large_binary())
             length = pc.binary_length(column).fill_null(0).to_numpy()
             wrong = (length % _BLOCK_BYTES != 0) | (length > MAX_FILTER_BYTES)
@@ -137,10 +137,10 @@ class PublishedRows:
             filters[name] = column
         return pa.table(filters)
 
-    def _fields(self, name: str, known: list[str]) -> dict[str, pa.ChunkedArray]:
+    def _fields(self, name: str, expected_names: list[str]) -> dict[str, pa.ChunkedArray]:
         if name not in self.table.column_names:
             return {}
-        return _parts(name, self.table[name], known)
+        return _parts(name, self.table[name], expected_names)
 
     def refuse(
         self, name: str, wrong: pa.Array, values: pa.Array | pa.ChunkedArray, what: str
@@ -160,25 +160,27 @@ def check_names(published: pa.Table, *more: str) -> None:
     Raises:
         InvalidInventoryError: A column is unknown, or appears twice.
     """
-    known = (*more, *REQUIRED, *_OPTIONAL, "stats", "bloom")
+    names = (*more, *REQUIRED, *_OPTIONAL, "stats", "bloom")
     for name in published.column_names:
-        if name not in known:
-            raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(known)}")
+        if name not in names:
+            raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(names)}")
         if published.column_names.count(name) > 1:
             raise InvalidInventoryError(f"column {name!r} appears twice")
 
 
-def _parts(name: str, column: pa.ChunkedArray, known: list[str]) -> dict[str, pa.ChunkedArray]:
+def _parts(
+    name: str, column: pa.ChunkedArray, expected_names: list[str]
+) -> dict[str, pa.ChunkedArray]:
     """Return the fields of a struct by name."""
     if not pt.is_struct(column.type):
         raise InvalidInventoryError(f"column {name!r} is {column.type}; send a struct")
     parts: dict[str, pa.ChunkedArray] = {}
-    names = frozenset(known)
+    names = frozenset(expected_names)
     # Flatten all fields at once: one field alone takes as long.
     for field, part in zip(column.type, column.flatten(), strict=True):
         if field.name not in names:
             raise InvalidInventoryError(
-                f"column {f'{name}.{field.name}'!r} is unknown; send {', '.join(known) or 'none'}"
+                f"column {f'{name}.{field.name}'!r} is unknown; send {', '.join(expected_names) or 'none'}"
             )
         if field.name in parts:
             raise InvalidInventoryError(f"column {f'{name}.{field.name}'!r} appears twice")

@@ -35,24 +35,24 @@ def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.T
     if mode == "delta" and change.columns is not None:
         raise InvalidInventoryError("a delta has the columns of its table: leave `columns` out")
     # A column that was not sent is unknown, which differs from empty.
-    sent = {name for file in change.added for name in file.model_fields_set}
-    sent |= set(REQUIRED)
+    names = {name for file in change.added for name in file.model_fields_set}
+    names |= set(REQUIRED)
     rows: list[InventoryFile | None] = [*change.added, *(None for _ in change.removed)]
     paths = [file.path for file in change.added] + change.removed
     columns: dict[str, pa.Array] = {"path": pa.array(paths, pa.string())}
     for name in InventoryFile.model_fields:
-        if name in sent and name not in ("path", "stats"):
+        if name in names and name not in ("path", "stats"):
             values = [None if file is None else getattr(file, name) for file in rows]
             columns[name] = pa.array(values, ROW_COLUMN[name].type)
-    if "stats" in sent:
+    if "stats" in names:
         columns["stats"] = _stats(rows, max_bytes)
     if mode == "delta":
         kinds = ["added"] * len(change.added) + ["removed"] * len(change.removed)
         columns["change"] = pa.array(kinds, pa.string())
     table = pa.table(columns)
     if change.columns is not None:
-        listed = [column.model_dump() for column in change.columns]
-        table = table.replace_schema_metadata({COLUMNS_KEY: json.dumps(listed)})
+        definitions = [column.model_dump() for column in change.columns]
+        table = table.replace_schema_metadata({COLUMNS_KEY: json.dumps(definitions)})
     return table
 
 
@@ -60,7 +60,7 @@ def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
     names = list(dict.fromkeys(name for file in rows if file for name in file.stats))
     # Each file may name different columns, and each of these becomes a column for all files.
     refuse_beyond(len(rows) * len(names) * _BOUNDS_BYTES, max_bytes)
-    found = []
+    structs = []
     for name in names:
         bounds = [file.stats.get(name) if file else None for file in rows]
         ends: dict[str, list[Any]] = {
@@ -73,7 +73,7 @@ def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
             raise InvalidInventoryError(f"column 'stats.{name}': {error}") from error
         counts = pa.array([one.null_count if one else None for one in bounds], pa.int64())
         columns = [both[: len(rows)], both[len(rows) :], counts]
-        found.append(pa.StructArray.from_arrays(columns, names=STATS))
-    if not found:
+        structs.append(pa.StructArray.from_arrays(columns, names=STATS))
+    if not structs:
         return pa.array([{}] * len(rows), pa.struct([]))
-    return pa.StructArray.from_arrays(found, names=names)
+    return pa.StructArray.from_arrays(structs, names=names)

@@ -35,13 +35,13 @@ def published_columns(
         UnknownTypeError: A type is not a Spark SQL type.
         DuplicateColumnError: Two names differ only in case.
     """
-    listed = _listed(published)
+    own = _listed(published)
     if declared is not None:
-        if listed is not None:
-            _refuse_others(listed, declared)
+        if own is not None:
+            _refuse_others(own, declared)
         return declared
-    if listed is not None:
-        return listed
+    if own is not None:
+        return own
     if previous is not None:
         return previous
     if "stats" in published.column_names and pt.is_struct(published.schema.field("stats").type):
@@ -82,14 +82,14 @@ def _listed(published: pa.Table) -> pa.Schema | None:
     return _checked(pa.schema(fields))
 
 
-def _refuse_others(listed: pa.Schema, declared: pa.Schema) -> None:
+def _refuse_others(own: pa.Schema, declared: pa.Schema) -> None:
     names = ColumnNames(declared)
-    for field in listed:
+    for field in own:
         at = names.find(field.name)
         if at is None or declared.field(at).type != field.type:
-            known = "not declared" if at is None else f"declared as {declared.field(at).type}"
+            fact = "not declared" if at is None else f"declared as {declared.field(at).type}"
             raise InvalidInventoryError(
-                f"column {field.name!r} is published as {field.type} and {known}: change the "
+                f"column {field.name!r} is published as {field.type} and {fact}: change the "
                 "table's definition, or leave it out"
             )
 
