@@ -28,7 +28,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import DASH, bar_text, seconds_text, titled
-from windrow_core.models import DeleteOpens, PlanExplanation
+from windrow_core.models import SPLIT_SIZES, DeleteOpens, PlanExplanation
 from windrow_core.sizes import size_text
 
 
@@ -91,7 +91,6 @@ _REASONS = {
     "no_location": "no location: no host holds enough of the group",
     "small": "small: files packed together",
 }
-_SIZES = ("max_split_size", "min_split_size", "max_initial_split_size", "open_file_cost")
 _PLACES = {
     "host_bytes": "at a preferred host",
     "rack_bytes": "in its rack",
@@ -247,7 +246,7 @@ def _options(plan: PlanExplanation) -> Table:
         value = getattr(plan.options, name)
         if value is None:
             text = "no limit"
-        elif name in _SIZES:
+        elif name in SPLIT_SIZES:
             text = size_text(value)
         else:
             text = str(value)

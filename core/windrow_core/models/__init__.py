@@ -61,6 +61,8 @@ from windrow_core.models.filters import (
 from windrow_core.models.history import PastPlan, PlanHistoryPage
 from windrow_core.models.options import (
     READING_OPTIONS,
+    SIZES_BELOW_MAXIMUM,
+    SPLIT_SIZES,
     OptionSource,
     PlanDefaults,
     PlanOptions,
@@ -168,6 +170,8 @@ __all__ = [
     "MAX_WRITE_KEYS",
     "ON_DISK",
     "READING_OPTIONS",
+    "SIZES_BELOW_MAXIMUM",
+    "SPLIT_SIZES",
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "WRITE_ID_PATTERN",

@@ -21,6 +21,9 @@ _Files = Annotated[int, Whole(1, 10_000)]
 
 # Options that the planner does not need; readers find them in the plan.
 READING_OPTIONS = frozenset({"prefetch_files", "prefetch_bytes", "requests_per_second"})
+# Sizes that must not exceed `max_split_size`, and all options that are bytes of splits.
+SIZES_BELOW_MAXIMUM = ("min_split_size", "max_initial_split_size")
+SPLIT_SIZES = ("max_split_size", *SIZES_BELOW_MAXIMUM, "open_file_cost")
 
 
 def _is_not_set(value: object) -> bool:
@@ -108,13 +111,18 @@ class PlanDefaults(Request):
     def _in_order(self) -> PlanDefaults:
         # A maximum that is not given here may come from the session or the table.
         most = self.max_split_size if "max_split_size" in self.model_fields_set else None
-        for name in ("min_split_size", "max_initial_split_size"):
+        for name in SIZES_BELOW_MAXIMUM:
             size = getattr(self, name)
             if size is not None and most is not None and size > most:
                 raise ValueError(
                     f"{name} ({size}) is above max_split_size ({most}): it may be 1 to {most}"
                 )
         return self
+
+
+def _default(name: str, value: Any) -> Any:
+    """Return the field of an option that always has a value."""
+    return Field(default=value, description=PlanDefaults.model_fields[name].description)
 
 
 class PlanOptions(PlanDefaults):
@@ -124,30 +132,13 @@ class PlanOptions(PlanDefaults):
     `plan_options`, and then from the defaults below.
     """
 
-    strategy: StrategyName = Field(
-        default="balanced",
-        description="How splits are packed into groups: `balanced`, or as another system does it.",
-    )
-    max_split_size: ByteSize = Field(
-        default=64 * 2**20, description="Maximum bytes of a group, and where large files are cut."
-    )
-    max_initial_splits: _InitialSplits = Field(default=0, description="Number of initial splits.")
-    planning_lookback: _Lookback = Field(
-        default=10, description="Number of groups that `iceberg` fills at the same time."
-    )
-    rack_split_reduction: _Part = Field(
-        default=0.75,
-        description="Maximum length of a rack's group under `tez`, as a fraction of the length of "
-        "a host's group.",
-    )
-    parallelism: _Parallelism = Field(
-        default=1, description="Number of tasks that run at the same time."
-    )
-    cached_splits: CachedSplits = Field(
-        default="separate",
-        description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
-        "splits of one bucket that are cached on the same worker may share a group.",
-    )
+    strategy: StrategyName = _default("strategy", "balanced")
+    max_split_size: ByteSize = _default("max_split_size", 64 * 2**20)
+    max_initial_splits: _InitialSplits = _default("max_initial_splits", 0)
+    planning_lookback: _Lookback = _default("planning_lookback", 10)
+    rack_split_reduction: _Part = _default("rack_split_reduction", 0.75)
+    parallelism: _Parallelism = _default("parallelism", 1)
+    cached_splits: CachedSplits = _default("cached_splits", "separate")
 
     @classmethod
     def completed(cls, options: Mapping[str, Any]) -> PlanOptions:

@@ -8,6 +8,7 @@ from typing import Any
 
 from windrow_core.models import (
     READING_OPTIONS,
+    SIZES_BELOW_MAXIMUM,
     OptionSource,
     PlanDefaults,
     PlanOptions,
@@ -20,8 +21,6 @@ from windrow_service.usecases.plans.errors import InvalidOptionsError
 
 # Later sources override earlier ones.
 _ORDER: tuple[OptionSource, ...] = ("default", "table", "session", "request")
-# Sizes that must not exceed `max_split_size`.
-_BELOW_MAXIMUM = ("min_split_size", "max_initial_split_size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
 def _cap_sizes(values: dict[str, Any], sources: Mapping[str, OptionSource]) -> None:
     """Cap sizes at `max_split_size` where its source overrides theirs."""
     most, rank = values["max_split_size"], _ORDER.index(sources["max_split_size"])
-    for name in _BELOW_MAXIMUM:
+    for name in SIZES_BELOW_MAXIMUM:
         if values[name] is not None and _ORDER.index(sources[name]) < rank:
             values[name] = min(values[name], most)
 
