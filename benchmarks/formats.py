@@ -33,8 +33,8 @@ from windrow.terminal.render import seconds_text
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import time_in_turns, timed
-from windrow_demo.once import write_once
 from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
+from windrow_demo.write_once import write_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from tables import KIB, MIB, Part, rows_of
 
 from windrow_demo.hive import folder_name
-from windrow_demo.once import write_once
+from windrow_demo.write_once import write_once
 
 _LAYOUT = 1
 _FILES_PER_FOLDER = 100

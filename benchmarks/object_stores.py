@@ -44,7 +44,7 @@ from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_demo.local_session import local_session
-from windrow_demo.once import write_once
+from windrow_demo.write_once import write_once
 
 sys.path.insert(0, str(ROOT))
 from tests.support.faults.object_proxy import ObjectProxy, object_proxy

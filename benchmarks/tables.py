@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from common import console
 
 from windrow_demo.hive import folder_name
-from windrow_demo.once import write_once
 from windrow_demo.processes import run_in_processes
 from windrow_demo.progress import counting
+from windrow_demo.write_once import write_once
 
 KIB, MIB = 2**10, 2**20
 _LAYOUT = 1

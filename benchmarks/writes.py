@@ -36,7 +36,7 @@ from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_core.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
-from windrow_demo.days import Ints, growing, write_events, zipf
+from windrow_demo.events import Ints, growing, write_events, zipf
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Fingerprint, Side, fingerprint
 from windrow_demo.progress import counting

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from windrow_demo.errors import FlightsNotInstalledError
 from windrow_demo.hive import partition_count, write_hive_table
-from windrow_demo.once import write_once
+from windrow_demo.write_once import write_once
 
 PARTITION = ("month", "day", "origin", "hour")
 DAYS_IN_THE_YEAR = 365

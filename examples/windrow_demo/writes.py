@@ -16,7 +16,7 @@ from windrow.connecting import connect
 from windrow.terminal.java import require_java
 from windrow_core.models import WriteReport
 from windrow_demo.coordinator import running_coordinator
-from windrow_demo.days import growing, write_events
+from windrow_demo.events import growing, write_events
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Fingerprint, Side, fingerprint, timed
 from windrow_demo.progress import counting

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from windrow.errors import ProblemError
-from windrow_core.models import Remedy
+
+if TYPE_CHECKING:
+    # Commands that call no coordinator start without the models.
+    from windrow_core.models import Remedy
 
 # By operation and parameters.
 _COMMANDS = {

@@ -13,7 +13,7 @@ import pytest
 from windrow_demo.errors import ForeignFolderError
 from windrow_demo.flights import PARTITION, flights_table, write_flights
 from windrow_demo.hive import folder_name, partition_count, write_hive_table
-from windrow_demo.once import count_files, write_once
+from windrow_demo.write_once import count_files, write_once
 
 
 @pytest.mark.slow

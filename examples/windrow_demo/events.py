@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from windrow_demo.once import write_once
+from windrow_demo.write_once import write_once
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.dataset as pads
 import pytest
 
-from windrow_demo.days import Ints, day_names, growing, write_events, zipf
+from windrow_demo.events import Ints, day_names, growing, write_events, zipf
 
 
 @pytest.mark.parametrize("share", [growing, zipf])
