@@ -1,9 +1,12 @@
-"""Sizes as people write them, such as `64MB`."""
+"""Sizes as people write them, such as `64MB`, and which files are small."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
+
+# A file is small if it is below this part of its target size.
+SMALL = 0.5
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 _FACTORS = {unit: 1024**power for power, unit in enumerate(_UNITS)}

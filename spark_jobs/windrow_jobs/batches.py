@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import windrow_core
 from windrow_core.models import CompactionPlan, TableDefinition, WriteReport
+from windrow_core.sizes import SMALL
 from windrow_jobs import merging
 from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
 from windrow_spark import executor
@@ -36,7 +37,6 @@ _TASKS_PER_SLOT = 8
 _FILES_PER_PIECE = 4
 # Opening a file costs about as much as merging this many bytes.
 _OPEN_FILE_BYTES = 256 * 2**10
-_SMALL = 0.5
 _ATTEMPTS = "_attempts"
 
 # A folder, and one of its buckets if the table is bucketed.
@@ -171,7 +171,7 @@ def rewrite(
             tasks=len(pieces),
             rows=sum(rows for _, rows, _ in made),
             files=len(made),
-            small_files=int(np.count_nonzero(sizes < target_bytes * _SMALL)),
+            small_files=int(np.count_nonzero(sizes < target_bytes * SMALL)),
             bytes=int(sizes.sum()),
             largest_file_bytes=int(sizes.max(initial=0)),
             row_hash="",

@@ -26,7 +26,7 @@ from windrow_core.files.bounds import (
 )
 from windrow_core.files.calendars import has_calendar, is_certain, widened
 from windrow_core.files.errors import RESTORE
-from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES, chunk_ranges_in
+from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES, chunk_ranges_in
 from windrow_core.files.excerpts.outlines import Outlines
 from windrow_core.files.footers import (
     TAIL_BYTES,
@@ -224,7 +224,7 @@ class _GroupBuilder:
         outline = ranges = None
         # Splits identify row groups by their offsets.
         in_order = all(one < next_ for one, next_ in pairwise(offsets))
-        if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
+        if self._excerpted and size_bytes > WHOLE_FILE_BYTES and in_order:
             ranges = chunk_ranges_in(metadata, size_bytes)
         if ranges is not None:
             outline = self._outlines.of(footer, metadata, ranges.codecs)

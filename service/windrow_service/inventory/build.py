@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from windrow_core.files.arrays import flat
 from windrow_core.files.assemble import footer_columns
 from windrow_core.files.entries import ScanFolder, in_folders
-from windrow_core.files.excerpts.chunk_ranges import SMALL_FILE_BYTES
+from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.remote import scan_of
@@ -293,7 +293,7 @@ def _complete_rows(
     # Null where an older or a published inventory does not know it.
     is_complete = flat(previous.files["grouped_columns"]).is_valid()
     if excerpted:
-        small = pc.less_equal(flat(previous.files["size_bytes"]), SMALL_FILE_BYTES)
+        small = pc.less_equal(flat(previous.files["size_bytes"]), WHOLE_FILE_BYTES)
         is_complete = pc.and_(is_complete, pc.or_(small, flat(previous.files["etag"]).is_valid()))
     if pc.all(is_complete).as_py():
         return kept_rows

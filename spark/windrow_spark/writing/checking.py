@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from windrow_core.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
+from windrow_core.sizes import SMALL
 from windrow_spark.writing.counting import RowSums, unhashed_columns
 from windrow_spark.writing.errors import NotReproducibleError
 from windrow_spark.writing.folder_names import folder_texts, wire_values
-
-_SMALL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def write_report(
     counts = files["row_count"].to_numpy()
     target = plan.target_file_bytes or 0
     # If the bytes per row are unknown, the target is a number of rows.
-    small = sizes < target * _SMALL if target else counts < (plan.target_file_rows or 0) * _SMALL
+    small = sizes < target * SMALL if target else counts < (plan.target_file_rows or 0) * SMALL
     return WriteReport(
         scheme=plan.scheme,
         basis=plan.basis,

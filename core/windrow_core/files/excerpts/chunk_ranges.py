@@ -17,7 +17,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 # A request for a few columns takes about as long as a request for a whole file of this size.
-SMALL_FILE_BYTES = 256 * 2**10
+WHOLE_FILE_BYTES = 256 * 2**10
 
 # Chunks of files with more than this are not recorded: 100 row groups of 200 columns.
 MAX_CHUNKS = 20_000

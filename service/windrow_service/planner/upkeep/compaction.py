@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.policy import (
     DEFAULT_OPEN_FILE_COST,
@@ -25,7 +26,7 @@ from windrow_service.planner.policy import (
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
 from windrow_service.planner.upkeep.value_folders import Homes, has_layout
 from windrow_service.planner.writes.exact import files_per_key
-from windrow_service.planner.writes.keys import SMALL, Floats, WriteKeys
+from windrow_service.planner.writes.keys import Floats, WriteKeys
 from windrow_service.planner.writes.row_sizes import row_sizes
 
 # Why a partition is left alone, or `chosen`; the first that applies counts.

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.rows import most_rows
+from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets, folders_of
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.origins import ideal_files
-from windrow_service.planner.writes.keys import SMALL
 
 # With fewer partitions there is little to gain.
 _FEW = 10

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.rows import most_rows
+from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.exact import files_per_key
-from windrow_service.planner.writes.keys import SMALL, WriteKeys
+from windrow_service.planner.writes.keys import WriteKeys
 
 # What went wrong with a write; the first that applies, or `nothing`.
 #

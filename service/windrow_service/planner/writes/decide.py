@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from windrow_core.sizes import SMALL
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import SchemeUnfitError, TooManyFilesError
 from windrow_service.planner.writes.exact import ExactTasks, files_per_key, pack
-from windrow_service.planner.writes.keys import SMALL, WriteKeys
+from windrow_service.planner.writes.keys import WriteKeys
 from windrow_service.planner.writes.outcomes import Outcome
 from windrow_service.planner.writes.schemes import (
     by_columns,

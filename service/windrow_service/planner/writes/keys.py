@@ -14,8 +14,6 @@ from windrow_service.planner.writes.murmur3 import Words
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# In targets: files below this are small.
-SMALL = 0.5
 # In targets: more than the files of any plan, yet sums of them fit 64 bits.
 _MOST = 1e12
 # Row count of keys whose rows were not counted, so large that no part of them runs out of rows.

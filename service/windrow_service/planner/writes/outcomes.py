@@ -7,8 +7,9 @@ from math import sqrt
 
 import numpy as np
 
+from windrow_core.sizes import SMALL
 from windrow_service.planner.splits import Ints
-from windrow_service.planner.writes.keys import SMALL, Floats, quantile
+from windrow_service.planner.writes.keys import Floats, quantile
 
 # From this mean on, the number of things in a slot is close enough to normally distributed.
 _CROWDED = 30

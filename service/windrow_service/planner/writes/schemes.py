@@ -7,9 +7,10 @@ from math import ceil, sqrt
 
 import numpy as np
 
+from windrow_core.sizes import SMALL
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.exact import ExactTasks
-from windrow_service.planner.writes.keys import SMALL, WriteKeys, quantile
+from windrow_service.planner.writes.keys import WriteKeys, quantile
 from windrow_service.planner.writes.murmur3 import hash_int, partition_of
 from windrow_service.planner.writes.outcomes import Ideal, Outcome, Parts, hashed_evenly, placed
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.rows import most_rows
 from windrow_core.models import Advice, TableAdvice, WriteOrigin, WriteRecord
+from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
@@ -24,7 +25,6 @@ from windrow_service.planner.upkeep.origins import (
     ideal_files,
 )
 from windrow_service.planner.upkeep.value_folders import Homes
-from windrow_service.planner.writes.keys import SMALL
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.errors import TransactionalTableError
