@@ -91,9 +91,6 @@ def write_files(inventory: pa.Table, folder: Path) -> None:
     Args:
         inventory: A table with `path`, `size_bytes` and `bucket`.
         folder: Folder that the paths are relative to.
-
-    Raises:
-        ValueError: A file is smaller than `MIN_SIZE_BYTES`.
     """
     paths = [folder / path for path in inventory["path"].to_pylist()]
     sizes, buckets = inventory["size_bytes"].to_pylist(), inventory["bucket"].to_pylist()
@@ -123,9 +120,6 @@ def pyiceberg_plan(inventory: pa.Table, folder: Path, *, runs: int = 3) -> PeerP
         inventory: A table with `path`, `size_bytes` and `bucket`.
         folder: Folder that `write_files` wrote to.
         runs: Number of timed runs.
-
-    Raises:
-        OtherFilesError: The planned files differ from the inventory.
     """
 
     def scan() -> list[FileScanTask]:
@@ -157,9 +151,6 @@ def spark_plan(
         inventory: A table with `path`, `size_bytes` and `bucket`.
         folder: Folder that `write_files` wrote to, which holds nothing else.
         runs: Number of timed runs.
-
-    Raises:
-        OtherFilesError: The planned files differ from the inventory.
     """
 
     def physical_plan() -> Any:

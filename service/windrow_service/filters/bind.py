@@ -44,10 +44,6 @@ def as_compared(
 
     Spark compares integers and decimals exactly, or as doubles if any literal is a double. JSON
     trees are always compared exactly.
-
-    Raises:
-        InvalidFilterError: Spark would round, compare as text, or ignore nulls; the message has
-            no position.
     """
     in_sql = any(value.offset is not None for value in values)
     if not in_sql or not (pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_)):
@@ -137,10 +133,6 @@ def bind(
         types: The table's columns.
         max_nodes: Most nodes of a filter from JSON.
         max_depth: Most levels of a filter from JSON.
-
-    Raises:
-        InvalidFilterError: A column does not exist, a literal does not fit its column, or the
-            filter is too large. If there is a text, the message shows the position in it.
     """
     try:
         if isinstance(tree, ParsedFilter):

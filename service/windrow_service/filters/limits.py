@@ -34,11 +34,7 @@ def too_deep(max_depth: int) -> str:
 
 
 def check_size(tree: FilterTree, max_nodes: int, max_depth: int) -> None:
-    """Refuse a tree that is too large; a single condition has one node and depth 1.
-
-    Raises:
-        InvalidFilterError: It has too many nodes or levels.
-    """
+    """Refuse a tree that is too large; a single condition has one node and depth 1."""
     count = 0
     level: list[FilterTree] = [tree]
     depth = 0

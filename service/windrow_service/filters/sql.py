@@ -51,9 +51,6 @@ def like(pattern: Value, escape: Value | None, text: str) -> tuple[str, bool]:
         pattern: The pattern.
         escape: The value after ESCAPE.
         text: The whole filter.
-
-    Raises:
-        InvalidFilterError: The pattern is more than a prefix, or malformed.
     """
     if pattern.kind != "text" or not isinstance(pattern.value, str):
         raise InvalidFilterError("LIKE needs a pattern in quotes", text, pattern.offset)
@@ -127,10 +124,6 @@ def parse_sql(text: str, *, max_nodes: int = MAX_NODES, max_depth: int = MAX_DEP
         text: A condition on columns and literals.
         max_nodes: Most nodes of the tree.
         max_depth: Most levels of the tree, and of parentheses.
-
-    Raises:
-        InvalidFilterError: The text is not SQL, contains something that cannot be planned, or is
-            too large; the message shows the position.
     """
     try:
         parsed = _Parser(text, max_nodes, max_depth).parse()

@@ -29,9 +29,6 @@ class Cursor:
 
     Args:
         text: The whole filter.
-
-    Raises:
-        InvalidFilterError: The text cannot be split into tokens.
     """
 
     def __init__(self, text: str) -> None:

@@ -71,11 +71,7 @@ def number(text: str) -> int | float | str | None:
 
 
 def fit(value: Value, column: str, type_: pa.DataType) -> Fitted:
-    """Fit a literal that is not NULL to a column's type.
-
-    Raises:
-        InvalidFilterError: The literal does not suit this type; the message has no position.
-    """
+    """Fit a literal that is not NULL to a column's type."""
     if pt.is_dictionary(type_):
         type_ = type_.value_type
     for matches, convert in _CONVERTERS:
@@ -262,11 +258,7 @@ def _binary(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def checked_text(text: str) -> str:
-    """Return text that can be encoded as UTF-8.
-
-    Raises:
-        InvalidFilterError: It cannot be encoded.
-    """
+    """Return text that can be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

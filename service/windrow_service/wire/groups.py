@@ -231,11 +231,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
 
 
 def _filter_texts(plan: GroupedSplits) -> list[str | None]:
-    """Return the residual filters as JSON.
-
-    Raises:
-        FiltersTooLongError: Repeated for all groups, they would take too much room.
-    """
+    """Return the residual filters as JSON."""
     texts: list[str | None] = []
     size_bytes = 0
     counts = np.bincount(plan.residual, minlength=len(plan.residual_filters)).tolist()

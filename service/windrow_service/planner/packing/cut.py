@@ -103,9 +103,6 @@ def cut(
         table_format: Format of files whose suffix does not show it.
         any_line: Whether a reader of text can start at any line.
         max_splits: Most pieces of files that can be cut at any byte; checked before cutting.
-
-    Raises:
-        PlanTooLargeError: There would be more than `max_splits`.
     """
     size = _ints(files["size_bytes"])[rows]
     cutter = _Cutter(files, rows, size, level_tail, table_format, any_line, max_splits)

@@ -131,21 +131,13 @@ def file_count(scheme: str, write: Write) -> int:
 
 
 def refuse_too_many(files: int, max_files: int) -> None:
-    """Check that a plan stays within its limit.
-
-    Raises:
-        TooManyFilesError: The plan makes more files than allowed.
-    """
+    """Check that a plan stays within its limit."""
     if files > max_files:
         raise TooManyFilesError(files, max_files)
 
 
 def refuse_unfit(scheme: str, write: Write) -> None:
-    """Check that a requested scheme can place the rows at all.
-
-    Raises:
-        SchemeUnfitError: The scheme cannot place the rows.
-    """
+    """Check that a requested scheme can place the rows at all."""
     if scheme == "exact" and not write.keys.counted:
         raise SchemeUnfitError(
             "an exact plan needs the rows of each partition",

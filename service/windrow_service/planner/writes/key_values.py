@@ -26,9 +26,6 @@ def column_of(name: str, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
         name: Name of the column, for errors.
         type_: Type of the result; dates, times and decimals are given as text.
         values: None stands for NULL.
-
-    Raises:
-        InvalidKeysError: A value is not of this type; the error names the first one.
     """
     try:
         return _converted(type_, values)

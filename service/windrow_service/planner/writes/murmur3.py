@@ -39,9 +39,6 @@ def hash_columns(columns: Sequence[pa.Array], rows: int, seed: int = SEED) -> Wo
         rows: Number of rows.
         seed: Seed of the first column.
 
-    Raises:
-        UnhashableTypeError: A column's type is nested, binary or unknown to Spark.
-
     Complexity: O(n) per column, and for texts O(n) per 4 bytes of the longest one.
     """
     hashes: Words = np.full(rows, seed, np.uint32)
