@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.support.laws import is_nightly
 from tests.support.processes.scripts import Programs, one_process
 
 pytestmark = pytest.mark.spark
@@ -22,6 +23,11 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def programs(postgresql_server: str) -> Iterator[Programs]:
     with one_process(WINDROW_TEST_DATABASE_URL=postgresql_server) as programs:
         yield programs
+
+
+# They start a cluster, or measure constants that seldom change: a third of the time of all.
+NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid")
+nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
 class Quick(Protocol):
@@ -55,6 +61,11 @@ def _content(name: str, folder: Path) -> dict[str, Any]:
         assert set(row) == {"case", "metric", "unit", "windrow", "peer", "peer_value", "ratio"}
         assert row["ratio"] == pytest.approx(row["peer_value"] / row["windrow"])
     return content
+
+
+@pytest.mark.parametrize("name", NIGHTLY)
+def test_a_benchmark_that_runs_at_night_can_be_loaded(programs: Programs, name: str) -> None:
+    assert programs.run(BENCHMARKS / f"{name}.py", "--help") == (0, "")
 
 
 def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None:
@@ -176,6 +187,7 @@ def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
     assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]
 
 
+@nightly
 def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     content = quick("compaction_cost")
 
@@ -211,6 +223,7 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
         assert {len(turns) for turns in measured.values()} == {1}
 
 
+@nightly
 def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     content = quick("read_grid", "--cells", "mix")
 
@@ -221,6 +234,7 @@ def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     assert peers == {"spark", "spark tuned", "duckdb", "polars", *alone}
 
 
+@nightly
 def test_read_calibration_measures_costs_of_both_readers(quick: Quick) -> None:
     content = quick("read_calibration")
 
@@ -264,6 +278,7 @@ def test_log_tables_compares_reads_with_the_formats_own_packages(quick: Quick) -
 # The following benchmarks need Spark contexts of their own; those before share one.
 
 
+@nightly
 def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(
     quick: Quick,
 ) -> None:
