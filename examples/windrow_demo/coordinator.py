@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from windrow.installed import require_service
-from windrow_demo.errors import CoordinatorStartError
+from windrow_demo.errors import DemoError
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
@@ -32,7 +32,7 @@ def running_coordinator(state_dir: Path, folders: Sequence[Path], log: Path) -> 
 
     Raises:
         ServiceNotInstalledError: The `[service]` extra is not installed.
-        CoordinatorStartError: The coordinator ended, or was not ready in time.
+        DemoError: The coordinator ended, or was not ready in time.
     """
     require_service()
     command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]
@@ -60,12 +60,16 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> str:
     while time.monotonic() < give_up_at:
         if process.poll() is not None:
             lines = log.read_text(errors="replace").strip().splitlines()
-            raise CoordinatorStartError(lines[-1] if lines else "it printed nothing", log)
+            raise _failed(lines[-1] if lines else "it printed nothing", log)
         match = _URL.search(log.read_bytes())
         if match is not None and _is_ready(url := match[0].decode()):
             return url
         time.sleep(_POLL_S)
-    raise CoordinatorStartError(f"it was not ready after {_START_TIMEOUT_S:.0f} s", log)
+    raise _failed(f"it was not ready after {_START_TIMEOUT_S:.0f} s", log)
+
+
+def _failed(reason: str, log: Path) -> DemoError:
+    return DemoError(f"the coordinator did not start ({reason}): see {log}")
 
 
 def _is_ready(url: str) -> bool:

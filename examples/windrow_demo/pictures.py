@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from windrow_demo.errors import PictureError
+from windrow_demo.errors import DemoError
 
 _WIDTH = 100
 # Rich's SVGs load a font from a public server; any monospace font will do.
@@ -24,4 +24,5 @@ def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
     try:
         path.write_text(_FONT_FACES.sub("", drawing), encoding="utf-8")
     except OSError as error:
-        raise PictureError(path, error.strerror or str(error)) from error
+        reason = error.strerror or str(error)
+        raise DemoError(f"the picture cannot be written to {path}: {reason}") from error

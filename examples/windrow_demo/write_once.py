@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from windrow_demo.errors import ForeignFolderError
+from windrow_demo.errors import DemoError
 
 # Starts with '_', so that neither Spark nor the coordinator reads it as data.
 _MARKER = "_windrow.json"
@@ -32,7 +32,7 @@ def write_once(
         Whether the folder was written by this call.
 
     Raises:
-        ForeignFolderError: The folder holds something that this function did not write.
+        DemoError: The folder holds something that this function did not write.
     """
     marker = folder / _MARKER
     complete = {"complete": True, **stamp}
@@ -41,7 +41,10 @@ def write_once(
             return False
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
-        raise ForeignFolderError(folder)
+        raise DemoError(
+            f"{folder} holds files that the demo did not write, so it was not changed: choose "
+            "another folder for the data, or move it away"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     marker.write_text(json.dumps({"complete": False}))
     write(folder)

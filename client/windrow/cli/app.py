@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from windrow.cli.lazy_commands import Commands
 from windrow.cli.remedies import in_commands
-from windrow.errors import ProblemError, WindrowError
+from windrow.errors import ProblemError
+from windrow_core.errors import StatedError
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 # typer brings its own copy of click, or uses click itself, depending on its version.
@@ -63,7 +64,8 @@ def run(arguments: Sequence[str], commands: typer.Typer = app, program: str = "w
         return _fail(_validation_message(error), _FAILED)
     except ProblemError as error:
         return _fail(in_commands(error), _FAILED)
-    except WindrowError as error:
+    except StatedError as error:
+        # Some commands run use cases of the coordinator, whose errors say as much.
         return _fail(str(error), _FAILED)
     except BrokenPipeError:
         # The reader of the output has closed it, as in `windrow table list | head -1`.

@@ -6,17 +6,12 @@ from typing import Any
 
 import typer
 
-from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, StateDir
 from windrow.terminal.render import message
 
 app = typer.Typer(help="Manage the coordinator's database.", invoke_without_command=True)
-
-
-class DatabaseCommandError(WindrowError):
-    """The database cannot be used as asked."""
 
 
 @app.callback()
@@ -35,13 +30,9 @@ def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
     require_service()
     from windrow_service import bootstrap
     from windrow_service.settings import Settings
-    from windrow_service.usecases.errors import UseCaseError
 
     settings: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
-    try:
-        done = bootstrap.upgrade(Settings.model_validate(settings))
-    except UseCaseError as error:
-        raise DatabaseCommandError(str(error)) from error
+    done = bootstrap.upgrade(Settings.model_validate(settings))
     if as_json:
         show_json({"before": done.before, "after": done.after})
     elif done.before == done.after:

@@ -13,14 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.errors import WindrowError
+from windrow.cli.errors import CommandError
 from windrow.installed import require_service
 from windrow.terminal.consoles import show
 from windrow.terminal.render import serving
-
-
-class ServeError(WindrowError):
-    """The coordinator cannot be started as asked."""
 
 
 def serve(
@@ -57,7 +53,7 @@ def serve(
     require_service()
     folders = [os.path.abspath(one) for one in allow or [] if "://" not in one]
     if missing := [folder for folder in folders if not os.path.isdir(folder)]:
-        raise ServeError(f"there is no folder {missing[0]}: make it, or give another to --allow")
+        raise CommandError(f"there is no folder {missing[0]}: make it, or give another to --allow")
     from pydantic_settings import SettingsError
 
     from windrow_service.settings import Settings
@@ -74,7 +70,7 @@ def serve(
             {name: value for name, value in options.items() if value is not None}
         )
     except SettingsError as error:
-        raise ServeError(str(error)) from error
+        raise CommandError(str(error)) from error
     if not settings.allowed_locations:
         settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
     is_embedded = settings.database_url is None
@@ -88,12 +84,8 @@ def serve(
 
         from windrow_service.bootstrap import check
         from windrow_service.serving import logging, server_config
-        from windrow_service.usecases.errors import UseCaseError
 
-        try:
-            asyncio.run(check(settings))
-        except UseCaseError as error:
-            raise ServeError(str(error)) from error
+        asyncio.run(check(settings))
         server = uvicorn.Server(server_config(settings, owns_process=True))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
@@ -102,7 +94,7 @@ def serve(
         with logging(settings, owns_process=True):
             server.run(sockets=[listening])
     if not server.started:
-        raise ServeError("the coordinator did not start: its log above says why")
+        raise CommandError("the coordinator did not start: its log above says why")
 
 
 def _absolute(folder: str) -> str:
@@ -113,12 +105,12 @@ def _make_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ServeError(
+        raise CommandError(
             f"state folder {folder} cannot be made ({error.strerror}): choose another with "
             "--state-dir"
         ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ServeError(
+        raise CommandError(
             f"state folder {folder} cannot be written to: choose another with --state-dir"
         )
 
@@ -138,7 +130,7 @@ def _locked(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             process = lock.read().decode()
-            raise ServeError(
+            raise CommandError(
                 f"process {process} already serves from state folder {folder}: stop it, or choose "
                 "another folder with --state-dir"
             ) from None
@@ -154,7 +146,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         server = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ServeError(
+        raise CommandError(
             f"cannot listen on {host} port {port} ({error.strerror or error}): choose others with "
             "--host and --port"
         ) from error

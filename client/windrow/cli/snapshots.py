@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from windrow.cli.errors import CommandError
 from windrow.connecting import connect
-from windrow.errors import WindrowError
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show_result
 from windrow.terminal.java import require_java
@@ -227,17 +227,13 @@ def _changes(file: Path, files: pa.Table) -> tuple[pa.Table, pa.Array]:
         return files, pa.array([], pa.string())
     kinds = files["change"]
     if not pc.all(pc.is_in(kinds, value_set=pa.array(["added", "removed"]))).as_py():
-        raise InventoryFileError(f"{file}: `change` must be added or removed in every row")
+        raise CommandError(f"{file}: `change` must be added or removed in every row")
     rows = files.drop(["change"])
     paths = rows["path"].filter(pc.equal(kinds, "removed")).combine_chunks()
     return rows.filter(pc.equal(kinds, "added")), paths
 
 
 _BETWEEN_HOSTS = ";"
-
-
-class InventoryFileError(WindrowError):
-    """A file does not hold an inventory."""
 
 
 def read_inventory(path: Path) -> pa.Table:
@@ -249,7 +245,7 @@ def read_inventory(path: Path) -> pa.Table:
         with path.open("rb") as file:
             return _read(path.suffix.lower(), file)
     except (OSError, pa.ArrowException) as error:
-        raise InventoryFileError(f"{path} cannot be read: {error}") from error
+        raise CommandError(f"{path} cannot be read: {error}") from error
 
 
 def _read(suffix: str, file: object) -> pa.Table:
@@ -270,7 +266,7 @@ def _read(suffix: str, file: object) -> pa.Table:
         from pyarrow import json
 
         return json.read_json(file)
-    raise InventoryFileError(
+    raise CommandError(
         f"unknown suffix {suffix!r} of an inventory file: name it .parquet, .arrow, .arrows, .csv "
         "or .jsonl"
     )

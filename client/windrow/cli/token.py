@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from windrow.cli.errors import CommandError
 from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import error_console, show, show_json
@@ -44,26 +45,13 @@ app = typer.Typer(
 )
 
 
-class TokenCommandError(WindrowError):
-    """The tokens cannot be managed as asked."""
-
-
 @dataclass(eq=False)
-class NoDatabaseError(TokenCommandError):
+class NoDatabaseError(WindrowError):
     """There is no embedded database, so there are no tokens."""
 
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
     remedy = "give the coordinator's state folder with --state-dir"
-
-
-@dataclass(eq=False)
-class SecretLostError(TokenCommandError):
-    """The coordinator made a token, but its answer with the secret was lost."""
-
-    token_id: str
-    message = "token {token_id} was made, but the answer with its secret was lost: {remedy}"
-    remedy = "revoke it with `windrow token revoke {token_id}`, and make another"
 
 
 @app.callback()
@@ -116,7 +104,10 @@ def create(
         with _connected(url) as client:
             new_token = client.create_token(name, scopes=scopes, grants=grants, expires_in=expires)
         if new_token.token is None:
-            raise SecretLostError(new_token.token_id)
+            raise CommandError(
+                f"token {new_token.token_id} was made, but the answer with its secret was lost: "
+                f"revoke it with `windrow token revoke {new_token.token_id}`, and make another"
+            )
         token, secret = new_token, new_token.token
     else:
         scopes_and_grants = [*scopes, *grants]
@@ -199,7 +190,6 @@ def _with_tokens(
     require_service()
     from windrow_service import administration
     from windrow_service.settings import Settings
-    from windrow_service.usecases.errors import UseCaseError
 
     values: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
     settings = Settings.model_validate(values)
@@ -210,12 +200,9 @@ def _with_tokens(
         async with administration.open_tokens(settings) as tokens:
             return await work(tokens)
 
-    try:
-        # In its own thread, since the caller may already be in an event loop.
-        with start_blocking_portal() as portal:
-            return portal.call(opened)
-    except UseCaseError as error:
-        raise TokenCommandError(str(error)) from error
+    # In its own thread, since the caller may already be in an event loop.
+    with start_blocking_portal() as portal:
+        return portal.call(opened)
 
 
 def _kept(state_dir: Path | None) -> Sequence[Token]:

@@ -11,9 +11,9 @@ import pyarrow.types as pt
 import typer
 
 from windrow.calls.arguments import checked
+from windrow.cli.errors import CommandError
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
-from windrow.errors import WindrowError
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
 from windrow_core.files.types import spark_type
@@ -126,10 +126,6 @@ def write_plan(
 _ROWS, _BUCKET = "rows", "bucket"
 
 
-class CountsFileError(WindrowError):
-    """A file does not hold the row counts of partitions."""
-
-
 def read_counts(path: Path, table: TableInfo) -> KeyCounts:
     """Return the keys in a file and their row counts; the suffix gives the file's format.
 
@@ -142,7 +138,7 @@ def read_counts(path: Path, table: TableInfo) -> KeyCounts:
     try:
         counts = _read(path, [] if own is None else own)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise CountsFileError(f"{path} cannot be read: {error}") from error
+        raise CommandError(f"{path} cannot be read: {error}") from error
     is_bucketed = table.definition.bucket_spec is not None
     besides = [_ROWS, _BUCKET] if is_bucketed else [_ROWS]
     names = [name for name in counts.column_names if name not in besides]
@@ -150,7 +146,7 @@ def read_counts(path: Path, table: TableInfo) -> KeyCounts:
         names = [column.name for column in own]
     missing = [name for name in [*names, *besides] if name not in counts.column_names]
     if missing:
-        raise CountsFileError(
+        raise CommandError(
             f"{path} has no column {', '.join(missing)}: it must hold "
             f"{', '.join([*names, *besides])}"
         )
@@ -187,7 +183,7 @@ def _read(path: Path, columns: list[Column]) -> pa.Table:
     if suffix == ".jsonl":
         lines = path.read_text().splitlines()
         return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
-    raise CountsFileError(
+    raise CommandError(
         f"{path} does not have the suffix of a counts file: name it .csv, .json, .jsonl or .parquet"
     )
 

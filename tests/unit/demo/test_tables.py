@@ -10,7 +10,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from windrow_demo.errors import ForeignFolderError
+from windrow_demo.errors import DemoError
 from windrow_demo.flights import PARTITION, flights_table, write_flights
 from windrow_demo.hive import folder_name, partition_count, write_hive_table
 from windrow_demo.write_once import count_files, write_once
@@ -104,7 +104,7 @@ def test_a_table_with_another_stamp_or_a_missing_file_is_written_again(tmp_path:
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
 
-    with pytest.raises(ForeignFolderError, match="was not changed"):
+    with pytest.raises(DemoError, match="was not changed"):
         write_once(tmp_path, {"v": 1}, _writer([]), file_count=1)
 
     assert (tmp_path / "mine.txt").read_text() == "precious"

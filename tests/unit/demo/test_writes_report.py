@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from windrow_core.models import WriteReport
-from windrow_demo.errors import PictureError
+from windrow_demo.errors import DemoError
 from windrow_demo.measuring import Fingerprint
 from windrow_demo.pictures import save_picture
 from windrow_demo.writes import WritesOutcome, WrittenTable
@@ -108,5 +108,5 @@ def test_the_picture_is_an_svg_that_loads_nothing_from_a_server(tmp_path: Path) 
 
 
 def test_a_picture_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match=r"cannot be written to .*No such file"):
+    with pytest.raises(DemoError, match=r"cannot be written to .*No such file"):
         save_picture(tmp_path / "no" / "picture.svg", "x", "text")
