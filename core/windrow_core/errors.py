@@ -82,8 +82,8 @@ class StatedError(Exception):
         """Return the call that helps, with its arguments."""
         if self.call is None:
             return None
-        named = {name: getattr(self, field) for name, field in self.call.arguments.items()}
-        return Call(self.call.operation, **named)
+        arguments = {name: getattr(self, field) for name, field in self.call.arguments.items()}
+        return Call(self.call.operation, **arguments)
 
     def __str__(self) -> str:
         return self.message.format_map(_Attributes(self)) if self.message else super().__str__()

@@ -119,7 +119,7 @@ class DirectoryInventories:
         if definition.format == "delta":
             table = LoggedTable(
                 location=location,
-                allowed=tuple(self._prefixes()),
+                roots=tuple(self._prefixes()),
                 time_zone=definition.format_options.get("timeZone"),
             )
             meter = ProgressMeter(on_progress, cancelled)
@@ -132,7 +132,7 @@ class DirectoryInventories:
             of_iceberg = take_iceberg(
                 location,
                 options=definition.format_options,
-                allowed=tuple(self._prefixes()),
+                roots=tuple(self._prefixes()),
                 version=version,
                 previous=replace(before, folders=listing, full=full) if before else None,
                 on_progress=on_progress,

@@ -48,7 +48,7 @@ class _Checked:
 
 def footer_columns(
     groups: Iterable[FooterGroup],
-    kept: pa.Table | None,
+    previous: pa.Table | None,
     kept_schema: pa.Schema,
     data_schema: pa.Schema,
     *,
@@ -64,7 +64,7 @@ def footer_columns(
 
     Args:
         groups: Footers that were read.
-        kept: Rows of the previous inventory to carry over, with a column `row`.
+        previous: Rows of the previous inventory to carry over, with a column `row`.
         kept_schema: Data columns of the previous inventory.
         data_schema: Data columns of the table.
         file_count: n.
@@ -81,8 +81,8 @@ def footer_columns(
         with_named(_from_group(group, fields), evolved, unlike(group.files.schema, data_schema))
         for group in groups
     ]
-    if kept is not None:
-        rows = _from_previous(kept, kept_schema, fields, has_all=kept_has_all)
+    if previous is not None:
+        rows = _from_previous(previous, kept_schema, fields, has_all=kept_has_all)
         parts.append(with_named(rows, evolved, unlike(kept_schema, data_schema)))
     table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
     if len(table) < file_count:
@@ -191,17 +191,17 @@ def _from_group(group: FooterGroup, fields: Iterable[pa.Field]) -> pa.Table:
 
 
 def _from_previous(
-    kept: pa.Table, schema: pa.Schema, fields: Iterable[pa.Field], *, has_all: bool
+    previous: pa.Table, schema: pa.Schema, fields: Iterable[pa.Field], *, has_all: bool
 ) -> pa.Table:
-    columns = [kept[name] for name in ("row", *FOOTER_COLUMNS)]
-    stats = kept["stats"].flatten()
-    names = kept["stats"].type
+    columns = [previous[name] for name in ("row", *FOOTER_COLUMNS)]
+    stats = previous["stats"].flatten()
+    names = previous["stats"].type
     data_columns = ColumnNames(schema)
     for field in fields:
         at = data_columns.find(field.name)
         if at is None or not has_order(schema.field(at).type):
             all_null = has_all and (at is None or pt.is_null(schema.field(at).type))
-            columns += _without_bounds(kept["row_count"], field.type, all_null=all_null)
+            columns += _without_bounds(previous["row_count"], field.type, all_null=all_null)
             continue
         *ends, nulls = stats[names.get_field_index(schema.field(at).name)].flatten()
         columns += [fit_bounds(end, field.type) for end in ends]

@@ -163,9 +163,13 @@ def in_order(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array, pa.A
         lower: n lower bounds, null where unknown.
         upper: n upper bounds, null where unknown.
     """
-    crossed = pc.fill_null(pc.greater(lower, upper), False)
+    contradicts = pc.fill_null(pc.greater(lower, upper), False)
     nothing = pa.scalar(None, lower.type)
-    return pc.if_else(crossed, nothing, lower), pc.if_else(crossed, nothing, upper), crossed
+    return (
+        pc.if_else(contradicts, nothing, lower),
+        pc.if_else(contradicts, nothing, upper),
+        contradicts,
+    )
 
 
 def possible_null_counts(
@@ -179,10 +183,10 @@ def possible_null_counts(
         null_counts: n counts (int64), null where unknown.
         row_counts: n numbers of rows (int64), null where unknown.
     """
-    bounded = pc.or_(pc.is_valid(lower), pc.is_valid(upper))
+    has_bound = pc.or_(pc.is_valid(lower), pc.is_valid(upper))
     # Without rows there are no values, whatever the bounds.
-    bounded = pc.and_(bounded, pc.fill_null(pc.greater(row_counts, 0), True))
-    most = pc.subtract(row_counts, bounded.cast(pa.int64()))
+    has_bound = pc.and_(has_bound, pc.fill_null(pc.greater(row_counts, 0), True))
+    most = pc.subtract(row_counts, has_bound.cast(pa.int64()))
     possible = pc.and_kleene(pc.greater_equal(null_counts, 0), pc.less_equal(null_counts, most))
     return pc.if_else(pc.fill_null(possible, True), null_counts, pa.scalar(None, pa.int64()))
 
@@ -219,8 +223,8 @@ def merge_row_groups(
     all_null = pc.fill_null(pc.equal(null_counts, rows), False)
     unknown = pc.and_(pc.invert(all_null), pc.or_(pc.is_null(lower), pc.is_null(upper)))
     nothing = pa.scalar(None, lower.type)
-    hidden = pc.or_(all_null, unknown)
-    lower, upper = pc.if_else(hidden, nothing, lower), pc.if_else(hidden, nothing, upper)
+    is_hidden = pc.or_(all_null, unknown)
+    lower, upper = pc.if_else(is_hidden, nothing, lower), pc.if_else(is_hidden, nothing, upper)
     if len(files) == file_count and np.array_equal(files, np.arange(file_count)):
         return lower, upper, null_counts
     groups = pa.table(
@@ -236,11 +240,11 @@ def merge_row_groups(
     )
     rows = pc.index_in(pa.array(np.arange(file_count)), by_file["file"])
     by_file = by_file.take(rows).combine_chunks()
-    hidden = pc.fill_null(by_file["unknown_any"].combine_chunks(), True)
+    is_hidden = pc.fill_null(by_file["unknown_any"].combine_chunks(), True)
     counts = by_file["nulls_sum"].combine_chunks()
     return (
-        pc.if_else(hidden, nothing, by_file["lower_min"].combine_chunks()),
-        pc.if_else(hidden, nothing, by_file["upper_max"].combine_chunks()),
+        pc.if_else(is_hidden, nothing, by_file["lower_min"].combine_chunks()),
+        pc.if_else(is_hidden, nothing, by_file["upper_max"].combine_chunks()),
         pc.if_else(pc.is_null(rows), pa.scalar(0, pa.int64()), counts),
     )
 

@@ -250,10 +250,10 @@ class _GroupBuilder:
             if has_calendar(column.type) and uncertain.any():
                 least = widened(least, uncertain, upper=False)
                 greatest = widened(greatest, uncertain, upper=True)
-            least, greatest, crossed = in_order(least, greatest)
-            for file in np.unique(files[np.asarray(crossed)]).tolist():
+            least, greatest, contradicts = in_order(least, greatest)
+            for file in np.unique(files[np.asarray(contradicts)]).tolist():
                 self._keep_from_spark(file, column)
-            merged = merge_row_groups(
+            by_file = merge_row_groups(
                 least,
                 greatest,
                 pa.array(nulls, pa.int64()),
@@ -262,11 +262,11 @@ class _GroupBuilder:
                 len(self.rows),
             )
             columns |= dict(
-                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
+                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), by_file, strict=True)
             )
         columns["grouped_columns"] = pa.array(self.grouped_columns, pa.list_(pa.string()))
-        bounded = pa.schema([(column.name, column.type) for column in self.bounded])
-        return FooterGroup(self.files, bounded, footer_table(self.rows, columns))
+        schema = pa.schema([(column.name, column.type) for column in self.bounded])
+        return FooterGroup(self.files, schema, footer_table(self.rows, columns))
 
 
 def read_chunk(
@@ -385,7 +385,7 @@ def _read_tail(
 
         def read(start: int, end: int) -> bytes:
             part = read_part(absolute, state, start, end)
-            if state.difference(part.found):
+            if state.difference(part.state):
                 raise ChangedObjectError
             return bytes(part.content)
 

@@ -64,9 +64,6 @@ class FolderEntries:
         Args:
             within: Absolute path or URI of the folder that it lies in.
             folder: The folder, relative to the location.
-
-        Raises:
-            LocationError: It has such a name, and the table is not transactional.
         """
         name = folder.rpartition("/")[2]
         if self.acid_folders is None:
@@ -180,11 +177,7 @@ def _check_link(folder: str, link: os.DirEntry[str]) -> None:
 
 
 def file_table(location: str, entries: FolderEntries) -> pa.Table:
-    """Return the files among entries, with `LISTING_SCHEMA`.
-
-    Raises:
-        LocationError: A name is not UTF-8.
-    """
+    """Return the files among entries, with `LISTING_SCHEMA`."""
     try:
         paths = pa.array(entries.paths, pa.string())
     except UnicodeEncodeError as error:

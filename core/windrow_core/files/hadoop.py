@@ -14,12 +14,7 @@ from windrow_core.files.status import FileStatus
 
 
 def status_of(uri: str) -> FileStatus:
-    """Return the state of a file.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        OSError: Its state cannot be read.
-    """
+    """Return the state of a file."""
     filesystem, path = located(uri)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.NotFound:
@@ -29,23 +24,14 @@ def status_of(uri: str) -> FileStatus:
 
 @contextmanager
 def opened(uri: str) -> Iterator[Any]:
-    """Open a file for reading at any position.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        OSError: It cannot be opened.
-    """
+    """Open a file for reading at any position."""
     filesystem, path = located(uri)
     with filesystem.open_input_file(path) as file:
         yield file
 
 
 def located(uri: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system of a URI, and the path in it.
-
-    Raises:
-        OSError: The file system cannot be reached.
-    """
+    """Return the file system of a URI, and the path in it."""
     scheme, _, rest = uri.partition("://")
     if scheme != "hdfs":
         raise OSError(f"{scheme}:// is not supported by this version of Windrow")

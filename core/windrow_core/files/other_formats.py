@@ -62,9 +62,6 @@ def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
         folder: Absolute path or URI of the folder that it lies in.
         name: Name of a file or folder.
         is_location: Whether the folder is the table's location, whose streaming log is followed.
-
-    Raises:
-        LocationError: The name is such a sign.
     """
     other = _HIDDEN.get(name)
     if other is None and name.startswith(_HOODIE_PARTITION):
@@ -74,11 +71,7 @@ def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
 
 
 def refuse_folder(folder: str, name: str) -> None:
-    """Refuse a folder whose name is one that another format gives.
-
-    Raises:
-        LocationError: The name is from another format.
-    """
+    """Refuse a folder whose name is one that another format gives."""
     if _ACID_FOLDER.fullmatch(name):
         reason = _reason(f"is part of {_ACID.name}", f"it holds {name!r}", _ACID)
         raise LocationError(folder, reason)
@@ -90,9 +83,6 @@ def refuse_file(folder: str, name: str) -> None:
     Args:
         folder: Absolute path or URI of the folder that it lies in.
         name: Name of the file.
-
-    Raises:
-        LocationError: It is such a file.
     """
     table, _, last = folder.rpartition("/")
     sign = _METADATA.get(last)
@@ -119,9 +109,6 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
         above: A folder that it lies in.
         sign: One of `signs_beside`, which `above` holds.
         names: The names in the folder `sign`; None if it does not exist, or cannot be listed.
-
-    Raises:
-        LocationError: The location lies in such a table.
     """
     if names is None:
         return
@@ -136,11 +123,7 @@ def refuse_below(location: str, above: str, sign: str, names: list[str] | None) 
 
 
 def refuse_location(location: str) -> None:
-    """Refuse a location whose own name is one that another format gives.
-
-    Raises:
-        LocationError: The name is from another format.
-    """
+    """Refuse a location whose own name is one that another format gives."""
     if _ACID_LOCATION.fullmatch(location.rpartition("/")[2]):
         raise LocationError(location, _reason(f"is part of {_ACID.name}", "by its name", _ACID))
 

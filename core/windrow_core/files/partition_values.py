@@ -256,10 +256,10 @@ def _to_decimal(text: str, type_: pa.DataType) -> Decimal:
             raise ValueError(text)
         if value.is_zero():
             return Decimal(0)
-        rounded = value.quantize(Decimal(1).scaleb(-type_.scale))
-    if rounded != value:
+        on_scale = value.quantize(Decimal(1).scaleb(-type_.scale))
+    if on_scale != value:
         raise ValueError(text)
-    return rounded
+    return on_scale
 
 
 def _to_date(text: str) -> date:

@@ -44,7 +44,7 @@ class RemoteFile(PositionedFile):
 
     Args:
         uri: The file.
-        found: Its state. An object with another ETag is not read.
+        state: Its state. An object with another ETag is not read.
         traffic: Requests are counted here.
     """
 
@@ -74,11 +74,11 @@ class OpenedFile:
 
     Attributes:
         file: The file, as Arrow takes it.
-        found: Its state. An object with another ETag is not read.
+        state: Its state. An object with another ETag is not read.
     """
 
     file: Any
-    found: FileStatus
+    state: FileStatus
 
 
 def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:
@@ -149,7 +149,7 @@ def _without_markers(
     return [
         one._replace(key=one.key[above:])
         for one in objects
-        if one.found.size_bytes or not (one.key in folder_keys or _names_folder(one.key[above:]))
+        if one.state.size_bytes or not (one.key in folder_keys or _names_folder(one.key[above:]))
     ]
 
 

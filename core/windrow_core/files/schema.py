@@ -215,9 +215,6 @@ class ColumnNames:
     Args:
         schema: Its names must differ by more than case.
         path: File to name in the error; empty if the columns are not a file's.
-
-    Raises:
-        DuplicateColumnError: Two names differ only by case.
     """
 
     def __init__(self, schema: pa.Schema, path: str = "") -> None:
@@ -266,11 +263,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
 
 
 def declared_data(declared: pa.Schema, partition_names: Iterable[str]) -> pa.Schema:
-    """Return declared columns without the partition columns among them.
-
-    Raises:
-        DuplicateColumnError: Two names differ by case only.
-    """
+    """Return declared columns without the partition columns among them."""
     ColumnNames(declared)
     partitions = ColumnNames(pa.schema([(name, pa.null()) for name in partition_names]))
     return pa.schema([field for field in declared if partitions.find(field.name) is None])
@@ -279,11 +272,7 @@ def declared_data(declared: pa.Schema, partition_names: Iterable[str]) -> pa.Sch
 def data_schema_of(
     declared: pa.Schema | None, sources: Sequence[FileSchema], partition_names: Collection[str]
 ) -> pa.Schema:
-    """Return the data columns of a table: the declared ones, or else all columns of its files.
-
-    Raises:
-        InventoryError: As `check_declared` and `merge_schemas` do.
-    """
+    """Return the data columns of a table: the declared ones, or else all columns of its files."""
     if declared is None:
         return merge_schemas(sources, partition_names)
     check_declared(declared, sources)

@@ -241,34 +241,30 @@ def lies_below(location: str, path: str) -> bool:
     return path == location or path.startswith(location.rstrip("/") + "/")
 
 
-def keep_committed(
-    location: str, files: pa.Table, committed: pa.Table
-) -> tuple[pa.Table, pa.Table]:
+def keep_committed(location: str, files: pa.Table, log: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Divide the files of a folder into those that its log names, and the others.
 
     Args:
         location: Absolute path, or URI.
         files: `LISTING_SCHEMA`, listed after the log was read.
-        committed: What `read_sink_log` returned.
+        log: What `read_sink_log` returned.
 
     Raises:
         LocationError: A file in the log is gone, or its size differs from the log.
     """
-    rows = pc.index_in(committed["path"], files["path"]).combine_chunks()
+    rows = pc.index_in(log["path"], files["path"]).combine_chunks()
     if rows.null_count:
-        missing = committed["path"][pc.index(pc.is_null(rows), True).as_py()].as_py()
+        missing = log["path"][pc.index(pc.is_null(rows), True).as_py()].as_py()
         raise LocationError(
             f"{location.rstrip('/')}/{missing}",
             f"is named by the log in {SINK_LOG!r} but does not exist: {_RESTORE}",
         )
-    other = pc.indices_nonzero(
-        pc.not_equal(committed["size_bytes"], files["size_bytes"].take(rows))
-    )
+    other = pc.indices_nonzero(pc.not_equal(log["size_bytes"], files["size_bytes"].take(rows)))
     if len(other):
         at = other[0].as_py()
         raise LocationError(
-            f"{location.rstrip('/')}/{committed['path'][at].as_py()}",
-            f"does not have the {committed['size_bytes'][at].as_py():,} bytes that the log in "
+            f"{location.rstrip('/')}/{log['path'][at].as_py()}",
+            f"does not have the {log['size_bytes'][at].as_py():,} bytes that the log in "
             f"{SINK_LOG!r} states: {_RESTORE}",
         )
     is_named = np.zeros(len(files), np.bool_)

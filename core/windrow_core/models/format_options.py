@@ -222,12 +222,12 @@ def checked_format_options(format: str, options: Mapping[str, str]) -> dict[str,
     if "serde" in options:
         checks = {"serde": _any, **_OF_SERDES[options["serde"]]}
     spelling = {name.lower(): name for name in checks}
-    checked: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, value in options.items():
         spelling_here = spelling.get(name.lower())
         if spelling_here is None:
             raise ValueError(_why_not(format, name, list(checks)))
-        if spelling_here in checked:
+        if spelling_here in result:
             raise ValueError(f"option {spelling_here!r} appears twice: give it once")
         if len(value) > MAX_VALUE_CHARACTERS:
             raise ValueError(
@@ -236,13 +236,13 @@ def checked_format_options(format: str, options: Mapping[str, str]) -> dict[str,
         wrong = checks[spelling_here](value)
         if wrong:
             raise ValueError(f"option {spelling_here!r} is {value[:40]!r}: {wrong}")
-        checked[spelling_here] = value
-    if ("catalog" in checked) != ("identifier" in checked):
+        result[spelling_here] = value
+    if ("catalog" in result) != ("identifier" in result):
         raise ValueError("options 'catalog' and 'identifier' go together: give both or neither")
     for one, other in (("sep", "delimiter"), ("encoding", "charset"), ("catalog", "metadata")):
-        if one in checked and other in checked:
+        if one in result and other in result:
             raise ValueError(f"options {one!r} and {other!r} mean the same: give one of them")
-    return checked
+    return result
 
 
 def _with_serde(format: str, options: Mapping[str, str]) -> Mapping[str, str]:

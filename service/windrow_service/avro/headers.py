@@ -175,4 +175,4 @@ def _read_local(location: str, path: str, state: FileStatus, most: int) -> bytes
 
 def _read_remote(location: str, path: str, state: FileStatus, most: int) -> bytes | None:
     part = read_part(path, state, 0, min(most, state.size_bytes))
-    return None if state.difference(part.found) else bytes(part.content)
+    return None if state.difference(part.state) else bytes(part.content)

@@ -54,11 +54,7 @@ class Head:
 
 
 def read_lines(location: str, body: bytes, schema: pa.Schema) -> pa.Table:
-    """Return the lines of a commit as rows, with only the given fields.
-
-    Raises:
-        DeltaLogError: The commit is not lines of JSON, or fields have other types.
-    """
+    """Return the lines of a commit as rows, with only the given fields."""
     lines = [line for line in body.splitlines() if line.strip()]
     if not lines:
         return schema.empty_table()
@@ -147,9 +143,6 @@ def changes_of(location: str, bodies: Sequence[bytes], partition: Sequence[str])
         location: Location of the table.
         bodies: Contents of the commits, in their order.
         partition: The log's names of the partition columns.
-
-    Raises:
-        DeltaLogError: A commit is damaged.
     """
     add_type = pa.struct(list(add_columns(partition)))
     remove_type = pa.struct([("path", pa.string()), ("deletionVector", VECTOR)])
@@ -189,19 +182,15 @@ def keys_of(paths: pa.Array, vectors: pa.Array) -> pa.Array:
     return flat(pc.binary_join_element_wise(paths, identities(vectors), "\n"))
 
 
-def required(location: str, added: pa.Table, partition: Sequence[str]) -> pa.Table:
-    """Return added files after checking that they have all required fields.
-
-    Raises:
-        DeltaLogError: A file lacks a field, or has a negative size.
-    """
-    added = added.cast(add_columns(partition)).combine_chunks()
+def required(location: str, rows: pa.Table, partition: Sequence[str]) -> pa.Table:
+    """Return added files after checking that they have all required fields."""
+    rows = rows.cast(add_columns(partition)).combine_chunks()
     for name in ("path", "size", "modificationTime"):
-        if added[name].null_count:
+        if rows[name].null_count:
             raise _damaged(location, f"a file without {name!r}")
-    if pc.any(pc.less(added["size"], 0)).as_py():
+    if pc.any(pc.less(rows["size"], 0)).as_py():
         raise _damaged(location, "a file of a negative size")
-    return added
+    return rows
 
 
 def head_of_rows(location: str, table: pa.Table) -> tuple[Head, list[str]]:
@@ -238,11 +227,7 @@ def _as_type(value: Any, type_: pa.DataType) -> Any:
 def added_rows(
     location: str, adds: pa.StructArray, partition: Sequence[str]
 ) -> tuple[pa.Table, pa.StructArray | None]:
-    """Return files of a checkpoint as `add_columns`, and their statistics if these are structs.
-
-    Raises:
-        DeltaLogError: Columns are missing, or of other types.
-    """
+    """Return files of a checkpoint as `add_columns`, and their statistics if these are structs."""
     count = len(adds)
     columns = []
     try:

@@ -70,9 +70,6 @@ def commits_from(location: str, first: int, last: int | None = None) -> Commits:
         location: Location of the table.
         first: Version to begin with.
         last: Version to end with; None for the newest.
-
-    Raises:
-        DeltaLogError: A commit cannot be read, or together they are too large.
     """
     bodies: list[bytes] = []
     left, ahead = _MAX_COMMIT_BYTES, _FIRST_AHEAD
@@ -122,11 +119,7 @@ def beginning_of(location: str, version: int) -> bytes:
 
 
 def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
-    """Return a file of the log, but at most `max_bytes` + 1 bytes; None if it does not exist.
-
-    Raises:
-        DeltaLogError: The file cannot be read.
-    """
+    """Return a file of the log, but at most `max_bytes` + 1 bytes; None if it does not exist."""
     try:
         return read_whole_file(uri_of(location, name), max_bytes + 1)
     except FileNotFoundError:
@@ -147,11 +140,7 @@ def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
 
 
 def last_checkpoint(location: str) -> Checkpoint | None:
-    """Return the newest checkpoint that the log points at; None if it points at none.
-
-    Raises:
-        DeltaLogError: The log cannot be read.
-    """
+    """Return the newest checkpoint that the log points at; None if it points at none."""
     body = read_of(location, _LAST_CHECKPOINT, _MAX_POINTER_BYTES)
     try:
         pointer = json.loads(body or b"null")
@@ -201,11 +190,7 @@ class LogListing:
 
 
 def list_log(location: str) -> LogListing:
-    """List the log.
-
-    Raises:
-        DeltaLogError: The table has no log, or it cannot be listed.
-    """
+    """List the log."""
     try:
         names = names_in(f"{location.rstrip('/')}/{LOG}")
     except OSError as error:
@@ -238,11 +223,7 @@ def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
 
 
 def refuse_missing(location: str, version: int, newest: int, listing: LogListing) -> NoReturn:
-    """Refuse a version that the log no longer has, or does not have yet.
-
-    Raises:
-        DeltaVersionError: Always.
-    """
+    """Refuse a version that the log no longer has, or does not have yet."""
     if version > newest:
         raise DeltaVersionError(location, str(version), f"the newest version is {newest}")
     raise DeltaVersionError(

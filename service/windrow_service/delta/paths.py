@@ -16,20 +16,17 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
+def decoded(location: str, paths: pa.Array, roots: Sequence[str]) -> pa.Array:
     """Return the paths of files: relative to the table's location, or absolute beside it.
 
     Args:
         location: Canonical location of the table.
         paths: The paths in the log, URL-encoded.
-        allowed: Canonical folders and URIs that files may lie under.
-
-    Raises:
-        DeltaLogError: A path leads elsewhere.
+        roots: Canonical folders and URIs that files may lie under.
     """
     # There are few folders, and only few names of files need decoding.
     heads = flat(pc.replace_substring_regex(paths, r"[^/]*$", "")).dictionary_encode()
-    folders = [_folder(location, head, allowed) for head in heads.dictionary.to_pylist()]
+    folders = [_folder(location, head, roots) for head in heads.dictionary.to_pylist()]
     names = flat(pc.replace_substring_regex(paths, r"^.*/", ""))
     if pc.any(pc.match_substring(names, "%")).as_py():
         names = pa.array([_unquoted(location, name) for name in names.to_pylist()], pa.string())
@@ -41,13 +38,13 @@ def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
     return flat(pc.binary_join_element_wise(prefixes, names, ""))
 
 
-def decoded_one(location: str, path: str, allowed: Sequence[str]) -> str:
+def decoded_one(location: str, path: str, roots: Sequence[str]) -> str:
     """Return one path, decoded as by `decoded`."""
-    decoded_path: str = decoded(location, pa.array([path], pa.string()), allowed)[0].as_py()
+    decoded_path: str = decoded(location, pa.array([path], pa.string()), roots)[0].as_py()
     return decoded_path
 
 
-def _folder(location: str, head: str, allowed: Sequence[str]) -> str:
+def _folder(location: str, head: str, roots: Sequence[str]) -> str:
     """Return a folder as the prefix of its files' names: empty, or with `/` at its end."""
     folder = _unquoted(location, head)
     if not folder:
@@ -67,7 +64,7 @@ def _folder(location: str, head: str, allowed: Sequence[str]) -> str:
     if lies_under(home, location):
         below = home[len(location.rstrip("/")) :].strip("/")
         return f"{below}/" if below else ""
-    if not any(lies_under(home, prefix) for prefix in allowed):
+    if not any(lies_under(home, prefix) for prefix in roots):
         raise _leads_elsewhere(location, head)
     return f"{home.rstrip('/')}/"
 

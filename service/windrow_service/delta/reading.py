@@ -54,13 +54,13 @@ class LoggedTable:
 
     Attributes:
         location: Its canonical location.
-        allowed: Canonical folders and URIs that files outside the location may lie under.
+        roots: Canonical folders and URIs that files outside the location may lie under.
         time_zone: Time zone of the sessions that wrote partition values without one; None if not
             known.
     """
 
     location: str
-    allowed: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
     time_zone: str | None = None
 
 
@@ -134,11 +134,7 @@ def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes
 
 
 def unpacked(table: LoggedTable, answer: tuple[Read, bytes]) -> Read:
-    """Return the result of `packed`, with its files in the order of inventories.
-
-    Raises:
-        DeltaLogError: The log has a file twice.
-    """
+    """Return the result of `packed`, with its files in the order of inventories."""
     read, content = answer
     with pa.ipc.open_stream(content) as reader:
         files = reader.read_all()
@@ -146,11 +142,7 @@ def unpacked(table: LoggedTable, answer: tuple[Read, bytes]) -> Read:
 
 
 def in_path_order(location: str, files: pa.Table) -> pa.Table:
-    """Return files in the order of inventories.
-
-    Raises:
-        DeltaLogError: The log has a file twice.
-    """
+    """Return files in the order of inventories."""
     files = files.take(pc.sort_indices(files["path"]))
     paths = flat(files["path"])
     twice = pc.equal(paths[1:], paths[:-1])
@@ -161,13 +153,7 @@ def in_path_order(location: str, files: pa.Table) -> pa.Table:
 
 
 def read_version(table: LoggedTable, version: int | None) -> Read:
-    """Read a version from the log, the newest by default.
-
-    Raises:
-        DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know a feature that is not known here.
-        DeltaVersionError: The log does not have the version.
-    """
+    """Read a version from the log, the newest by default."""
     missing = ""
     for attempt in range(_ATTEMPTS):
         try:
@@ -203,10 +189,6 @@ def read_since(table: LoggedTable, state: LogState) -> Read | None:
     """Return what has changed since a version; None if the whole table must be read again.
 
     Nothing is listed: commits are requested by number, until one does not exist.
-
-    Raises:
-        DeltaLogError: The log cannot be read.
-        DeltaFeatureError: The table needs readers to know a feature that is not known here.
     """
     location = table.location
     commits = commits_from(location, state.version + 1)
@@ -242,7 +224,7 @@ def _typed(
     ]
     schema = inventory_schema(shape.data, shape.partition)
     files = pa.concat_tables([schema.empty_table(), *tables])
-    paths = decoded(location, changes.paths, table.allowed)
+    paths = decoded(location, changes.paths, table.roots)
     state = LogState(
         version=commits.last,
         first=first_commit(location, first, commits.last),
@@ -284,11 +266,11 @@ def _inventory(
         statistics = of_struct(parsed, shape, count)
     else:
         statistics = typed(texts, shape)
-    deletes = deletes_of(location, flat(rows["deletionVector"]), table.allowed)
+    deletes = deletes_of(location, flat(rows["deletionVector"]), table.roots)
     vector_bytes = pc.fill_null(pc.struct_field(flat(rows["deletionVector"]), "sizeInBytes"), 0)
     has_vector = deletes.is_valid()
     columns = {
-        "path": decoded(location, flat(rows["path"]), table.allowed),
+        "path": decoded(location, flat(rows["path"]), table.roots),
         "size_bytes": rows["size"],
         "mtime_ns": pc.multiply(rows["modificationTime"], _NS_PER_MS),
         "row_count": statistics.row_count,

@@ -62,12 +62,7 @@ class Shape:
 
 
 def refuse_unknown(location: str, protocol: Mapping[str, Any]) -> None:
-    """Refuse a table that needs readers to know a feature that is not known here.
-
-    Raises:
-        DeltaFeatureError: The table needs such a feature.
-        DeltaLogError: The log does not say what the table needs.
-    """
+    """Refuse a table that needs readers to know a feature that is not known here."""
     version = protocol.get("minReaderVersion")
     if version is None:
         raise DeltaLogError(
@@ -108,10 +103,6 @@ def shape_of(location: str, protocol: Mapping[str, Any], metadata: Mapping[str, 
         location: Location of the table, for messages.
         protocol: The log's last `protocol`.
         metadata: The log's last `metaData`.
-
-    Raises:
-        DeltaFeatureError: The columns need a feature that is not known here.
-        DeltaLogError: The metadata is damaged.
     """
     text = metadata.get("schemaString")
     if not isinstance(text, str) or len(text) > _MAX_SCHEMA_CHARACTERS:

@@ -33,9 +33,6 @@ def partition_values(
         partition: The partition columns.
         log_names: The log's names of the partition columns.
         time_zone: Time zone of the sessions that wrote moments without one; None if not known.
-
-    Raises:
-        DeltaLogError: A text is not a value of its column's type.
     """
     columns = [
         _typed(location, field, pc.struct_field(texts, [log_names[field.name]]), time_zone)

@@ -54,16 +54,13 @@ def identities(vectors: pa.Array) -> pa.Array:
     return pc.if_else(vectors.is_valid(), names, "")
 
 
-def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa.Array:
+def deletes_of(location: str, vectors: pa.Array, roots: tuple[str, ...]) -> pa.Array:
     """Return the deletion vector of each file, as `deletes` of an inventory.
 
     Args:
         location: Location of the table.
         vectors: n values of type `VECTOR`, or null.
-        allowed: Folders and URIs that vectors outside the table may lie under.
-
-    Raises:
-        DeltaLogError: The description of a vector is not valid.
+        roots: Folders and URIs that vectors outside the table may lie under.
     """
     rows = flat(pc.indices_nonzero(vectors.is_valid()))
     some = flat(vectors.take(rows))
@@ -79,7 +76,7 @@ def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa
     values = pa.StructArray.from_arrays(
         [
             pa.repeat("vector", len(rows)),
-            _paths(location, kind, content, allowed),
+            _paths(location, kind, content, roots),
             _inline(location, is_inline, content, size),
             pc.if_else(is_inline, pa.scalar(None, pa.int64()), pc.add(offset, _LENGTH_BYTES)),
             size,
@@ -94,7 +91,7 @@ def deletes_of(location: str, vectors: pa.Array, allowed: tuple[str, ...]) -> pa
     return pc.if_else(vectors.is_valid(), lists, pa.scalar(None, lists.type))
 
 
-def _paths(location: str, kind: pa.Array, content: pa.Array, allowed: tuple[str, ...]) -> pa.Array:
+def _paths(location: str, kind: pa.Array, content: pa.Array, roots: tuple[str, ...]) -> pa.Array:
     """Return the files that vectors lie in, relative to the location or absolute."""
     paths = np.full(len(kind), None, object)
     own = np.flatnonzero(np.asarray(pc.equal(kind, "u")))
@@ -114,7 +111,7 @@ def _paths(location: str, kind: pa.Array, content: pa.Array, allowed: tuple[str,
         )
         paths[own] = names.to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(np.asarray(pc.equal(kind, "p"))).tolist():
-        paths[at] = decoded_one(location, content[at].as_py(), allowed)
+        paths[at] = decoded_one(location, content[at].as_py(), roots)
     return pa.array(paths, pa.string())
 
 

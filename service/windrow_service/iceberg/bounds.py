@@ -77,8 +77,8 @@ def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool
             raw = [one if one is not None and 0 < len(one) <= 16 else None for one in raw]
         return typed_bounds(column, raw, upper=upper)
     lengths = np.array([0 if one is None else len(one) for one in raw], np.int64)
-    stored = stored_as(type_)
-    values = np.zeros(len(raw), stored.to_pandas_dtype())
+    number_type = stored_as(type_)
+    values = np.zeros(len(raw), number_type.to_pandas_dtype())
     is_value = np.zeros(len(raw), np.bool_)
     for length, form in _forms(type_):
         rows = np.flatnonzero(lengths == length)
@@ -89,7 +89,7 @@ def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool
     if pt.is_floating(type_):
         # A bound of NaN says nothing about the other values.
         is_value &= ~np.isnan(values)
-    return pa.array(values, stored, mask=~is_value).cast(type_)
+    return pa.array(values, number_type, mask=~is_value).cast(type_)
 
 
 def _forms(type_: pa.DataType) -> list[tuple[int, np.dtype[np.generic]]]:

@@ -28,9 +28,6 @@ def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.
     Returns:
         For each data file: a list of `DELETE`, null if nothing applies; the length of that list;
         and the bytes to read for it.
-
-    Raises:
-        IcebergMetadataError: An equality delete file applies; or there are too many pairs.
     """
     _refuse_equality(files, deletes, table)
     position = flat(pc.not_equal(deletes["kind"], "equality"))

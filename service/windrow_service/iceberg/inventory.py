@@ -32,7 +32,7 @@ def take_iceberg(
     location: str,
     *,
     options: Mapping[str, str],
-    allowed: tuple[str, ...] = (),
+    roots: tuple[str, ...] = (),
     version: str | None = None,
     previous: PreviousInventory | None = None,
     on_progress: OnProgress | None = None,
@@ -47,7 +47,7 @@ def take_iceberg(
     Args:
         location: Canonical location of the table.
         options: Options of its definition; see `read_table`.
-        allowed: Other canonical folders and URIs that files may be in.
+        roots: Other canonical folders and URIs that files may be in.
         version: Id of a snapshot, a branch or a tag; by default `ref` of the options, or `main`.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
@@ -74,7 +74,7 @@ def take_iceberg(
             state = None
         earlier = KnownFiles(files=previous.files, state=state)
     snapshot = read_table(
-        TableFolders(location, allowed),
+        TableFolders(location, roots),
         options,
         version,
         earlier,

@@ -90,11 +90,7 @@ class ManifestTask:
 
 
 def read_manifest_list(content: bytes, path: str) -> pa.Table:
-    """Return `MANIFESTS` of a list of manifests, without manifests that hold no files.
-
-    Raises:
-        IcebergMetadataError: The list is damaged, or a manifest is encrypted.
-    """
+    """Return `MANIFESTS` of a list of manifests, without manifests that hold no files."""
     entries = _Entries(read_columns(content), path)
     paths = entries.required(_MANIFEST_PATH)
     entries.refuse_keys(_MANIFEST_KEY, paths)
@@ -122,9 +118,6 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     Returns:
         Columns `path`, `size_bytes`, `row_count`, `sequence_number`, `snapshot_id`,
         `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
-
-    Raises:
-        IcebergMetadataError: The manifest is damaged, or holds files that Windrow does not read.
     """
     entries = _files_of(content, task)
     entries.refuse_formats({"PARQUET"})
@@ -145,11 +138,7 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
 
 
 def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
-    """Return `DELETE_ENTRIES` of the delete files that a manifest holds.
-
-    Raises:
-        IcebergMetadataError: The manifest is damaged, or holds files that Windrow does not read.
-    """
+    """Return `DELETE_ENTRIES` of the delete files that a manifest holds."""
     entries = _files_of(content, task)
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     entries.refuse_formats({"PARQUET", "PUFFIN"}, "delete files")
@@ -261,7 +250,7 @@ def _common(
     entries: _Entries, task: ManifestTask, raw: Mapping[int, list[Any]]
 ) -> dict[str, pa.Array]:
     """Return the columns that data files and delete files have in common."""
-    shared = {
+    columns = {
         "path": entries.typed(_PATH, entries.required(_PATH), pa.string()),
         "size_bytes": entries.typed(_SIZE, entries.required(_SIZE), pa.int64()),
         "row_count": entries.typed(_ROWS, entries.required(_ROWS), pa.int64()),
@@ -273,9 +262,9 @@ def _common(
         ),
     }
     for name in ("size_bytes", "row_count", "sequence_number"):
-        if pc.any(pc.less(shared[name], 0)).as_py():
+        if pc.any(pc.less(columns[name], 0)).as_py():
             raise IcebergMetadataError(task.path, f"is damaged: a file has a negative {name}")
-    return shared
+    return columns
 
 
 def _offsets(entries: _Entries) -> pa.Array:

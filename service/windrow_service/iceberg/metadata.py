@@ -83,10 +83,6 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         content: Content of the file.
         path: Path of the file.
         version: Branch or tag, or id of a snapshot; None for `main`.
-
-    Raises:
-        IcebergMetadataError: The file is damaged, or needs something that is not supported.
-        IcebergVersionError: There is no such snapshot, branch or tag.
     """
     content_json = _parsed(content, path)
     try:

@@ -24,9 +24,6 @@ def metadata_path(folders: TableFolders, options: Mapping[str, str]) -> str:
         folders: Where the table's files may be.
         options: `metadata`, the file itself; or `catalog` and `identifier`, for a catalog in
             PyIceberg's configuration here; or neither, for a table without a catalog.
-
-    Raises:
-        IcebergMetadataError: No such file is found.
     """
     if "metadata" in options:
         return folders.absolute(options["metadata"], "metadata, among the table's options,")

@@ -39,11 +39,7 @@ def identity_columns(
 
 
 def identity_values(raw: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return the values that manifests store for a column that is partitioned by its own values.
-
-    Raises:
-        pa.ArrowException, TypeError, ValueError: A value is not of the column's type.
-    """
+    """Return the values that manifests store for a column that is partitioned by its own values."""
     if pt.is_decimal(type_):
         values = typed_values(raw, type_, upper=False)
         if values.null_count != sum(one is None for one in raw):

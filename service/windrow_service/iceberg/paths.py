@@ -28,11 +28,11 @@ class TableFolders:
 
     Attributes:
         location: Canonical location of the table.
-        allowed: Canonical folders and URIs.
+        roots: Canonical folders and URIs.
     """
 
     location: str
-    allowed: tuple[str, ...]
+    roots: tuple[str, ...]
     _folders: dict[str, str] = field(default_factory=dict)
 
     def relative(self, paths: pa.Array, said_by: str) -> pa.Array:
@@ -41,9 +41,6 @@ class TableFolders:
         Args:
             paths: Paths as the metadata states them.
             said_by: The file that states them, for messages.
-
-        Raises:
-            IcebergMetadataError: A path leads elsewhere.
         """
         # There are few folders.
         heads = flat(pc.replace_substring_regex(paths, _NAME, "")).dictionary_encode()
@@ -88,7 +85,7 @@ class TableFolders:
         if lies_under(home, self.location):
             below = home[len(self.location.rstrip("/")) :].strip("/")
             return f"{below}/" if below else ""
-        if not any(lies_under(home, prefix) for prefix in self.allowed):
+        if not any(lies_under(home, prefix) for prefix in self.roots):
             raise self._leads_elsewhere(head, said_by)
         return f"{home.rstrip('/')}/"
 
@@ -102,11 +99,7 @@ class TableFolders:
 
 
 def read_bounded(path: str, max_bytes: int) -> bytes:
-    """Return the content of a metadata file.
-
-    Raises:
-        IcebergMetadataError: The file cannot be read, or has more than `max_bytes`.
-    """
+    """Return the content of a metadata file."""
     try:
         content = read_whole_file(path, max_bytes + 1)
     except FileNotFoundError as error:

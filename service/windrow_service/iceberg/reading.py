@@ -128,7 +128,7 @@ def read_table(
             state=None,
             manifests_read=0,
         )
-    return _Assembly(reader, table, earlier).found(reader.manifest_list(table))
+    return _Assembly(reader, table, earlier).snapshot_files(reader.manifest_list(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class _Assembly:
         self._known = earlier
         self._alias: str | None = None
 
-    def found(self, manifests: pa.Table) -> SnapshotFiles:
+    def snapshot_files(self, manifests: pa.Table) -> SnapshotFiles:
         table = self._table
         spec_ids = manifests.filter(pc.invert(manifests["holds_deletes"]))["spec_id"]
         specs = [table.specs[id_] for id_ in pc.unique(spec_ids).to_pylist()]

@@ -407,11 +407,7 @@ def partitions_of(
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
-    """Return the partition columns of listed files; if there are none, the declared or known ones.
-
-    Raises:
-        InventoryError: See `partition_columns`; or the folders differ from the declared columns.
-    """
+    """Return the partition columns of listed files; if there are none, the declared or known ones."""
     if files.num_rows == 0:
         schema = partition_types
         if schema is None:

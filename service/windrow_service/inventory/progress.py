@@ -42,11 +42,7 @@ class ProgressMeter:
         files_found: int = 0,
         footers_read: int = 0,
     ) -> None:
-        """Add to the counts, and report if the last report is old enough.
-
-        Raises:
-            InventoryCancelledError: The caller cancelled.
-        """
+        """Add to the counts, and report if the last report is old enough."""
         self.progress = self.progress.model_copy(
             update={
                 "folders_listed": self.progress.folders_listed + folders_listed,

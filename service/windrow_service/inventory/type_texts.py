@@ -31,9 +31,6 @@ def read_type(text: str, scalar: Callable[[str, str], pa.DataType]) -> pa.DataTy
     Args:
         text: The type.
         scalar: Returns a type without parts, given its words in lower case and the whole text.
-
-    Raises:
-        UnknownTypeError: The text is not a type.
     """
     reader = _Reader(text, scalar)
     type_ = reader.type(1)

@@ -46,9 +46,6 @@ def positioned(
         groups: Footers.
         declared: The data columns that the table declares, in order.
         by_force: Whether all files are matched by position.
-
-    Raises:
-        UnreadableFootersError: A file has more columns than are declared, or none are declared.
     """
     if declared is None:
         if by_force and groups:
@@ -68,10 +65,6 @@ def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, by_force
         groups: Footers, with the table's names for their columns.
         data: The data columns of the table.
         by_force: Whether all files are matched by position.
-
-    Raises:
-        UnreadableFootersError: A file without names of columns is among files with names.
-        SchemaConflictError: A column cannot be read in the table's type from this format.
     """
     types = {field.name.lower(): field.type for field in data}
     order = [name.lower() for name in data.names]

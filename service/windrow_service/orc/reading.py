@@ -109,12 +109,7 @@ def parse_tails(
 
 
 def _parse(tail: bytes) -> Any:
-    """Return a file's `FileTail`, decompressed.
-
-    Raises:
-        ValueError: The bytes are not the end of an ORC file that Spark reads.
-        OSError: Arrow cannot read the bytes.
-    """
+    """Return a file's `FileTail`, decompressed."""
     if not footer_bytes_in(tail):
         raise ValueError(_NOT_ORC)
     postscript = PostScript.FromString(tail[-1 - tail[-1] : -1])
@@ -229,7 +224,7 @@ class _GroupBuilder:
             least, greatest, _ = in_order(
                 arrow_bounds(node, lower, upper=False), arrow_bounds(node, upper, upper=True)
             )
-            merged = merge_row_groups(
+            by_file = merge_row_groups(
                 least,
                 greatest,
                 pa.array(nulls, pa.int64()),
@@ -238,10 +233,10 @@ class _GroupBuilder:
                 count,
             )
             columns |= dict(
-                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
+                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), by_file, strict=True)
             )
-        bounded = pa.schema([(column.field.name, column.field.type) for column in self.bounded])
-        return FooterGroup(self.files, bounded, footer_table(self.rows, columns))
+        schema = pa.schema([(column.field.name, column.field.type) for column in self.bounded])
+        return FooterGroup(self.files, schema, footer_table(self.rows, columns))
 
 
 def _are_alike(column: OrcColumn, statistics: Any) -> bool:
@@ -263,11 +258,7 @@ def _are_wall_times(column: OrcColumn, statistics: Any) -> bool:
 
 
 def _stripe_offsets(footer: Any, size_bytes: int) -> list[int]:
-    """Return the offsets of stripes.
-
-    Raises:
-        ValueError: The stripes overlap, end outside the file, or do not have the footer's rows.
-    """
+    """Return the offsets of stripes."""
     offsets = []
     end = rows = 0
     for stripe in footer.stripes:

@@ -140,11 +140,11 @@ def _unscaled(text: bytes | None, type_: pa.DataType) -> int | None:
         return None
     try:
         value = Decimal(text.decode())
-        shifted = value.scaleb(type_.scale, _EXACT)
+        exact = value.scaleb(type_.scale, _EXACT)
         # An exponent can make a short text a long number.
-        if not shifted.is_finite() or shifted.adjusted() > 2 * type_.precision:
+        if not exact.is_finite() or exact.adjusted() > 2 * type_.precision:
             return None
-        number = int(shifted)
+        number = int(exact)
     except (ArithmeticError, UnicodeDecodeError):
         return None
-    return number if number == shifted else None
+    return number if number == exact else None

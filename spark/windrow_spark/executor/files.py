@@ -73,7 +73,7 @@ def read_whole(home: str, path: str, state: FileStatus, traffic: Traffic | None 
 
 def whole_of(path: str, state: FileStatus, part: Part) -> bytes:
     """Return the bytes of a file that was read whole."""
-    _require(path, state, part.found)
+    _require(path, state, part.state)
     if len(part.content) != state.size_bytes:
         raise StaleFileError(path, "size in bytes", state.size_bytes, len(part.content))
     content: bytes = part.content
@@ -104,7 +104,7 @@ class ObjectRequest:
             part = self.part.result()
         if not self.footer:
             return whole_of(self.path, self.state, part)
-        _require(self.path, self.state, part.found)
+        _require(self.path, self.state, part.state)
         if len(part.content) < footer_bytes_in(bytes(part.content)) <= self.state.size_bytes:
             return read_footer("", self.path, self.state, self.traffic)
         content: bytes = part.content
@@ -136,7 +136,7 @@ class ExcerptRequest:
         with translated(self.path, self.state):
             parts = [part.result() for part in self.parts]
         for part, (begin, end) in zip(parts, self.excerpt.ranges, strict=True):
-            _require(self.path, self.state, part.found)
+            _require(self.path, self.state, part.state)
             if len(part.content) != end - begin:
                 reason = f"its store did not return bytes {begin:,} to {end:,}"
                 raise UnreadableFileError(self.path, reason)
@@ -162,7 +162,7 @@ def read_range(
     with translated(path):
         if is_remote(path):
             part = read_part(path, None, offset, offset + length, traffic)
-            content, size_bytes = part.content, part.found.size_bytes
+            content, size_bytes = part.content, part.state.size_bytes
         else:
             with os.fdopen(open_beneath(home, path), "rb") as file:
                 size_bytes = os.fstat(file.fileno()).st_size
@@ -190,7 +190,7 @@ def _end_of(home: str, path: str, state: FileStatus, length: int, traffic: Traff
     start = state.size_bytes - length
     if is_remote(path):
         part = read_part(path, state, start, state.size_bytes, traffic)
-        _require(path, state, part.found)
+        _require(path, state, part.state)
         return bytes(part.content)
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         _require(path, state, _status_of(os.fstat(file.fileno())))
@@ -245,7 +245,7 @@ def open_stream(
     """
     if is_remote(path):
         with translated(path, state), open_remote_file(path, state, traffic) as remote:
-            _require(path, state, remote.found)
+            _require(path, state, remote.state)
             try:
                 yield opener(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
             except UnreadableFileError as error:
@@ -272,7 +272,7 @@ def open_excerpt(
     def read(begin: int, end: int) -> Any:
         with translated(path, state):
             part = read_part(path, state, begin, end, traffic)
-        _require(path, state, part.found)
+        _require(path, state, part.state)
         return part.content
 
     file = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
@@ -286,7 +286,7 @@ def _raw(
     """Open a file, and yield it with its state."""
     if is_remote(path):
         with open_remote_file(path, state, traffic) as remote:
-            yield remote.file, remote.found
+            yield remote.file, remote.state
         return
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         yield file, _status_of(os.fstat(file.fileno()))

@@ -84,7 +84,7 @@ def test_files_outside_the_table_are_read_if_their_folder_is_allowed(tmp_path: P
     beside.mkdir()
     log = _log(home, add(f"file://{beside}/b%20c.parquet"), add(f"{home}/p=1/d.parquet"))
 
-    paths = _read(log, allowed=(str(beside.resolve()),))["path"].to_pylist()
+    paths = _read(log, roots=(str(beside.resolve()),))["path"].to_pylist()
 
     assert paths == [f"{beside.resolve()}/b c.parquet", "a.parquet", "p=1/d.parquet"]
 

@@ -48,7 +48,7 @@ class Chosen:
 def choose(
     root: str,
     folders: Collection[Folder],
-    compacted: Collection[str],
+    compactions: Collection[str],
     ids: WriteIds | None,
     *,
     unmarked: Collection[str] = (),
@@ -60,7 +60,7 @@ def choose(
     Args:
         root: The partition's folder, for messages, with `/` at its end; may be empty.
         folders: All bases, deltas and delete deltas in it.
-        compacted: Names of the bases whose metadata say that a compaction made them.
+        compactions: Names of the bases whose metadata say that a compaction made them.
         ids: The write ids that are seen; None for all.
         unmarked: Names of bases that do not say whether a compaction or an overwrite made them, as
             none did before Hive 3.
@@ -71,7 +71,7 @@ def choose(
     Raises:
         AcidFolderError: The folders do not determine which rows are seen.
     """
-    base = _best_base(root, folders, compacted, unmarked, ids)
+    base = _best_base(root, folders, compactions, unmarked, ids)
     visible = _best_deltas(folders, base.most if base is not None else 0, ids)
     deltas = [folder for folder in visible if folder.kind == "delta"]
     delete_deltas = [folder for folder in visible if folder.kind == "delete_delta"]
@@ -89,7 +89,7 @@ def choose(
 def _best_base(
     root: str,
     folders: Collection[Folder],
-    compacted: Collection[str],
+    compactions: Collection[str],
     unmarked: Collection[str],
     ids: WriteIds | None,
 ) -> Folder | None:
@@ -98,7 +98,7 @@ def _best_base(
     for folder in folders:
         if folder.kind != "base":
             continue
-        is_compacted = folder.visible > 0 or folder.name in compacted
+        is_compacted = folder.visible > 0 or folder.name in compactions
         if not _is_seen(folder, ids, is_compacted=is_compacted):
             # Folders that an overwrite replaced are still there; those that a compaction merged may
             # be gone.

@@ -156,9 +156,6 @@ def bucket_property(bucket: int, statement: int) -> int:
     Args:
         bucket: Number of the bucket.
         statement: Number of the statement in its transaction; -1 if there is none.
-
-    Raises:
-        ValueError: The numbers do not fit into the code.
     """
     if not 0 <= bucket <= MAX_BUCKET or not -1 <= statement <= _MAX_STATEMENT:
         raise ValueError(f"bucket {bucket} and statement {statement} have no code")

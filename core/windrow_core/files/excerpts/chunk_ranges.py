@@ -127,9 +127,6 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
     Args:
         groups: Numbers as in plans.
         size_bytes: Length of the file.
-
-    Raises:
-        ValueError: They do not lie inside, or overlap.
     """
     with_rows = groups[groups[:, 0] != 0]
     starts, lengths, dictionaries, values = (

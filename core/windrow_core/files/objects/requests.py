@@ -43,11 +43,11 @@ class Part(NamedTuple):
 
     Attributes:
         content: The bytes, as a buffer.
-        found: The object's state when they were read.
+        state: The object's state when they were read.
     """
 
     content: Any
-    found: FileStatus
+    state: FileStatus
 
 
 class ListedObject(NamedTuple):
@@ -55,11 +55,11 @@ class ListedObject(NamedTuple):
 
     Attributes:
         key: Its key.
-        found: Its state.
+        state: Its state.
     """
 
     key: str
-    found: FileStatus
+    state: FileStatus
 
 
 @dataclass(slots=True)
@@ -185,9 +185,6 @@ class Requests:
         Args:
             uri: The folder, without a slash at its end.
             traffic: Requests are counted here.
-
-        Raises:
-            ObjectError: It cannot be listed.
         """
 
         def once(bucket: _Bucket, key: str) -> tuple[list[str], list[ListedObject]]:
@@ -204,9 +201,6 @@ class Requests:
         Args:
             uri: The folder, without a slash at its end.
             traffic: Requests are counted here; each lists up to 1,000 objects.
-
-        Raises:
-            ObjectError: It cannot be listed.
         """
         objects: list[ListedObject] = []
 

@@ -46,9 +46,6 @@ def connected(bucket: str, endpoint: str | None) -> Any:
     Args:
         bucket: The bucket, as `s3://bucket` or `gs://bucket`.
         endpoint: The endpoint from the environment.
-
-    Raises:
-        ObjectError: A package is not installed, or settings are wrong.
     """
     try:
         from obstore.exceptions import BaseError

@@ -52,11 +52,7 @@ class ChunkFilters:
 
 
 def chosen_columns(requested_names: Sequence[str], data: pa.Schema) -> list[str]:
-    """Return the data columns for which Bloom filters are requested, in the table's spelling.
-
-    Raises:
-        BloomColumnError: A name is not that of a data column, or its type cannot have filters.
-    """
+    """Return the data columns for which Bloom filters are requested, in the table's spelling."""
     names = ColumnNames(data)
     columns: dict[str, None] = {}
     for name in requested_names:
@@ -111,9 +107,6 @@ def build_missing(
         meter: Stops the work when the caller asks for that.
         executor: Where files are read; see `in_chunks`.
         table_format: Format of the files, as for `take_inventory`.
-
-    Raises:
-        InventoryError: As for `read_footers`.
     """
     lacks = np.zeros(len(files), np.bool_)
     for column in filters.columns:
@@ -228,12 +221,12 @@ def _opened(
     """Open a file; return its state as well."""
     if request is not None:
         part = request.result()
-        yield pa.BufferReader(part.content), part.found
+        yield pa.BufferReader(part.content), part.state
         return
     absolute = absolute_path(location, path)
     if is_remote(absolute):
         with open_remote_file(absolute, state) as remote:
-            yield remote.file, remote.found
+            yield remote.file, remote.state
         return
     home = home_for(location, home_of(location), absolute)
     with os.fdopen(open_beneath(home, absolute), "rb") as file:

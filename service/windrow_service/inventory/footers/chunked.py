@@ -63,10 +63,6 @@ def in_chunks(
             tasks are lost if this ends with an error.
         check: Called while waiting for files; raises to stop.
         table_format: Expected format of the files, for messages.
-
-    Raises:
-        UnreadableFootersError: Files cannot be read.
-        FileChangedError: Files differ from the listing.
     """
     chunks: dict[int, AnyChunk] = {}
     unread = deque(
@@ -131,5 +127,5 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
 def _raise_failures(chunks: Sequence[Chunk], table_format: str) -> None:
     if unreadable := sorted(entry for chunk in chunks for entry in chunk.unreadable):
         raise UnreadableFootersError(tuple(unreadable[:MAX_SHOWN_FILES]), table_format)
-    if changed := sorted(path for chunk in chunks for path in chunk.changed):
-        raise FileChangedError(tuple(changed[:MAX_SHOWN_FILES]))
+    if changes := sorted(path for chunk in chunks for path in chunk.changed):
+        raise FileChangedError(tuple(changes[:MAX_SHOWN_FILES]))

@@ -23,9 +23,6 @@ def unread_schema(
         table_format: Format of the table.
         options: Options of the format; a SerDe of Hive divides lines of text into columns.
         declared: The table's declared data columns; only text may lack them.
-
-    Raises:
-        TextColumnsError: Text is declared to have other columns than one string.
     """
     schema = _TEXT if declared is None else declared
     is_line = table_format == "text" and "serde" not in options

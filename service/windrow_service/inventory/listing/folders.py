@@ -79,11 +79,7 @@ class KnownFolders:
 
 
 def read_stamp(location: str, folder: str) -> Stamp:
-    """Return the current stamp of a folder.
-
-    Raises:
-        OSError: The folder does not exist, or cannot be read.
-    """
+    """Return the current stamp of a folder."""
     # Open it: NFS then asks the server, while it may answer a plain `stat` from memory.
     descriptor = os.open(absolute_path(location, folder), os.O_RDONLY | os.O_DIRECTORY)
     try:

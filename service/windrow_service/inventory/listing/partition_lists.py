@@ -115,11 +115,7 @@ def read_partitions(
 
 
 def typed_values(partition_list: ListedPartitions, types: pa.Schema) -> list[pa.Array]:
-    """Return the values of each partition column.
-
-    Raises:
-        PartitionListError: A text is not a value of its column's type.
-    """
+    """Return the values of each partition column."""
     columns = []
     for field, column in zip(types, partition_list.table.columns[1:], strict=True):
         # Unlike the names of folders, a catalog's texts are not escaped.
@@ -138,12 +134,7 @@ def typed_values(partition_list: ListedPartitions, types: pa.Schema) -> list[pa.
 def partitions_in(
     partition_list: ListedPartitions, paths: pa.ChunkedArray, types: pa.Schema, location: str
 ) -> Partitions:
-    """Return the partition columns of files by the folders that directly contain them.
-
-    Raises:
-        LocationError: A file is in a subfolder of its partition's folder.
-        PartitionListError: A text is not a value of its column's type.
-    """
+    """Return the partition columns of files by the folders that directly contain them."""
     folders = flat(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
     codes = folders.dictionary_encode()
     rows = pc.index_in(codes.dictionary, partition_list.folders)

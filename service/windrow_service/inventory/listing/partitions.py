@@ -63,13 +63,6 @@ def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None)
         paths: Relative to the table's location, without null.
         declared: Types of partition columns, by name; the types of other columns are inferred as
             Spark does. It may contain columns that are not partition columns.
-
-    Raises:
-        PartitionLayoutError: Folders have different depths, different keys at one level, or are
-            not of the form `key=value`.
-        PartitionValueError: A value does not fit its declared type.
-        DuplicateColumnError: Two levels have the same key.
-        UnknownTypeError: A declared type cannot be represented by folder names.
     """
     names = ColumnNames(declared if declared is not None else pa.schema([]))
     fields: list[pa.Field] = []
@@ -98,9 +91,6 @@ def bucket_numbers(paths: pa.ChunkedArray, bucket_count: int | None) -> pa.Array
 
     Returns:
         n numbers (int32); null if a name has none or the table has no bucket spec.
-
-    Raises:
-        BucketNumberError: A number is not below `bucket_count`.
     """
     if bucket_count is None:
         return pa.nulls(len(paths), pa.int32())

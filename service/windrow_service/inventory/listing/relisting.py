@@ -151,10 +151,6 @@ def list_again(
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: The only folders to list, as paths in inventories; None for all.
-
-    Raises:
-        LocationError: A folder cannot be listed.
-        InventoryCancelledError: The caller cancelled.
     """
     before = None
     state, file_stamps = split_state(earlier.state if earlier is not None else None)
@@ -168,22 +164,22 @@ def list_again(
     files = listing.files
     if earlier is not None and listing.unchanged:
         files = _with_unchanged(listing, earlier.files)
-    uncommitted = files.schema.empty_table()
+    not_in_log = files.schema.empty_table()
     if log is not None:
-        files, uncommitted = keep_committed(location, files, log)
+        files, not_in_log = keep_committed(location, files, log)
     files, empty = without_empty(files)
-    meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(uncommitted))
-    replaced, file_stamps = compare_stamps(files, file_stamps)
+    meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(not_in_log))
+    is_other_file, file_stamps = compare_stamps(files, file_stamps)
     stamps, state = listing.stamps, b""
     if stamps is not None:
         # The next listing will not know the ignored files, and must list their folders again.
-        again = _folders_of(pa.concat_tables([empty, uncommitted]))
+        again = _folders_of(pa.concat_tables([empty, not_in_log]))
         stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
         state = encode_folders(location, stamps, len(files)) or b""
     return Relisting(
         files=files.select(LISTING_SCHEMA.names).combine_chunks(),
         empty=empty.select(LISTING_SCHEMA.names),
-        replaced=replaced,
+        replaced=is_other_file,
         folder_count=listing.folder_count,
         state=join_state(state, file_stamps) if state or len(file_stamps.keys) else None,
     )

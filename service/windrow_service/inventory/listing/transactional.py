@@ -115,9 +115,6 @@ def seen_files(
         empty: The listed files that are empty.
         folders: The folders that `FolderNotes` noted.
         transactional: How the folders are read.
-
-    Raises:
-        AcidFolderError: The folders do not show which rows are in the table.
     """
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
@@ -128,14 +125,14 @@ def seen_files(
     is_data = ~is_metadata & ~is_version & ~is_side
     is_original = is_data & _bools(places.folder.is_null())
     originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
-    compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
+    compactions = _compacted(location, paths.filter(pa.array(is_metadata)))
     marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
     # An overwrite with no rows leaves a folder without files, which cannot be marked.
     unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
-    choices = _choose(folders, compacted, unmarked, originals, transactional)
+    choices = _choose(folders, compactions, unmarked, originals, transactional)
     visible = seen_by(choices)
-    replaced = [root for root, one in choices.items() if one.base is not None]
-    is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
+    roots_with_base = [root for root, one in choices.items() if one.base is not None]
+    is_original &= ~_bools(pc.is_in(places.root, pa.array(roots_with_base, pa.string())))
     with_rows = [path for path, folder in visible.items() if folder.kind != "delete_delta"]
     deleting = [path for path, folder in visible.items() if folder.kind == "delete_delta"]
     is_read = is_original | is_data & _bools(_is_in(places.folder, with_rows))
@@ -166,7 +163,7 @@ def seen_files(
 
 def _choose(
     folders: Sequence[str],
-    compacted: set[str],
+    compactions: set[str],
     unmarked: set[str],
     originals: set[str],
     transactional: Transactional,
@@ -189,7 +186,7 @@ def _choose(
         root: choose(
             root,
             of_partition,
-            {folder.name for folder in of_partition if root + folder.name in compacted},
+            {folder.name for folder in of_partition if root + folder.name in compactions},
             transactional.ids,
             unmarked={folder.name for folder in of_partition if root + folder.name in unmarked}
             if transactional.kind == "full"
@@ -206,7 +203,7 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
 
     Hive before release 4 notes this in the metadata, later releases in the name of the folder.
     """
-    compacted = set()
+    compactions = set()
     for path in metadata.to_pylist():
         folder = path.rpartition("/")[0]
         parsed = folder_of(folder.rpartition("/")[2])
@@ -219,8 +216,8 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
             reason = "does not say how its folder was made: restore it, and refresh again"
             raise AcidFolderError(path, reason) from error
         if data_format == "compacted":
-            compacted.add(folder)
-    return compacted
+            compactions.add(folder)
+    return compactions
 
 
 def _side_files(empty: pa.Table) -> list[str]:
@@ -235,9 +232,6 @@ def _unread(
 
     Only a delta of several writes may be written while it is read. Beside each of its files, a
     side file holds the committed length.
-
-    Raises:
-        AcidFolderError: The length of a file differs from its committed length.
     """
     unread = []
     for path in side:
@@ -313,11 +307,7 @@ def _delete_totals(
 
 
 def refuse_named_rows(groups: Sequence[FooterGroup]) -> None:
-    """Refuse files whose rows have names, because such rows may have been deleted one by one.
-
-    Raises:
-        AcidFolderError: A file has such rows.
-    """
+    """Refuse files whose rows have names, because such rows may have been deleted one by one."""
     for group in groups:
         if are_named(group.files.schema.names):
             reason = (

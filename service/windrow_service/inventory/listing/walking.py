@@ -205,13 +205,13 @@ class _Lister:
 
     def look(self, folders: Sequence[str]) -> _Batch:
         entries = FolderEntries()
-        unchanged: list[str] = []
+        same: list[str] = []
         stamps: dict[str, Stamp | None] = {}
         for folder in folders:
             stamp = self._stamp_of(folder)
             if stamp is not None and self._known.stamps.get(folder) == stamp:
                 entries.folders += self._known.children.get(folder, ())
-                unchanged.append(folder)
+                same.append(folder)
             else:
                 entries.hold_links = False
                 self._scan(self._location, folder, entries)
@@ -221,9 +221,9 @@ class _Lister:
         return _Batch(
             files=file_table(self._location, entries).append_column(_STAMP, self._stamps(entries)),
             folders=entries.folders,
-            unchanged=unchanged,
+            unchanged=same,
             stamps=stamps,
-            listed_count=len(folders) - len(unchanged),
+            listed_count=len(folders) - len(same),
         )
 
     def _stamps(self, entries: FolderEntries) -> pa.Array:
@@ -246,7 +246,7 @@ class _Lister:
 
 
 def _joined(parts: Iterable[Mapping[str, Stamp | None]]) -> dict[str, Stamp | None]:
-    joined: dict[str, Stamp | None] = {}
+    union: dict[str, Stamp | None] = {}
     for part in parts:
-        joined |= part
-    return joined
+        union |= part
+    return union

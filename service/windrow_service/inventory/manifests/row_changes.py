@@ -34,8 +34,8 @@ def _differ(one: pa.Array, other: pa.Array) -> Bools:
         return _lists_differ(one, other)
     if pt.is_dictionary(one.type):
         # Comparing values, which may be long, would copy them for every row.
-        unified = pa.chunked_array([one, other]).unify_dictionaries()
-        one, other = (chunk.indices for chunk in unified.chunks)
+        chunks = pa.chunked_array([one, other]).unify_dictionaries()
+        one, other = (chunk.indices for chunk in chunks.chunks)
     if pt.is_floating(one.type):
         # Compared as numbers, NaN would differ from itself.
         bits = pa.int32() if one.type == pa.float32() else pa.int64()

@@ -25,11 +25,7 @@ def check_totals(size_bytes: int, row_count: int) -> None:
 
 
 def check_files(files: pa.Table) -> None:
-    """Check that the totals of files, none with a negative figure, are within the limit.
-
-    Raises:
-        TotalsTooLargeError: A total is too large.
-    """
+    """Check that the totals of files, none with a negative figure, are within the limit."""
     check_totals(_exact_sum(files["size_bytes"]), _exact_sum(files["row_count"].fill_null(0)))
 
 

@@ -42,7 +42,7 @@ _CHANGES = ("added", "removed")
 
 
 def accept_inventory(
-    published: pa.Table,
+    upload: pa.Table,
     *,
     columns: pa.Schema,
     partition_types: pa.Schema | None,
@@ -59,7 +59,7 @@ def accept_inventory(
     but the partition values of its folders count when their types are inferred.
 
     Args:
-        published: `path`, `size_bytes`, `mtime_ns`, `row_count` and, if known, the other columns
+        upload: `path`, `size_bytes`, `mtime_ns`, `row_count` and, if known, the other columns
             of `windrow_core.files.rows`, except `partition`; in any order.
         columns: The table's columns; partition columns among them are left out.
         partition_types: The table's declared partition columns; read from the paths if None.
@@ -74,14 +74,14 @@ def accept_inventory(
             there are too many files for so many columns.
         InventoryError: The paths do not form partitions, or contain invalid bucket numbers.
     """
-    check_names(published)
-    refuse_beyond(stats_bytes(len(published), columns), max_bytes)
-    paths = PublishedRows(published).paths()
+    check_names(upload)
+    refuse_beyond(stats_bytes(len(upload), columns), max_bytes)
+    paths = PublishedRows(upload).paths()
     partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
     if not unknown_rows:
-        PublishedRows(published).refuse_unknown_rows()
-    rows = PublishedRows(published, _filled(PublishedRows(published)))
-    if len(rows.numbers) < len(published):
+        PublishedRows(upload).refuse_unknown_rows()
+    rows = PublishedRows(upload, _filled(PublishedRows(upload)))
+    if len(rows.numbers) < len(upload):
         numbers = pa.array(rows.numbers)
         paths = paths.take(numbers)
         partitions = replace(partitions, values=partitions.values.take(numbers))
@@ -91,7 +91,7 @@ def accept_inventory(
     files = _files(rows, paths, partitions, schema, bucket_count)
     previous_rows = unchanged(files, previous)
     if previous is not None and len(previous.files):
-        carried = _not_published(published)
+        carried = _not_published(upload)
         if data_schema != previous.data_schema:
             # A column whose type changes may be read differently.
             carried = tuple(name for name in carried if name not in NAME_LISTS)
@@ -109,7 +109,7 @@ def accept_inventory(
 
 
 def accept_delta(
-    published: pa.Table,
+    upload: pa.Table,
     *,
     schema: pa.Schema,
     bucket_count: int | None,
@@ -119,7 +119,7 @@ def accept_delta(
     """Check a published change of a table's files.
 
     Args:
-        published: As for `accept_inventory`, and `change`: `added`, or `removed`, for which only
+        upload: As for `accept_inventory`, and `change`: `added`, or `removed`, for which only
             the path is used. A file that is added again replaces the one before.
         schema: Schema of the table's current inventory.
         bucket_count: From the table's bucket spec; None if it has none.
@@ -129,17 +129,17 @@ def accept_delta(
     Raises:
         InvalidInventoryError: As for `accept_inventory`.
     """
-    check_names(published, "change")
-    is_added = _is_added(published)
+    check_names(upload, "change")
+    is_added = _is_added(upload)
     ends = [(field.name, field.type.field("min").type) for field in schema.field("stats").type]
     refuse_beyond(stats_bytes(int(is_added.sum()), pa.schema(ends)), max_bytes)
-    paths = PublishedRows(published).paths()
+    paths = PublishedRows(upload).paths()
     removals = np.flatnonzero(~is_added)
-    removed = pa.table({"path": paths.take(pa.array(removals)), "row": removals})
-    rows = PublishedRows(published, np.flatnonzero(is_added))
-    carried = _not_published(published)
+    removals_table = pa.table({"path": paths.take(pa.array(removals)), "row": removals})
+    rows = PublishedRows(upload, np.flatnonzero(is_added))
+    carried = _not_published(upload)
     if not len(rows.numbers):
-        return Delta(added=schema.empty_table(), removed=removed, carried=carried)
+        return Delta(added=schema.empty_table(), removed=removals_table, carried=carried)
     if not unknown_rows:
         rows.refuse_unknown_rows()
     paths = paths.take(pa.array(rows.numbers))
@@ -152,14 +152,14 @@ def accept_delta(
         if partitions.schema != partition_schema:
             reason = f"the table's files are in {folders}"
             raise PartitionLayoutError(paths[0].as_py(), "", reason)
-        added = _files(rows, paths, partitions, schema, bucket_count)
+        additions = _files(rows, paths, partitions, schema, bucket_count)
     except (PartitionLayoutError, PartitionValueError, BucketNumberError) as error:
         where = error.folder if isinstance(error, PartitionValueError) else error.path
         row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
         raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
     # Before anything adds them up: the existing files are within the same limit.
-    check_files(added)
-    return Delta(added=_by_path(added), removed=removed, carried=carried)
+    check_files(additions)
+    return Delta(added=_by_path(additions), removed=removals_table, carried=carried)
 
 
 def _filled(rows: PublishedRows) -> npt.NDArray[np.int64]:
@@ -168,23 +168,21 @@ def _filled(rows: PublishedRows) -> npt.NDArray[np.int64]:
     return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.fill_null(0).to_numpy())
 
 
-def _is_added(published: pa.Table) -> Bools:
-    if "change" not in published.column_names:
+def _is_added(upload: pa.Table) -> Bools:
+    if "change" not in upload.column_names:
         raise InvalidInventoryError(f"column 'change' is missing; send {' or '.join(_CHANGES)}")
-    change = cast_column("change", published["change"], pa.string())
+    change = cast_column("change", upload["change"], pa.string())
     unknown = pc.invert(pc.is_in(change, value_set=pa.array(_CHANGES)))
-    PublishedRows(published).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
+    PublishedRows(upload).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
     return mask(pc.equal(change, "added"))
 
 
-def _not_published(published: pa.Table) -> tuple[str, ...]:
+def _not_published(upload: pa.Table) -> tuple[str, ...]:
     """Return the columns that were not published; unchanged files keep their values."""
     kept_without = {column.name: column.kept_without for column in ROW_COLUMNS}
     kept_without |= {"stats": "stats", "bloom": "bloom"}
     return tuple(
-        name
-        for name, other in kept_without.items()
-        if other and other not in published.column_names
+        name for name, other in kept_without.items() if other and other not in upload.column_names
     )
 
 

@@ -37,11 +37,7 @@ class PublishedRows:
         self.table = table if numbers is None else table.take(pa.array(numbers))
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column, converted to its type in inventories.
-
-        Raises:
-            InvalidInventoryError: The column is missing, has the wrong type, or an invalid value.
-        """
+        """Return a column, converted to its type in inventories."""
         field = ROW_COLUMN[name]
         if name not in self.table.column_names:
             raise InvalidInventoryError(f"column {name!r} is missing")
@@ -58,20 +54,12 @@ class PublishedRows:
         return column
 
     def refuse_unknown_rows(self) -> None:
-        """Refuse files whose row count is null.
-
-        Raises:
-            InvalidInventoryError: A row count is null.
-        """
+        """Refuse files whose row count is null."""
         counts = self.column("row_count")
         self.refuse("row_count", counts.is_null(), counts, "is null")
 
     def paths(self) -> pa.ChunkedArray:
-        """Return the column `path`, after checking that every path is canonical and unique.
-
-        Raises:
-            InvalidInventoryError: A path is not canonical, or appears twice.
-        """
+        """Return the column `path`, after checking that every path is canonical and unique."""
         paths = self.column("path")
         self.refuse("path", pc.equal(paths, ""), paths, "is empty")
         climbs = pc.match_substring_regex(paths, _NOT_CANONICAL)
@@ -91,9 +79,6 @@ class PublishedRows:
         Args:
             row_count: Row count of each file.
             type_: The type in inventories of the table.
-
-        Raises:
-            InvalidInventoryError: The column has another type, or bounds contradict each other.
         """
         parts_by_name = self._fields("stats", [field.name for field in type_])
         columns = []
@@ -118,11 +103,7 @@ class PublishedRows:
         self.refuse(f"{name}.null_count", more, nulls, "is greater than row_count")
 
     def bloom(self, names: Sequence[str]) -> pa.Table:
-        """Return the Bloom filters of the given columns; those that were not sent are null.
-
-        Raises:
-            InvalidInventoryError: There are other columns, or a value is not a filter.
-        """
+        """Return the Bloom filters of the given columns; those that were not sent are null."""
         parts = self._fields("bloom", list(names))
         filters = {}
         for name in names:
@@ -154,17 +135,13 @@ class PublishedRows:
             )
 
 
-def check_names(published: pa.Table, *more: str) -> None:
-    """Check that every column is one that an inventory may have, without duplicates.
-
-    Raises:
-        InvalidInventoryError: A column is unknown, or appears twice.
-    """
+def check_names(upload: pa.Table, *more: str) -> None:
+    """Check that every column is one that an inventory may have, without duplicates."""
     names = (*more, *REQUIRED, *_OPTIONAL, "stats", "bloom")
-    for name in published.column_names:
+    for name in upload.column_names:
         if name not in names:
             raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(names)}")
-        if published.column_names.count(name) > 1:
+        if upload.column_names.count(name) > 1:
             raise InvalidInventoryError(f"column {name!r} appears twice")
 
 
@@ -189,11 +166,7 @@ def _parts(
 
 
 def cast_column(name: str, column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Return a column converted to another type.
-
-    Raises:
-        InvalidInventoryError: A value does not fit.
-    """
+    """Return a column converted to another type."""
     try:
         return column.cast(type_)
     except pa.ArrowException as error:

@@ -18,7 +18,7 @@ _MAX_COLUMNS = 10_000
 
 
 def published_columns(
-    published: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None
+    upload: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None
 ) -> pa.Schema:
     """Return the table's columns: as declared, else as published, else as before.
 
@@ -26,7 +26,7 @@ def published_columns(
     of `stats`.
 
     Args:
-        published: The inventory as it was sent.
+        upload: The inventory as it was sent.
         declared: The table's declared columns.
         previous: Data columns of the table's current snapshot.
 
@@ -35,7 +35,7 @@ def published_columns(
         UnknownTypeError: A type is not a Spark SQL type.
         DuplicateColumnError: Two names differ only in case.
     """
-    own = _listed(published)
+    own = _listed(upload)
     if declared is not None:
         if own is not None:
             _refuse_others(own, declared)
@@ -44,16 +44,16 @@ def published_columns(
         return own
     if previous is not None:
         return previous
-    if "stats" in published.column_names and pt.is_struct(published.schema.field("stats").type):
-        return _columns_of_stats(published.schema.field("stats").type)
+    if "stats" in upload.column_names and pt.is_struct(upload.schema.field("stats").type):
+        return _columns_of_stats(upload.schema.field("stats").type)
     raise InvalidInventoryError(
         "the table's columns are unknown: declare them, refresh the table first, list them in "
         f"the stream's metadata under {COLUMNS_KEY.decode()!r}, or send statistics"
     )
 
 
-def _listed(published: pa.Table) -> pa.Schema | None:
-    text = (published.schema.metadata or {}).get(COLUMNS_KEY)
+def _listed(upload: pa.Table) -> pa.Schema | None:
+    text = (upload.schema.metadata or {}).get(COLUMNS_KEY)
     if text is None:
         return None
     name = COLUMNS_KEY.decode()

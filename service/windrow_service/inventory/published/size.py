@@ -13,11 +13,7 @@ _OFFSET_BYTES = 4
 
 
 def refuse_beyond(size_bytes: int, max_bytes: int) -> None:
-    """Check that a published inventory takes no more memory than allowed.
-
-    Raises:
-        InvalidInventoryError: The inventory takes more.
-    """
+    """Check that a published inventory takes no more memory than allowed."""
     if size_bytes > max_bytes:
         raise InvalidInventoryError(
             f"decoded, it takes more than the allowed {max_bytes:,} bytes: send it as "
