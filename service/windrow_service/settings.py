@@ -51,10 +51,12 @@ def _redis_url(url: SecretStr) -> SecretStr:
     return url
 
 
-class LimitSettings(BaseModel):
-    """Limits on what callers may request."""
-
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class LimitSettings(_Section):
+    """Limits on what callers may request."""
 
     max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
     """Most bytes of a request's body, except for published inventories."""
@@ -105,10 +107,8 @@ class LimitSettings(BaseModel):
         return self
 
 
-class SnapshotSettings(BaseModel):
+class SnapshotSettings(_Section):
     """How long, and how many, snapshots other than the current one are kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     keep_last: Annotated[int, Field(ge=1)] = 100
     """Newest snapshots of a table that are always kept."""
@@ -128,10 +128,8 @@ class SnapshotSettings(BaseModel):
         return self
 
 
-class AuditSettings(BaseModel):
+class AuditSettings(_Section):
     """How long, and how many, records of changes are kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_age: Annotated[timedelta, Field(ge=timedelta(hours=1), le=timedelta(days=36_500))] = (
         timedelta(days=365)
@@ -141,10 +139,8 @@ class AuditSettings(BaseModel):
     """Most records."""
 
 
-class HistorySettings(BaseModel):
+class HistorySettings(_Section):
     """How long, and for how many plans, figures are kept after the groups have expired."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
         days=7
@@ -154,10 +150,8 @@ class HistorySettings(BaseModel):
     """Most plans."""
 
 
-class MetricsSettings(BaseModel):
+class MetricsSettings(_Section):
     """Where metrics are served, and how many series they have."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
 
@@ -91,12 +92,4 @@ def _new_token_answer(token: Token, secret: str | None = None) -> KeptAnswer:
 
 
 def _info(token: Token) -> TokenInfo:
-    return TokenInfo(
-        token_id=token.token_id,
-        name=token.name,
-        scopes=list(token.scopes),
-        grants=list(token.grants),
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        revoked_at=token.revoked_at,
-    )
+    return TokenInfo.model_validate(asdict(token))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from windrow_core.models import AuditedKind, AuditedOutcome, AuditRecord
 
 _audit = schema.audit.c
+_AS_SHOWN = [column.name for column in _audit if column.name != "table_name"]
 
 
 async def note(
@@ -75,7 +76,8 @@ class SqlAuditLog:
         # Commands that only add records do not need the wire models, whose import takes long.
         from windrow_core.models import AuditRecord
 
-        query = sa.select(schema.audit).where(_audit.number < before)
+        columns = [_audit.table_name.label("table"), *(_audit[name] for name in _AS_SHOWN)]
+        query = sa.select(*columns).where(_audit.number < before)
         if table is not None:
             query = query.where(_audit.table_name == table)
         if principal is not None:
@@ -83,22 +85,7 @@ class SqlAuditLog:
         if since is not None:
             query = query.where(_audit.at >= since)
         rows = await self._database.rows(query.order_by(_audit.number.desc()).limit(limit + 1))
-        records = [
-            AuditRecord(
-                number=row.number,
-                at=utc(row.at),
-                principal=row.principal,
-                operation=row.operation,
-                request_id=row.request_id,
-                kind=row.kind,
-                outcome=row.outcome,
-                table=row.table_name,
-                item=row.item,
-                before=row.before,
-                after=row.after,
-            )
-            for row in rows
-        ]
+        records = [AuditRecord(**{**row._mapping, "at": utc(row.at)}) for row in rows]
         return Page.of(records, limit)
 
     async def purge(self, created_before: datetime, max_records: int) -> int:

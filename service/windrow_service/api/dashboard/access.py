@@ -10,13 +10,13 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import ADMIN, GuardedRouter
 from windrow_service.api.caller_tokens import TokenIdPath
 from windrow_service.api.dashboard.signing_in import changes_of
-from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
+from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, redirect
 from windrow_service.api.parameters import NO_NULLS
 from windrow_service.api.services import AccessDep, AccessServices, OperationsDep
 from windrow_service.logs import get_logger
@@ -109,7 +109,7 @@ async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDe
     if is_own:
         await access.sessions.end(access.browsers.session_in(request))
         to = SIGN_IN
-    return RedirectResponse(relative_to(request, to), HTTPStatus.SEE_OTHER)
+    return redirect(request, to)
 
 
 @router.post(f"{_ACCESS}/sign-out", dependencies=[ADMIN])
@@ -119,7 +119,7 @@ async def sign_out_caller(request: Request, access: AccessDep, principal: Princi
     caller = form.get("caller", "")
     count = await access.sessions.end_all_of(caller)
     _log.info("sessions were ended", of=caller[:128], count=count, principal=principal.name)
-    return RedirectResponse(relative_to(request, _ACCESS), HTTPStatus.SEE_OTHER)
+    return redirect(request, _ACCESS)
 
 
 async def _access_page(

@@ -12,7 +12,14 @@ from fastapi.responses import FileResponse, RedirectResponse, Response
 from windrow_service.api import html
 from windrow_service.api.authorization import READ, SIGNED_IN, GuardedRouter
 from windrow_service.api.errors import FormOutdatedError
-from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, page_asked_for, relative_to
+from windrow_service.api.html.rendering import (
+    ROOT,
+    SIGN_IN,
+    page,
+    page_asked_for,
+    redirect,
+    relative_to,
+)
 from windrow_service.api.problems import describe
 from windrow_service.api.services import services_of
 from windrow_service.logs import get_logger
@@ -79,9 +86,7 @@ async def signed_in(request: Request) -> Response:
     except (UnauthenticatedError, NothingGrantedError, IssuerUnavailableError) as error:
         return await sign_in_page(request, to, error)
     _log.info("signed in", principal=session.principal, by="token")
-    answer = RedirectResponse(
-        relative_to(request, f"{ROOT}/{page_asked_for(to)}"), HTTPStatus.SEE_OTHER
-    )
+    answer = redirect(request, f"{ROOT}/{page_asked_for(to)}")
     access.browsers.keep_session(request, answer, session, secret)
     return answer
 
@@ -113,7 +118,7 @@ async def sign_out(request: Request) -> Response:
     await changes_of(request)
     access = services_of(request).access
     await access.sessions.end(access.browsers.session_in(request))
-    answer = RedirectResponse(relative_to(request, SIGN_IN), HTTPStatus.SEE_OTHER)
+    answer = redirect(request, SIGN_IN)
     access.browsers.forget_session(request, answer)
     return answer
 

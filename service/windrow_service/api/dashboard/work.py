@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from fastapi import Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, WRITE_TABLE, GuardedRouter
 from windrow_service.api.dashboard.signing_in import changes_of
-from windrow_service.api.html.rendering import ROOT, page, relative_to
+from windrow_service.api.html.rendering import ROOT, page, redirect
 from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.services import TablesDep, WritesDep
 from windrow_service.api.writes import WriteIdPath
@@ -45,7 +43,7 @@ async def cancel_refresh(name: TableNamePath, request: Request, tables: TablesDe
     """Cancel the running refresh of a table."""
     await changes_of(request)
     await tables.refreshes.cancel(name)
-    return RedirectResponse(relative_to(request, f"{ROOT}/work"), HTTPStatus.SEE_OTHER)
+    return redirect(request, f"{ROOT}/work")
 
 
 @router.post(
@@ -59,4 +57,4 @@ async def cancel_write(
     """Cancel a write that has not begun to move its files in."""
     await changes_of(request)
     await writes.writes.cancel(name, write_id)
-    return RedirectResponse(relative_to(request, f"{ROOT}/work"), HTTPStatus.SEE_OTHER)
+    return redirect(request, f"{ROOT}/work")

@@ -57,6 +57,11 @@ def relative_to(request: Request, path: str) -> str:
     return "../" * (request.url.path.count("/") - 1) + path.removeprefix("/")
 
 
+def redirect(request: Request, path: str) -> Response:
+    """Return a redirect to another page, after a form or instead of this page."""
+    return RedirectResponse(relative_to(request, path), HTTPStatus.SEE_OTHER)
+
+
 def page_asked_for(path: str) -> str:
     """Return the page that a browser asked for if it is a page here, else the first page."""
     return path if len(path) <= _MAX_ASKED and _PAGE.fullmatch(path) else "tables"

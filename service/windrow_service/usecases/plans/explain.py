@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -146,23 +146,14 @@ def _own_fields(
     located_bytes, at_host = prediction.located_bytes, prediction.host_local_bytes
     return {
         "pruned": [
-            PrunedFiles(step=step, files=counts.files, size_bytes=counts.size_bytes)
+            PrunedFiles(step=step, **asdict(counts))
             for step, counts in groups.pruning.pruned.items()
         ],
         "reasons": [
-            GroupReason(reason=reason, groups=of.groups, splits=of.splits, size_bytes=of.size_bytes)
+            GroupReason(reason=reason, **asdict(of))
             for reason, of in tally_reasons(groups, max_split_size).items()
         ],
-        "placements": [
-            WorkerPlacement(
-                host=of.host,
-                cached_files=of.cached_files,
-                cached_bytes=of.cached_bytes,
-                placed_files=of.placed_files,
-                placed_bytes=of.placed_bytes,
-            )
-            for of in tally_placements(groups)
-        ],
+        "placements": [WorkerPlacement(**asdict(of)) for of in tally_placements(groups)],
         "fill_histogram": fill_histogram(groups, max_split_size).tolist(),
         "locality": Locality(
             host_bytes=at_host,

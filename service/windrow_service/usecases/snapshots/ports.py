@@ -88,6 +88,11 @@ class NextSnapshot:
     log: LogFigures | None = None
     file_sizes: tuple[int, ...] | None = None
 
+    def new_manifests(self, previous: Snapshot | None) -> list[Manifest]:
+        """Return the manifests that the previous snapshot does not have."""
+        known = {manifest.manifest_id for manifest in previous.manifests} if previous else ()
+        return [manifest for manifest in self.manifests if manifest.manifest_id not in known]
+
 
 class SnapshotStore(Protocol):
     """Snapshots and their manifests."""

@@ -302,10 +302,7 @@ def _matches(if_match: str | None, table: StoredTable) -> bool:
 def _published(after: StoredTable, previous: Snapshot | None, upcoming: NextSnapshot) -> Published:
     snapshot = after.info.current_snapshot
     assert snapshot is not None
-    previous_ids = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
-    new_manifests = [
-        manifest for manifest in upcoming.manifests if manifest.manifest_id not in previous_ids
-    ]
+    new_manifests = upcoming.new_manifests(previous)
     noted_bytes = sum(manifest.removed.nbytes for manifest in upcoming.manifests)
     return Published(
         version=after.version,

@@ -212,10 +212,7 @@ class RefreshTable:
         )
         if cancelled.is_set():
             raise InventoryCancelledError
-        previous_ids = (
-            {manifest.manifest_id for manifest in previous.manifests} if previous else set()
-        )
-        reused_count = sum(manifest.manifest_id in previous_ids for manifest in upcoming.manifests)
+        reused_count = len(upcoming.manifests) - len(upcoming.new_manifests(previous))
         if previous is not None and request.version is None and _same(previous, upcoming):
             await _patiently(cancelled, self.snapshots.confirm, table, began, upcoming.listing)
             return _unchanged(previous, reused_count)
@@ -227,22 +224,10 @@ class RefreshTable:
             beside = await _patiently(
                 cancelled, self.snapshots.publish_beside, table, upcoming, request.version
             )
-            return Refreshed(
-                snapshot=beside,
-                changed=True,
-                files_added=upcoming.files_added,
-                files_removed=upcoming.files_removed,
-                manifests_reused=reused_count,
-            )
+            return _published(beside, upcoming, reused_count)
         after = await _patiently(cancelled, self.snapshots.publish, table, upcoming, began)
         assert after.info.current_snapshot is not None
-        return Refreshed(
-            snapshot=after.info.current_snapshot,
-            changed=True,
-            files_added=upcoming.files_added,
-            files_removed=upcoming.files_removed,
-            manifests_reused=reused_count,
-        )
+        return _published(after.info.current_snapshot, upcoming, reused_count)
 
     async def _snapshot_of(
         self, cancelled: threading.Event, name: str, version: str
@@ -251,6 +236,16 @@ class RefreshTable:
             return (await _patiently(cancelled, self.snapshots.get, name, None, version))[1]
         except VersionNotKnownError:
             return None
+
+
+def _published(snapshot: SnapshotInfo, upcoming: NextSnapshot, reused_count: int) -> Refreshed:
+    return Refreshed(
+        snapshot=snapshot,
+        changed=True,
+        files_added=upcoming.files_added,
+        files_removed=upcoming.files_removed,
+        manifests_reused=reused_count,
+    )
 
 
 def _unchanged(snapshot: Snapshot, reused_count: int) -> Refreshed:

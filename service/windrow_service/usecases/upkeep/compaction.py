@@ -45,6 +45,16 @@ from windrow_service.usecases.upkeep.errors import (
     InvalidCompactionError,
 )
 
+# Figures of partitions that the answer has for each, and their sums.
+_FIGURES = (
+    "files",
+    "size_bytes",
+    "rows",
+    "becomes_bytes",
+    "becomes",
+    "cost_seconds",
+    "gain_seconds",
+)
 # One answer lists the paths of all these files.
 MAX_BATCH_FILES = 50_000
 
@@ -152,16 +162,8 @@ def _planned(
 
 def _totals(candidates: Candidates) -> CompactionTotals:
     choice = candidates.chosen
-    return CompactionTotals(
-        partitions=len(choice),
-        files=int(candidates.files[choice].sum()),
-        size_bytes=int(candidates.size_bytes[choice].sum()),
-        rows=int(candidates.rows[choice].sum()),
-        becomes_bytes=int(candidates.becomes_bytes[choice].sum()),
-        becomes=int(candidates.becomes[choice].sum()),
-        cost_seconds=float(candidates.cost_seconds[choice].sum()),
-        gain_seconds=float(candidates.gain_seconds[choice].sum()),
-    )
+    sums = {name: getattr(candidates, name)[choice].sum().item() for name in _FIGURES}
+    return CompactionTotals(partitions=len(choice), **sums)
 
 
 def _columns(
@@ -172,14 +174,8 @@ def _columns(
         folders=candidates.folders.take(pa.array(page)).to_pylist(),
         buckets=[None if one == NO_BUCKET else one for one in candidates.bucket[page].tolist()],
         all_files=candidates.all_files[page].tolist(),
-        files=candidates.files[page].tolist(),
-        size_bytes=candidates.size_bytes[page].tolist(),
-        rows=candidates.rows[page].tolist(),
-        becomes_bytes=candidates.becomes_bytes[page].tolist(),
-        becomes=candidates.becomes[page].tolist(),
-        cost_seconds=candidates.cost_seconds[page].tolist(),
-        gain_seconds=candidates.gain_seconds[page].tolist(),
         paths=None if paths is None else paths.to_pylist(),
+        **{name: getattr(candidates, name)[page].tolist() for name in _FIGURES},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,10 @@ import pyarrow as pa
 from windrow_core.models import RowSize, WritePlanRequest, WriteReport
 from windrow_service.planner.writes.key_values import numbered
 from windrow_service.planner.writes.keys import Floats
-from windrow_service.planner.writes.row_sizes import row_sizes
+from windrow_service.planner.writes.row_sizes import RowSizes, row_sizes
 from windrow_service.usecases.writes.keys import KeyTable, partition_values
+
+RowSizeSource: TypeAlias = Literal["request", "history", "files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class KnownRowSize:
     low: float
     high: float
     rows: int
-    source: Literal["request", "history", "files"]
+    source: RowSizeSource
     of_key: Floats
 
     def wire(self) -> RowSize:
@@ -100,14 +102,7 @@ def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
     sizes = row_sizes(size, rows, None, files=files)
     if sizes is None:
         return None
-    return KnownRowSize(
-        mean=sizes.mean,
-        low=sizes.low,
-        high=sizes.high,
-        rows=sizes.rows,
-        source="history",
-        of_key=np.array([sizes.mean]),
-    )
+    return _of_sizes(sizes, "history", np.array([sizes.mean]))
 
 
 def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> KnownRowSize | None:
@@ -124,12 +119,16 @@ def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> 
         of_key = None if sizes is None else sizes.of_group[of_keys]
     if sizes is None or of_key is None:
         return None
+    return _of_sizes(sizes, "files", of_key)
+
+
+def _of_sizes(sizes: RowSizes, source: RowSizeSource, of_key: Floats) -> KnownRowSize:
     return KnownRowSize(
         mean=sizes.mean,
         low=sizes.low,
         high=sizes.high,
         rows=sizes.rows,
-        source="files",
+        source=source,
         of_key=of_key,
     )
 
