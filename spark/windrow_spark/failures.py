@@ -30,7 +30,7 @@ _TRACED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
 )
 # The error of a process of Spark's server that opens or plans a table.
-_PLANNED = re.compile(r"^windrow\.(?:\w+\.)*(?P<kind>\w+): (?P<detail>.+)$", re.M)
+_PLANNED = re.compile(r"^windrow(?:_\w+)?\.(?:\w+\.)*(?P<kind>\w+): (?P<detail>.+)$", re.M)
 _CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
 
 # What a task raises, or Spark's worker before it, if its interpreter lacks a package.
@@ -64,8 +64,8 @@ def remembered(error: Exception) -> str:
 def cause_of(error: BaseException) -> str:
     """Return the line that tells why a Spark job failed: Python's error, or the root cause."""
     text = str(error).strip()
-    raised = [found["raised"] for found in _TRACED.finditer(text)] or _CAUSED.findall(text)
-    return raised[-1] if raised else text.partition("\n")[0]
+    causes = [match["raised"] for match in _TRACED.finditer(text)] or _CAUSED.findall(text)
+    return causes[-1] if causes else text.partition("\n")[0]
 
 
 def stated_cause(error: BaseException) -> str:
@@ -93,9 +93,9 @@ def unusable_python(error: BaseException) -> TaskFailedError | None:
             f"({absent['why'].strip()}); {shipping.REMEDY}"
         )
     if broken := _BROKEN_PYTHON.search(text):
-        said = broken["said"].strip().splitlines()[-1].strip()
+        last_words = broken["said"].strip().splitlines()[-1].strip()
         return _interpreter_error(
-            f"the Python of this session's tasks ends when it starts ({said}); {shipping.REMEDY}"
+            f"the Python of this session's tasks ends when it starts ({last_words}); {shipping.REMEDY}"
         )
     return None
 
@@ -107,9 +107,9 @@ def _interpreter_error(detail: str) -> TaskFailedError:
 def task_failure(error: BaseException) -> TaskFailedError | None:
     """Return the reader's error that failed a Spark job; None if another error did."""
     text = str(error)
-    found = _RAISED.findall(text)
-    if found:
-        return TaskFailedError(*found[-1])
+    raises = _RAISED.findall(text)
+    if raises:
+        return TaskFailedError(*raises[-1])
     stale = _STALE.search(text)
     if stale is not None:
         return TaskFailedError("StaleFileError", f"{stale['what']}; {StaleFileError.remedy}")
@@ -141,9 +141,9 @@ def plain_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         # Before Spark 4.0, the attribute is public.
         text = getattr(error, "_desc", None) or getattr(error, "desc", None)
-        unplanned = _errors.get(text or "")
-        if unplanned is not None:
-            raise unplanned from error
+        refusal = _errors.get(text or "")
+        if refusal is not None:
+            raise refusal from error
         failure = task_failure(error)
         if failure is not None:
             raise failure from error
