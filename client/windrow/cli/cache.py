@@ -9,6 +9,7 @@ import typer
 
 from windrow.calls.cache_rules import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
+from windrow.cli.groups import command_group
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json, show_result
@@ -26,20 +27,11 @@ from windrow.terminal.render import message
 from windrow_core.models import CacheRule
 from windrow_core.sizes import size_text
 
-app = typer.Typer(
-    help="Choose the files that workers cache, and see what they hold.",
-    invoke_without_command=True,
-)
+app = command_group("Choose the files that workers cache, and see what they hold.")
 
 TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="TABLE", help="Name of the table.")
 ]
-
-
-@app.callback()
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()

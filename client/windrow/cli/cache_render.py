@@ -5,36 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import DASH, message, titled
+from windrow.terminal.render import DASH, listing, message, titled
 from windrow_core.models import CacheRule, Filter, TableCache, WorkerInfo
 from windrow_core.sizes import size_text
 
 
-def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
+def rule_list(rules: Sequence[CacheRule], name: str | None) -> RenderableType:
     """List the cache rules of one table, or of all."""
     if not rules:
-        has = f"{table} has no cache rules" if table else "no table has cache rules"
-        return message(has, f"`windrow cache add {table or 'TABLE'} --where …` adds one")
-    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("table", "rule"):
-        listing.add_column(name, no_wrap=True)
-    listing.add_column("files", overflow="fold")
-    listing.add_column("at most", justify="right", no_wrap=True)
-    listing.add_column("until", no_wrap=True)
+        has = f"{name} has no cache rules" if name else "no table has cache rules"
+        return message(has, f"`windrow cache add {name or 'TABLE'} --where …` adds one")
+    table = listing("table", "rule", "files…", "at most>", "until")
     for rule in rules:
-        listing.add_row(
+        table.add_row(
             Text(rule.table),
             Text(rule.rule),
             Text(filter_text(rule.filter)),
             _limit_text(rule.max_bytes),
             time_text(rule.expires_at),
         )
-    return listing
+    return table
 
 
 def table_cache(cache: TableCache) -> RenderableType:
@@ -54,14 +48,11 @@ def table_cache(cache: TableCache) -> RenderableType:
 
 
 def _rules(cache: TableCache) -> Table:
-    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    listing.add_column("rule", no_wrap=True)
-    listing.add_column("files", overflow="fold")
-    for name in ("cacheable", "cached", "size", "cached size", "at most"):
-        listing.add_column(name, justify="right", no_wrap=True)
-    listing.add_column("until", no_wrap=True)
+    table = listing(
+        *("rule", "files…", "cacheable>", "cached>", "size>", "cached size>", "at most>", "until")
+    )
     for rule in cache.rules:
-        listing.add_row(
+        table.add_row(
             Text(rule.rule),
             Text(filter_text(rule.filter)),
             f"{rule.file_count:,}",
@@ -71,46 +62,32 @@ def _rules(cache: TableCache) -> Table:
             _limit_text(rule.max_bytes),
             time_text(rule.expires_at),
         )
-    return listing
+    return table
 
 
 def _workers(cache: TableCache) -> Table:
-    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    listing.add_column("host", no_wrap=True)
-    for name in ("cached", "size", "other files"):
-        listing.add_column(name, justify="right", no_wrap=True)
+    table = listing("host", "cached>", "size>", "other files>")
     for worker in cache.workers:
-        listing.add_row(
+        table.add_row(
             Text(worker.host),
             f"{worker.file_count:,}",
             size_text(worker.size_bytes),
             f"{worker.other_files:,}",
         )
-    return listing
+    return table
 
 
 def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
     """List workers with the fill and statistics of their caches."""
     if not workers:
         return message("no workers are running", "`windrow worker run` starts one")
-    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("worker", "host"):
-        listing.add_column(name, no_wrap=True)
-    for name in (
-        "used",
-        "capacity",
-        "hits",
-        "misses",
-        "elsewhere",
-        "failures",
-        "evictions",
-        "read",
-    ):
-        listing.add_column(name, justify="right", no_wrap=True)
-    listing.add_column("expires", no_wrap=True)
+    table = listing(
+        *("worker", "host", "used>", "capacity>", "hits>", "misses>", "elsewhere>", "failures>"),
+        *("evictions>", "read>", "expires"),
+    )
     for worker in workers:
         counters = worker.counters
-        listing.add_row(
+        table.add_row(
             Text(worker.worker_id),
             Text(worker.host),
             size_text(worker.used_bytes),
@@ -123,7 +100,7 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
             size_text(counters.hit_bytes + counters.miss_bytes),
             f"{worker.expires_at:%H:%M:%S %Z}",
         )
-    return listing
+    return table
 
 
 def filter_text(filter: Filter) -> str:

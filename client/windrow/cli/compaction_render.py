@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import message, seconds_text, titled
+from windrow.terminal.render import listing, message, seconds_text, titled
 from windrow_core.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
 from windrow_core.sizes import size_text
 
@@ -50,10 +49,7 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
 
 
 def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("partition", overflow="fold")
-    for name in ("files", "small", "size", "becomes", "cost", "gain"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = listing("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>")
     rows = [
         row
         for page in pages
@@ -124,11 +120,9 @@ def _writes_title(table: TableAdvice) -> str:
 
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("when", no_wrap=True)
-    for name in ("tasks", "partitions", "files", "small", "size", "would be"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("trouble", overflow="fold")
+    table = listing(
+        *("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…")
+    )
     for one in writes:
         remarks = [one.trouble, one.scheme and f"planned: {one.scheme}"]
         table.add_row(

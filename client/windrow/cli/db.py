@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
+from windrow.cli.groups import command_group
 from windrow.installed import require_service
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, StateDir
 from windrow.terminal.render import message
 
-app = typer.Typer(help="Manage the coordinator's database.", invoke_without_command=True)
-
-
-@app.callback()
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = command_group("Manage the coordinator's database.")
 
 
 @app.command()

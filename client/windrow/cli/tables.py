@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from windrow.cli import snapshots
+from windrow.cli.groups import command_group
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
@@ -36,17 +37,7 @@ from windrow.terminal.render import (
 from windrow_core.files.formats import must_be_told
 from windrow_core.models import RefreshStatus
 
-app = typer.Typer(
-    help="Register tables and manage their inventories.",
-    no_args_is_help=False,
-    invoke_without_command=True,
-)
-
-
-@app.callback()
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = command_group("Register tables and manage their inventories.")
 
 
 @app.command()

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from anyio.from_thread import start_blocking_portal
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from windrow.cli.errors import CommandError
+from windrow.cli.groups import command_group
 from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import error_console, show, show_json
 from windrow.terminal.options import AsJson, StateDir, duration
-from windrow.terminal.render import DASH, message
+from windrow.terminal.render import DASH, listing, message
 
 if TYPE_CHECKING:
     from windrow.client import Client
@@ -38,10 +37,9 @@ OfCoordinator = Annotated[
     ),
 ]
 
-app = typer.Typer(
-    help="Make, list and revoke tokens of callers: in the database that WINDROW_DATABASE_URL "
-    "names, or else the embedded one; with --url, through a running coordinator.",
-    invoke_without_command=True,
+app = command_group(
+    "Make, list and revoke tokens of callers: in the database that WINDROW_DATABASE_URL "
+    "names, or else the embedded one; with --url, through a running coordinator."
 )
 
 
@@ -52,12 +50,6 @@ class NoDatabaseError(WindrowError):
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
     remedy = "give the coordinator's state folder with --state-dir"
-
-
-@app.callback()
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()
@@ -143,9 +135,7 @@ def list_tokens(
     elif not tokens:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in ("id", "name", "allows", "made", "expires", "revoked"):
-            table.add_column(column, overflow="fold")
+        table = listing("id…", "name…", "allows…", "made…", "expires…", "revoked…")
         for token in tokens:
             times = (token.created_at, token.expires_at, token.revoked_at)
             rights = _allowed(token)

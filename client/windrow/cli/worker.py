@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from windrow.cli.cache_render import worker_list
+from windrow.cli.groups import command_group
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, byte_size
@@ -22,20 +23,11 @@ from windrow_core.sizes import size_text
 from windrow_spark.host_cache.hosts import this_host, worker_id_of
 from windrow_spark.host_cache.opening import FOLDER_VARIABLE
 
-app = typer.Typer(
-    help="Manage the workers that cache files on their disks.",
-    invoke_without_command=True,
-)
+app = command_group("Manage the workers that cache files on their disks.")
 
 WorkerId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the worker, from `windrow worker list`.")
 ]
-
-
-@app.callback()
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command("list")

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import DASH, titled
+from windrow.terminal.render import DASH, facts, titled
 from windrow_core.models import WriteOutcome, WritePlan
 from windrow_core.sizes import size_text
 
@@ -59,9 +59,7 @@ def _named(plan: WritePlan) -> str:
 
 def _facts(plan: WritePlan) -> Table:
     outcome = plan.outcome
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = facts()
     if plan.table is not None:
         snapshot = f", snapshot {plan.snapshot_id}" if plan.snapshot_id is not None else ""
         table.add_row("table", Text(plan.table + snapshot))

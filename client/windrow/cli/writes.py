@@ -7,14 +7,12 @@ from itertools import islice
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
-from windrow.terminal.render import DASH, message, seconds_text
+from windrow.terminal.render import DASH, listing, message, seconds_text
 from windrow_core.models import WriteRecord, WriteReport
 from windrow_spark.commits import Recovered, recover
 
@@ -68,12 +66,10 @@ def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
     """List writes to a table, with figures from their reports."""
     if not writes:
         return message(f"nothing has been written to {name} through Windrow yet")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("write", "started at", "state", "kind", "scheme"):
-        table.add_column(title, no_wrap=True)
-    for title in ("rows", "files", "small files", "duration"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("host", overflow="fold")
+    table = listing(
+        *("write", "started at", "state", "kind", "scheme"),
+        *("rows>", "files>", "small files>", "duration>", "host…"),
+    )
     for one in writes:
         table.add_row(
             one.write_id[:_ID_CHARACTERS],

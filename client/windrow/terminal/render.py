@@ -114,7 +114,7 @@ def plan_figures(info: Plan) -> Table:
     summary = info.summary
     counts = {step: getattr(summary, f"files_pruned_by_{step}") for step in _PRUNING_STEPS}
     pruning = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
-    table = _facts()
+    table = facts()
     table.add_row("table", Text(f"{info.table}, snapshot {info.snapshot_id}"))
     table.add_row(
         "files",
@@ -146,11 +146,7 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
     """List tables with figures of their current snapshots."""
     if not tables:
         return message("there are no tables yet", "`windrow table register NAME LOCATION` adds one")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("table", no_wrap=True)
-    for name in ("files", "rows", "size", "snapshot"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("location", overflow="fold")
+    table = listing("table", "files>", "rows>", "size>", "snapshot>", "location…")
     for info in tables:
         snapshot = info.current_snapshot
         figures = (
@@ -170,7 +166,7 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
 def table_details(info: TableInfo) -> RenderableType:
     """Show one table."""
     definition, snapshot = info.definition, info.current_snapshot
-    table = _facts()
+    table = facts()
     table.add_row("table", Text(info.name, "bold"))
     table.add_row("location", Text(definition.location))
     table.add_row("format", definition.format)
@@ -276,14 +272,9 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
     """List a table's snapshots."""
     if not snapshots:
         return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("snapshot", justify="right", no_wrap=True)
     is_logged = any(one.table_version is not None for one in snapshots)
-    if is_logged:
-        table.add_column("version", justify="right", no_wrap=True)
-    table.add_column("made at", no_wrap=True)
-    for title in ("files", "rows", "size", "manifests"):
-        table.add_column(title, justify="right", no_wrap=True)
+    version = ["version>"] if is_logged else []
+    table = listing("snapshot>", *version, "made at", "files>", "rows>", "size>", "manifests>")
     for one in snapshots:
         table.add_row(
             str(one.snapshot_id),
@@ -299,7 +290,7 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
 
 def serving(url: str, state_dir: str, folders: Sequence[str]) -> RenderableType:
     """Show where a coordinator listens and which folders it may read."""
-    table = _facts()
+    table = facts()
     table.add_row("listening", Text(url, "bold", overflow="fold"))
     table.add_row("try it", Text(f"{url}/docs", overflow="fold"))
     table.add_row("state", Text(state_dir, overflow="fold"))
@@ -320,7 +311,20 @@ def titled(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body))
 
 
-def _facts() -> Table:
+def listing(*titles: str) -> Table:
+    """Return a table without rows; figures (`rows>`) are on the right, long texts (`host…`) wrap."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        text, kind = title.rstrip(">…"), title[-1]
+        if kind == "…":
+            table.add_column(text, overflow="fold")
+        else:
+            table.add_column(text, justify="right" if kind == ">" else "left", no_wrap=True)
+    return table
+
+
+def facts() -> Table:
+    """Return a table without rows, of names and what is said of each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
