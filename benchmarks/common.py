@@ -6,18 +6,33 @@ import argparse
 import json
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from windrow import __version__
+from windrow.terminal.render import seconds_text
 from windrow_demo.processes import core_count
 
 ROOT = Path(__file__).resolve().parents[1]
 console = Console(stderr=True, highlight=False)
+
+
+class Named(Protocol):
+    """Something with a name that options can select."""
+
+    @property
+    def name(self) -> str:
+        """Its name in options."""
+
+
+_Named = TypeVar("_Named", bound=Named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +54,15 @@ class Result:
     windrow: float
     peer: str
     peer_value: float
+
+    @classmethod
+    def in_seconds(
+        cls, case: str, metric: str, windrow: float, peer: str, peer_value: float
+    ) -> Result:
+        """Return a comparison of times."""
+        return cls(
+            case=case, metric=metric, unit="s", windrow=windrow, peer=peer, peer_value=peer_value
+        )
 
     @property
     def ratio(self) -> float:
@@ -62,16 +86,39 @@ def arguments(what: str) -> argparse.ArgumentParser:
     return parser
 
 
+def selected(cases: Sequence[_Named], names: str | None) -> tuple[_Named, ...]:
+    """Return the cases with these names, which `,` separates; all if no name is given."""
+    return tuple(case for case in cases if names is None or case.name in names.split(","))
+
+
+def times_table(results: list[Result]) -> Table:
+    """Return a table of times, with a row for each result."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    table.add_column("windrow", justify="right")
+    table.add_column("peer", no_wrap=True)
+    table.add_column("peer's", justify="right")
+    for one in results:
+        peers = f"{seconds_text(one.peer_value)} ({one.ratio:.2f}x)"
+        table.add_row(one.case, one.metric, seconds_text(one.windrow), one.peer, peers)
+    return table
+
+
 def write_json(path: Path, benchmark: str, results: list[Result], **more: Any) -> None:
     """Write results in the format that all benchmarks share."""
-    content = {
-        "benchmark": benchmark,
-        "machine": machine(),
-        "versions": versions(),
-        "load_average": os.getloadavg()[0],
+    write_figures(
+        path,
+        benchmark,
+        load_average=os.getloadavg()[0],
         **more,
-        "results": [{**asdict(result), "ratio": result.ratio} for result in results],
-    }
+        results=[{**asdict(result), "ratio": result.ratio} for result in results],
+    )
+
+
+def write_figures(path: Path, benchmark: str, **figures: Any) -> None:
+    """Write figures, and what they were measured on."""
+    content = {"benchmark": benchmark, "machine": machine(), "versions": versions(), **figures}
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 

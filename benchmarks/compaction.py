@@ -21,17 +21,15 @@ from peers import normal
 from pyspark.sql import SparkSession
 from rich import box
 from rich.table import Table
+from sessions import spark_and_client
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_core.sizes import size_text
-from windrow_demo.coordinator import running_coordinator
 from windrow_demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
 from windrow_demo.hive import write_hive_table
-from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
 from windrow_demo.sides import SPARK_DEFAULT, WINDROW, flight_queries, sides
 from windrow_jobs.compact import Compaction, compact
@@ -59,11 +57,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     console.print(f"writing the flights of {days} days", style="dim")
     write_flights(location, days)
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
+    with spark_and_client(data, work) as (spark, client):
         client.register_table(TABLE, str(location))
         _, refresh_s = timed(partial(client.refresh, TABLE))
         before = _Reads(spark, client, location, runs, warm)

@@ -23,16 +23,14 @@ from cpu import tree_cpu_seconds
 from fitting import fitted
 from rich import box
 from rich.table import Table as RichTable
+from sessions import spark_and_client
 from tables import KIB, MIB, TableSpec, generate, table_of
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_core.sizes import size_text
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_jobs.compact import compact
 from windrow_service.planner.upkeep.compaction import NEW_FILE_SECONDS, REWRITE_BYTES_PER_SECOND
 
@@ -91,11 +89,7 @@ def main() -> None:
         generate(data, spec)
     work = data / "work-compaction-cost"
     shutil.rmtree(work, ignore_errors=True)
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
+    with spark_and_client(data, work) as (spark, client):
         # The first job also loads and compiles classes.
         _, little, *done = _measured(spark, client, data, work, (LITTLE, LITTLE, *specs), runs)
     shutil.rmtree(work)

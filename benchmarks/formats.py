@@ -9,7 +9,6 @@ listing, since its DataFrame is made once; Windrow's include planning.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,19 +18,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.orc as orc
-from common import Result, arguments, console, write_json
+from common import Result, arguments, console, selected, times_table, write_json
 from peers import normal, queries
-from rich import box
-from rich.table import Table as RichTable
+from sessions import spark_and_client
 from tables import KIB, rows_of
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_demo.measuring import time_in_turns, timed
 from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
 from windrow_demo.write_once import write_once
@@ -123,23 +117,15 @@ def main() -> None:
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     given = parser.parse_args()
     require_java()
-    cases = QUICK_CASES if given.quick else CASES
-    if given.cases:
-        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
     data = given.data.resolve()
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     results: list[Result] = []
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
-        spark.range(10).count()
+    with spark_and_client(data, work) as (spark, client):
         for case in cases:
             runs = 1 if given.quick else given.runs
             results += _measured(spark, client, case, data, runs, warm=not given.quick)
-    show(_table(results))
+    show(times_table(results))
     if given.json is not None:
         write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
 
@@ -161,14 +147,14 @@ def _measured(
     timings = time_in_turns(
         spark, sides(listed, client, table), asked, runs=runs, on_run=lambda *_: None, warm=warm
     )
-    results = [_result(title, "know the files", refresh_s, SPARK_DEFAULT, listing_s)]
+    results = [Result.in_seconds(title, "know the files", refresh_s, SPARK_DEFAULT, listing_s)]
     for query in asked:
         of = {timing.side: timing for timing in timings if timing.query == query.name}
         answers = {repr(normal(timing.answer)) for timing in of.values()}
         if len(answers) != 1:
             raise DisagreementError(f"{title}, {query.title}: the sides do not agree: {answers}")
         results += [
-            _result(
+            Result.in_seconds(
                 f"{title}, {query.title}",
                 "warm read",
                 of[WINDROW].median_s,
@@ -178,25 +164,6 @@ def _measured(
             for peer in PEERS
         ]
     return results
-
-
-def _result(case: str, metric: str, ours: float, peer: str, peer_value: float) -> Result:
-    return Result(
-        case=case, metric=metric, unit="s", windrow=ours, peer=peer, peer_value=peer_value
-    )
-
-
-def _table(results: list[Result]) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("case", overflow="fold")
-    table.add_column("metric", no_wrap=True)
-    table.add_column(WINDROW, justify="right")
-    table.add_column("peer", no_wrap=True)
-    table.add_column("peer's", justify="right")
-    for one in results:
-        peers = f"{seconds_text(one.peer_value)} ({one.ratio:.2f}x)"
-        table.add_row(one.case, one.metric, seconds_text(one.windrow), one.peer, peers)
-    return table
 
 
 if __name__ == "__main__":

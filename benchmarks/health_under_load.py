@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,13 +16,13 @@ import httpx
 import numpy as np
 import pyarrow as pa
 from common import Result, arguments, console, write_json
+from health import health_waits
 from rich.table import Table
 
 import windrow
 from windrow_demo.coordinator import running_coordinator
 
 _TABLE = "bench.files"
-_POLL_S = 0.005
 
 
 def main() -> None:
@@ -46,10 +45,10 @@ def main() -> None:
         with windrow.connect(url) as client:
             client.register_table(_TABLE, folder, columns={"id": "bigint"})
             client.publish(_TABLE, _inventory(files))
-        idle = _waits(url, seconds)
+        idle = [1000 * wait_s for wait_s in health_waits(url, seconds)]
         for case, (callers, page_size) in cases.items():
             with _planning(url, callers, page_size):
-                busy = _waits(url, seconds)
+                busy = [1000 * wait_s for wait_s in health_waits(url, seconds)]
             for metric, percent in (("p50", 50), ("p99", 99)):
                 results.append(
                     Result(
@@ -102,18 +101,6 @@ def _planning(url: str, callers: int, page_size: int) -> Iterator[None]:
             stack.callback(thread.join)
         stack.callback(stop.set)
         yield
-
-
-def _waits(url: str, seconds: float) -> list[float]:
-    """Return the duration of each check in milliseconds."""
-    waits: list[float] = []
-    with httpx.Client(base_url=url, timeout=60) as http:
-        end = time.monotonic() + seconds
-        while (began := time.monotonic()) < end:
-            http.get("/health/live").raise_for_status()
-            waits.append((time.monotonic() - began) * 1000)
-            time.sleep(_POLL_S)
-    return waits
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common import ROOT, arguments, console, machine, versions
+from common import ROOT, arguments, console, write_figures
 from rich import box
 from rich.table import Table as RichTable
 
@@ -108,15 +108,8 @@ def main() -> None:
     seconds = time.monotonic() - began_s
     _show(figures, seconds)
     if given.json is not None:
-        content = {
-            "benchmark": NAME,
-            "machine": machine(),
-            "versions": versions(),
-            "load_average": [load_before, *os.getloadavg()],
-            "seconds": seconds,
-            **vars(figures),
-        }
-        given.json.write_text(json.dumps(content, indent=2) + "\n")
+        load = [load_before, *os.getloadavg()]
+        write_figures(given.json, NAME, load_average=load, seconds=seconds, **vars(figures))
     sys.exit(0 if figures.holds else 1)
 
 

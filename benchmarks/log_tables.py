@@ -22,23 +22,18 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import Result, arguments, console, write_json
+from common import Result, arguments, console, selected, times_table, write_json
 from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
 from deltalake.schema import PrimitiveType
 from peers import Rows, normal
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
-from rich import box
-from rich.table import Table as RichTable
+from sessions import spark_and_client
 from tables import KIB, rows_of
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_demo.measuring import timed
 from windrow_demo.write_once import write_once
 
@@ -129,23 +124,17 @@ def main() -> None:
     parser.add_argument("--cases", help="names of the formats to run, separated by ','")
     given = parser.parse_args()
     require_java()
-    formats = [one for one in FORMATS if not given.cases or one.name in given.cases.split(",")]
+    formats = selected(FORMATS, given.cases)
     files, followed, runs = (20, 100, 1) if given.quick else (10_000, 100_000, given.runs)
     data = given.data.resolve()
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     results: list[Result] = []
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
-        spark.range(10).count()
+    with spark_and_client(data, work) as (spark, client):
         for one in formats:
             results += _read(spark, client, one, files, data, runs, warm=not given.quick)
-        if not given.cases or "delta" in given.cases.split(","):
+        if any(one.name == "delta" for one in formats):
             results.append(_followed(client, followed, data, runs, warm=not given.quick))
-    show(_table(results))
+    show(times_table(results))
     if given.json is not None:
         write_json(given.json, NAME, results, quick=given.quick, runs=runs)
 
@@ -181,7 +170,7 @@ def _read(
             raise DisagreementError(f"{title}: the sides do not agree: {answers}")
     median = {side: statistics.median(each) for side, each in seconds.items()}
     return [
-        _result(title, "warm read", median["windrow"], peer, median[peer])
+        Result.in_seconds(title, "warm read", median["windrow"], peer, median[peer])
         for peer in (one.package, "duckdb")
     ]
 
@@ -259,7 +248,9 @@ def _followed(client: Client, files: int, data: Path, runs: int, *, warm: bool) 
     # The first ones start processes.
     medians = (statistics.median(seconds[warm:]) for seconds in (ours, theirs))
     mine, other = medians
-    return _result(f"{files:,} files of delta, ten more", "refresh", mine, "deltalake", other)
+    return Result.in_seconds(
+        f"{files:,} files of delta, ten more", "refresh", mine, "deltalake", other
+    )
 
 
 def _added(number: int) -> object:
@@ -279,25 +270,6 @@ def _added(number: int) -> object:
             "stats": json.dumps(stats),
         }
     }
-
-
-def _result(case: str, metric: str, ours: float, peer: str, peer_value: float) -> Result:
-    return Result(
-        case=case, metric=metric, unit="s", windrow=ours, peer=peer, peer_value=peer_value
-    )
-
-
-def _table(results: list[Result]) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("case", overflow="fold")
-    table.add_column("metric", no_wrap=True)
-    table.add_column("windrow", justify="right")
-    table.add_column("peer", no_wrap=True)
-    table.add_column("peer's", justify="right")
-    for one in results:
-        peers = f"{seconds_text(one.peer_value)} ({one.ratio:.2f}x)"
-        table.add_row(one.case, one.metric, seconds_text(one.windrow), one.peer, peers)
-    return table
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ columns a byte costs less, so opening a file is worth more bytes.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +24,14 @@ from cpu import tree_cpu_seconds
 from fitting import fitted
 from rich import box
 from rich.table import Table as RichTable
+from sessions import spark_and_client
 from tables import KIB, MIB, TableSpec, generate, table_of
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
 from windrow_core.sizes import size_text
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,15 +95,10 @@ def main() -> None:
     tables, groups = (QUICK_TABLES, QUICK_GROUPS) if given.quick else (TABLES, GROUPS)
     data = given.data.resolve()
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     for spec in tables:
         generate(data, spec)
     measured: list[Measurement] = []
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
+    with spark_and_client(data, work) as (spark, client):
         for spec in tables:
             console.print(spec.title, style="dim")
             measured += _measure(

@@ -12,7 +12,6 @@ which is correct only on a quiet machine.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,13 +24,11 @@ from common import Result, arguments, console, write_json
 from cpu import tree_cpu_seconds
 from fitting import fitted
 from grid_tables import Cell, cell_of, written
+from sessions import spark_and_client
 from tables import KIB, MIB
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.java import require_java
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_spark.relation.cost import GROUPED, NATIVE, Way, asked_of
 
 if TYPE_CHECKING:
@@ -83,14 +80,8 @@ def main() -> None:
     runs = 1 if given.quick else given.runs
     data = given.data.resolve() / "grid"
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     measured: list[Measurement] = []
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
-        spark.range(10).count()
+    with spark_and_client(data, work) as (spark, client):
         for cell in cells:
             console.print(cell.title, style="dim")
             table = f"grid.t{cell.name}"

@@ -9,27 +9,24 @@ include its upkeep.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from common import Result, arguments, console, write_json
+from common import Result, arguments, console, selected, write_json
 from cpu import cpu_seconds_by_program
 from peers import queries
 from rich import box
 from rich.table import Table as RichTable
+from sessions import spark_and_client
 from tables import KIB, TableSpec, generate, table_of
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.consoles import show
 from windrow.terminal.java import require_java
 from windrow.terminal.render import seconds_text
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Query, Side
 from windrow_demo.sides import SPARK_TUNED, WINDROW, sides
 
@@ -55,20 +52,13 @@ def main() -> None:
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     given = parser.parse_args()
     require_java()
-    cases: tuple[TableSpec, ...] = QUICK_CASES if given.quick else CASES
-    if given.cases:
-        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
     data = given.data.resolve()
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     results: list[Result] = []
     for case in cases:
         generate(data, case)
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
+    with spark_and_client(data, work) as (spark, client):
         for case in cases:
             console.print(case.title, style="dim")
             results += _measure(

@@ -13,22 +13,19 @@ for anything that hands rows to Spark.
 
 from __future__ import annotations
 
-import shutil
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from common import Result, arguments, console, write_json
+from common import Result, arguments, console, selected, write_json
 from grid_tables import CELLS, MIX, QUICK_CELLS, QUICK_MIX, Cell, written
 from peers import normal, timed_answer
+from sessions import spark_and_client
 
 from windrow.client import Client
-from windrow.connecting import connect
 from windrow.terminal.java import require_java
-from windrow_demo.coordinator import running_coordinator
-from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Query, Side, time_in_turns
 
 if TYPE_CHECKING:
@@ -55,21 +52,13 @@ def main() -> None:
     parser.add_argument("--reader", default="auto", choices=("auto", "grouped", "native"))
     given = parser.parse_args()
     require_java()
-    cells = (*QUICK_CELLS, QUICK_MIX) if given.quick else (*CELLS, MIX)
-    if given.cells:
-        cells = tuple(cell for cell in cells if cell.name in given.cells.split(","))
+    every_cell = (*QUICK_CELLS, QUICK_MIX) if given.quick else (*CELLS, MIX)
+    cells = selected(every_cell, given.cells)
     given.runs = 1 if given.quick else given.runs
     data = given.data.resolve() / "grid"
     work = data / "work"
-    shutil.rmtree(work / "state", ignore_errors=True)
     results: list[Result] = []
-    with (
-        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
-        connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
-    ):
-        # Spark's first job also starts its threads.
-        spark.range(10).count()
+    with spark_and_client(data, work) as (spark, client):
         for cell in cells:
             console.print(cell.title, style="dim")
             results += _measured(spark, client, cell, written(data, cell), given)

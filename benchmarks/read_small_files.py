@@ -22,7 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cold_read import cold_answer
-from common import Result, arguments, console, write_json
+from common import Result, arguments, console, selected, write_json
 from peers import ENGINES, normal, queries, timed_answer
 from rich import box
 from rich.table import Table as RichTable
@@ -72,9 +72,7 @@ def main() -> None:
     parser.add_argument("--no-cold", action="store_true", help="skip the cold runs")
     given = parser.parse_args()
     require_java()
-    cases: tuple[TableSpec, ...] = QUICK_CASES if given.quick else CASES
-    if given.cases:
-        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
     runs = 1 if given.quick else given.runs
     data = given.data.resolve()
     work = data / "work"

@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from common import Result, arguments, console, write_json
+from health import health_waits
 from inventories import generated
 from load import Latencies, Load, run
 from plan_peers import pyiceberg_plan, write_files
@@ -48,7 +48,6 @@ PEER_SIZES = (100, 10_000)
 RATE, RATE_CALLERS, RATE_FILES = 104.0, 16, 1_000
 LARGE = 1_000_000
 DELTA_FILES = 100
-_POLL_S = 0.005
 _COLUMNS = {"id": "bigint", "amount": "double", "day": "date"}
 
 
@@ -251,9 +250,9 @@ def _figure(
 
 def _health(url: str, files: int, idle_s: float, busy_s: float) -> list[Result]:
     """Return how long health checks wait with and without plans being made back to back."""
-    idle = _waits(url, idle_s)
+    idle = health_waits(url, idle_s)
     with _planning(url, f"t{files}"):
-        busy = _waits(url, busy_s)
+        busy = health_waits(url, busy_s)
     return [
         Result(
             case=f"plans of {files:,} files back to back",
@@ -282,17 +281,6 @@ def _planning(url: str, table: str) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def _waits(url: str, seconds: float) -> list[float]:
-    waits: list[float] = []
-    with httpx.Client(base_url=url, timeout=60) as http:
-        end = time.monotonic() + seconds
-        while (began := time.monotonic()) < end:
-            http.get("/health/live").raise_for_status()
-            waits.append(time.monotonic() - began)
-            time.sleep(_POLL_S)
-    return waits
 
 
 def _beside_peer(figures: list[Figure], runs: int, *, quick: bool) -> list[Result]:

@@ -31,7 +31,7 @@ from tempfile import mkdtemp
 import psycopg
 import redis
 from callers import KINDS, LEFT_RULES, LEFT_TABLES, STEADY, Calls, Done
-from common import ROOT, arguments, console, machine, versions
+from common import ROOT, arguments, console, write_figures
 from psycopg.rows import scalar_row
 from rich import box
 from rich.table import Table as RichTable
@@ -597,14 +597,8 @@ def main() -> None:
             found = soak(shared, seconds, measured_s=min(30.0, seconds / 4), kills=kills)
     _show(found)
     if given.json is not None:
-        content = {
-            "benchmark": NAME,
-            "machine": machine(),
-            "versions": versions(),
-            "load_average": [load_before, *os.getloadavg()],
-            **asdict(found),
-        }
-        given.json.write_text(json.dumps(content, indent=2) + "\n")
+        load = [load_before, *os.getloadavg()]
+        write_figures(given.json, NAME, load_average=load, **asdict(found))
     told = found.told
     whole = not (told.lost or told.doubled or found.failed)
     sys.exit(0 if whole and all(trend.holds for trend in found.trends) else 1)
