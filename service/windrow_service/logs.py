@@ -151,9 +151,9 @@ def _add_logger_name(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def _render_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Replace the exception with its truncated traceback, without local variables."""
-    raised = event.pop("exc_info", None)
-    if raised:
-        event["exception"] = _traceback(raised)
+    error = event.pop("exc_info", None)
+    if error:
+        event["exception"] = _traceback(error)
     return event
 
 

@@ -13,11 +13,9 @@ from starlette.routing import BaseRoute
 from windrow_core.models import InventoryChange, PartitionList, WritePlanRequest
 from windrow_core.version import __version__
 from windrow_service.api import (
-    advice,
     audit,
     cache_rules,
     caller_tokens,
-    compaction,
     dashboard,
     docs_page,
     guide,
@@ -31,6 +29,7 @@ from windrow_service.api import (
     snapshots,
     suggestions,
     tables,
+    upkeep,
     workers,
     write_plans,
     writes,
@@ -62,8 +61,7 @@ def _routes() -> list[BaseRoute]:
         snapshots.router,
         writes.router,
         cache_rules.router,
-        compaction.router,
-        advice.router,
+        upkeep.router,
         plans.router,
         plan_history.router,
         write_plans.router,

@@ -90,8 +90,8 @@ class NextSnapshot:
 
     def new_manifests(self, previous: Snapshot | None) -> list[Manifest]:
         """Return the manifests that the previous snapshot does not have."""
-        known = {manifest.manifest_id for manifest in previous.manifests} if previous else ()
-        return [manifest for manifest in self.manifests if manifest.manifest_id not in known]
+        ids = {manifest.manifest_id for manifest in previous.manifests} if previous else ()
+        return [manifest for manifest in self.manifests if manifest.manifest_id not in ids]
 
 
 class SnapshotStore(Protocol):

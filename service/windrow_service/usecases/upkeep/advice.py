@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.rows import most_rows
-from windrow_core.models import Advice, TableAdvice, WriteOrigin, WriteRecord
+from windrow_core.models import Advice, AdviceKind, TableAdvice, WriteOrigin, WriteRecord
 from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
@@ -128,17 +128,7 @@ class _Table:
             if trouble != "nothing" and len(of_trouble):
                 rows = np.flatnonzero(self._writes.trouble[self._writes.of_file] == number)
                 case = self._case(of_trouble, rows)
-                problem, remedy = explained(trouble, case)
-                advice.append(
-                    Advice(
-                        kind=trouble,
-                        writes=case.writes,
-                        files=case.files,
-                        would_be=case.would_be,
-                        problem=problem,
-                        remedy=remedy,
-                    )
-                )
+                advice.append(_advice(trouble, case, explained(trouble, case)))
         return advice
 
     def _fine_partitions(self) -> list[Advice]:
@@ -147,19 +137,10 @@ class _Table:
         if grain is None:
             return []
         case = self._case(np.arange(len(self._writes)), grain.file_rows, grain.becomes)
-        problem, remedy = of_fine_partitions(
+        texts = of_fine_partitions(
             case, partitions=grain.partitions, small=grain.small, levels=grain.levels
         )
-        return [
-            Advice(
-                kind="fine_partitions",
-                writes=case.writes,
-                files=case.files,
-                would_be=grain.becomes,
-                problem=problem,
-                remedy=remedy,
-            )
-        ]
+        return [_advice("fine_partitions", case, texts)]
 
     def _several_folders(self) -> list[Advice]:
         # Elsewhere folders are not what tells values.
@@ -213,6 +194,18 @@ class _Table:
     def _ideal(self, rows: Ints) -> int:
         folder = self._folders.of_file[rows]
         return ideal_files(self._sizes[rows], self._rows[rows], folder, self._target_bytes)
+
+
+def _advice(kind: AdviceKind, case: Case, texts: tuple[str, str]) -> Advice:
+    problem, remedy = texts
+    return Advice(
+        kind=kind,
+        writes=case.writes,
+        files=case.files,
+        would_be=case.would_be,
+        problem=problem,
+        remedy=remedy,
+    )
 
 
 def _origin(writes: Writes, at: int, reports: Sequence[WriteRecord]) -> WriteOrigin:
