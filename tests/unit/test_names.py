@@ -19,7 +19,7 @@ CEILINGS = {
     "client/windrow": 5,
     "spark/windrow_spark": 142,
     "spark_jobs/windrow_jobs": 79,
-    "service/windrow_service": 491,
+    "service/windrow_service": 141,
     "examples": 2,
     "tests/support": 233,
     "tests/programs": 14,
