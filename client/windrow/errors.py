@@ -1,29 +1,4 @@
-"""Errors that the client raises.
-
-* WindrowError
-  + CoordinatorUnreachableError
-  + IncompletePlanError
-  + UnsupportedAnswerError
-  + InvalidArgumentError          a parameter that does not exist, or a value that it cannot have
-  + CacheSqlError                 SQL text about caches that is not supported
-  + ProblemError                  the coordinator answered with an RFC 9457 problem
-    - NotFoundError               table, snapshot, plan, refresh, page, cache rule or worker; or a
-                                  plan's snapshot
-    - InvalidRequestError         the request can never work as sent
-    - TableChangedError           If-Match did not match
-    - UnconfirmedReplacementError   a new definition would drop snapshots or a list of partitions
-    - TableNotRefreshedError      the table has no snapshot yet
-    - NotAuthenticatedError       the token is missing or not valid
-    - NotAllowedError             the token lacks a scope, or the location is outside the
-                                  allowed prefixes
-    - BusyError                   try again after `retry_after_s`
-    - OutcomeUnknownError         the change may or may not have been made
-    - WriteInProgressError        files of a write are being moved into the table
-    - WriteLostError              a write has ended, or belongs to another process
-      * WriteCancelledError       somebody has cancelled it
-  + WriteError                    see `windrow_spark.commits.errors`: what stops a write to a table
-  + ReadError                     see `windrow_spark.errors`: what a task finds while it reads
-"""
+"""Errors that the client raises."""
 
 from __future__ import annotations
 

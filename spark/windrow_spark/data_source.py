@@ -20,7 +20,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow.errors import InvalidArgumentError
 from windrow_core.models import Column
 from windrow_spark.arrow_types import plain_schema
-from windrow_spark.errors import CaseSensitiveNamesError, NestedConditionError, UnsupportedTypeError
+from windrow_spark.errors import CaseSensitiveNamesError, UnfitReadError, UnsupportedTypeError
 from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.executor.shipping import PartitionReader
 from windrow_spark.reading.reader import (
@@ -163,7 +163,10 @@ class TableSource:
         try:
             hidden = plain_schema(plan.info.hidden_columns)
         except UnsupportedTypeError as error:
-            raise NestedConditionError(error.column) from error
+            raise UnfitReadError(
+                f"the filter names {error.column!r}, a nested column that is not among the columns",
+                "name it in `columns` too",
+            ) from error
         schemas = Schemas(schema, hidden, plain_schema(plan.info.partition_columns))
         spec = read_spec(plan.info, schemas, lambda: self.settings.calendars)
         self._is_planned = True

@@ -1,33 +1,4 @@
-"""Errors of reading a plan on Spark, as the driver sees them.
-
-* WindrowError
-  + ReadError
-    - SparkConnectError         the session has no JVM that can be reached
-    - DataSourceUnavailableError  a session of Spark Connect is too old to read tables
-    - ServerCannotReachError    a coordinator inside this process is out of reach of Spark's server
-    - PlanningFailedError       Spark's server could not open or plan a table
-    - OnlyClientWritesError     Spark's own ways to write do not write tables
-      * StreamWriteError        a stream cannot write a table by itself
-    - StreamReadError           a table cannot be read as a stream
-    - RelationUnavailableError  this Spark lacks classes that tables which plan each query need
-    - HybridUnavailableError    this Spark lacks classes through which its own reader takes part
-    - FormatUnavailableError    this Spark has no reader of a table's format
-    - ClientClosedError         a query needs a plan, but the client is closed
-    - CaseSensitiveNamesError   the session tells names apart by case
-    - SettingError              a setting of the session changes what Spark's own reader reads
-    - EqualTimesError           a plan prunes by times that the session reads otherwise than stored
-    - InexactColumnError        no reader reads a column of a transactional table exactly
-    - OnlySparkReadsError       only Spark's own reader reads the files, but it may not be used
-    - FileNameError             a query asks for the files of rows that only groups can read
-    - UnsupportedDeletesError   delete files apply to the plan's files
-    - NotBucketedError          a table to be read by bucket has no buckets
-    - BucketColumnsError        a table is to be read by bucket without a bucket column
-    - BucketsDifferError        two tables to be joined by bucket are bucketed differently
-    - BucketsUnavailableError   Spark cannot be told of the buckets, so it has to shuffle
-    - NestedConditionError      a filter names a nested column that is not read
-    - UnsupportedTypeError      a column's type cannot be read
-    - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
-"""
+"""Errors of reading a plan on Spark, as the driver sees them."""
 
 from __future__ import annotations
 
@@ -54,12 +25,22 @@ class SparkConnectError(ReadError):
 
 
 @dataclass(eq=False)
-class DataSourceUnavailableError(ReadError):
-    """A session of Spark Connect is too old to read tables.
+class UnfitReadError(ReadError):
+    """A table cannot be used in this way, or not with these columns.
 
     Attributes:
-        version: Spark's version.
+        reason: What cannot be done, and why.
+        way_out: What to do instead.
     """
+
+    reason: str
+    way_out: str
+    message = "{reason}: {way_out}"
+
+
+@dataclass(eq=False)
+class DataSourceUnavailableError(ReadError):
+    """A session of Spark Connect is too old to read tables."""
 
     version: str
     message = (
@@ -96,64 +77,8 @@ class PlanningFailedError(ReadError):
 
 
 @dataclass(eq=False)
-class NestedConditionError(ReadError):
-    """A filter names a nested column that is not read, whose type only a session could parse.
-
-    Attributes:
-        column: The column.
-    """
-
-    column: str
-    message = "the filter names {column!r}, a nested column that is not among the columns: {remedy}"
-    remedy = "name it in `columns` too"
-
-
-@dataclass(eq=False)
-class OnlyClientWritesError(ReadError):
-    """A table is to be written by one of Spark's own ways.
-
-    Attributes:
-        table: The table.
-    """
-
-    table: str
-    message = "Spark cannot write table {table!r} by itself, and has written nothing: {remedy}"
-    remedy = "use client.write(df, {table!r}), with `mode` to replace rows"
-
-
-class StreamWriteError(OnlyClientWritesError):
-    """A table is to be written by a stream."""
-
-    message = "a stream cannot write table {table!r} by itself: {remedy}"
-    remedy = (
-        "write each batch with .writeStream.foreachBatch(lambda df, _: client.write(df, {table!r}))"
-    )
-
-
-@dataclass(eq=False)
-class StreamReadError(ReadError):
-    """A table is to be read as a stream.
-
-    Attributes:
-        table: The table.
-    """
-
-    table: str
-    message = "table {table!r} cannot be read as a stream, only at one snapshot: {remedy}"
-    remedy = (
-        "use spark.read instead of spark.readStream, in the foreachBatch of another stream if need "
-        "be, where client.write writes tables"
-    )
-
-
-@dataclass(eq=False)
 class RelationUnavailableError(ReadError):
-    """This Spark lacks a class or method that tables which plan each query need.
-
-    Attributes:
-        version: Spark's version.
-        reason: What happened.
-    """
+    """This Spark lacks a class or method that tables which plan each query need."""
 
     version: str
     reason: str
@@ -166,12 +91,7 @@ class RelationUnavailableError(ReadError):
 
 @dataclass(eq=False)
 class HybridUnavailableError(ReadError):
-    """This Spark lacks a class or method that its own reader needs to read files of a plan.
-
-    Attributes:
-        version: Spark's version.
-        reason: What happened.
-    """
+    """This Spark lacks a class or method that its own reader needs to read files of a plan."""
 
     version: str
     reason: str
@@ -185,13 +105,7 @@ class HybridUnavailableError(ReadError):
 
 @dataclass(eq=False)
 class FormatUnavailableError(ReadError):
-    """This Spark has no reader of a table's format.
-
-    Attributes:
-        version: Spark's version.
-        format: The format.
-        reason: What happened.
-    """
+    """This Spark has no reader of a table's format."""
 
     version: str
     format: str
@@ -201,33 +115,10 @@ class FormatUnavailableError(ReadError):
 
 
 @dataclass(eq=False)
-class InexactColumnError(ReadError):
-    """A file of a transactional table has a column that no reader reads exactly.
-
-    Attributes:
-        table: The table.
-        path: The file.
-    """
-
-    table: str
-    path: str
-    message = (
-        "one of the columns asked for has values in file {path!r} of transactional table {table!r} "
-        "that cannot be read exactly: {remedy}"
-    )
-    remedy = (
-        "leave out char columns, times in lists, maps and structs, and times and decimals without "
-        "statistics in the file, or compact the table in Hive ('major')"
-    )
-
-
-@dataclass(eq=False)
 class OnlySparkReadsError(ReadError):
     """Only Spark's own reader reads some files, but the request rules it out.
 
     Attributes:
-        table: The table.
-        format: Its format.
         obstacle: Why Spark's own reader cannot be used.
         way_out: What to do about it.
         path: One of the files, if it depends on the file and the columns asked for.
@@ -250,79 +141,11 @@ class OnlySparkReadsError(ReadError):
 
 
 @dataclass(eq=False)
-class FileNameError(ReadError):
-    """A query asks for the files of its rows, which only Spark's own reader tells.
-
-    Attributes:
-        table: The table.
-        function: The function that asks, such as `input_file_name`.
-        obstacle: Why Spark's own reader cannot answer.
-        way_out: What to do about it.
-    """
-
-    table: str
-    function: str
-    obstacle: str
-    way_out: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.function}() cannot be answered for table {self.table!r}, as "
-            f"{self.obstacle}: {self.way_out}"
-        )
-
-
-@dataclass(eq=False)
-class ClientClosedError(ReadError):
-    """A query needs a new plan of a table, but the client that would ask for it is closed.
-
-    Attributes:
-        table: The table.
-    """
-
-    table: str
-    message = (
-        "the client that read table {table!r} is closed, and each query needs a plan: {remedy}"
-    )
-    remedy = "keep the client open as long as its tables are queried, or read the table again"
-
-
-@dataclass(eq=False)
-class NotBucketedError(ReadError):
-    """A table to be read by bucket has no bucket spec.
-
-    Attributes:
-        table: The table.
-    """
-
-    table: str
-    message = "table {table!r} has no buckets: {remedy}"
-    remedy = "register it with its bucket_spec, or read it with `client.read`"
-
-
-@dataclass(eq=False)
-class BucketColumnsError(ReadError):
-    """A table is to be read by bucket, but without one of its bucket columns.
-
-    Attributes:
-        table: The table.
-        column: The bucket column.
-    """
-
-    table: str
-    column: str
-    message = "{column!r}, a bucket column of table {table!r}, is not among the columns: {remedy}"
-    remedy = "ask for it as well"
-
-
-@dataclass(eq=False)
 class BucketsDifferError(ReadError):
     """Two tables cannot be joined bucket by bucket.
 
     Attributes:
-        left: One table.
         left_spec: How that table is bucketed.
-        right: The other table.
         right_spec: How the other table is bucketed.
         on: The columns to join by.
     """
@@ -341,12 +164,7 @@ class BucketsDifferError(ReadError):
 
 @dataclass(eq=False)
 class BucketsUnavailableError(ReadError):
-    """Spark cannot be told of a table's buckets.
-
-    Attributes:
-        table: The table.
-        reason: Why.
-    """
+    """Spark cannot be told of a table's buckets."""
 
     table: str
     reason: str
@@ -366,11 +184,7 @@ class CaseSensitiveNamesError(ReadError):
 
 @dataclass(eq=False)
 class EqualTimesError(ReadError):
-    """A plan may rule out files by times as they are stored, which the session reads differently.
-
-    Attributes:
-        table: The table.
-    """
+    """A plan may rule out files by times as they are stored, which the session reads differently."""
 
     table: str
     message = (
@@ -385,9 +199,6 @@ class SettingError(ReadError):
     """With a setting of the session, Spark's own reader would read other rows than groups.
 
     Attributes:
-        table: The table.
-        setting: Name of the setting.
-        value: Its value in the session.
         effect: What Spark's own reader does with that value.
         agreed: The value with which all ways read the same rows.
         what: What would differ: rows, or a column.
@@ -408,12 +219,7 @@ class SettingError(ReadError):
 
 @dataclass(eq=False)
 class UnsupportedDeletesError(ReadError):
-    """Delete files apply to the plan's files; without them, deleted rows would reappear.
-
-    Attributes:
-        table: The table.
-        delete_files: The number of delete files.
-    """
+    """Delete files apply to the plan's files; without them, deleted rows would reappear."""
 
     table: str
     delete_files: int
@@ -432,7 +238,6 @@ class UnsupportedTypeError(ReadError):
     """A column has a type that cannot pass from Arrow to Spark.
 
     Attributes:
-        column: The column.
         type_name: Its type, as Spark SQL writes it.
     """
 

@@ -1,12 +1,4 @@
-"""Errors that Spark jobs raise.
-
-* JobError
-  + UnfitTableError        the job cannot take the inventory of such a table
-  + UnfitFilesError        files or folders prevent an inventory; nothing was published
-  + TableMovedError        the table was changed meanwhile; nothing was published
-  + ColdFilesError         cacheable files are in no cache
-  + PartitionsLeftError    partitions could not be rewritten
-"""
+"""Errors that Spark jobs raise."""
 
 from __future__ import annotations
 
@@ -58,7 +50,6 @@ class ColdFilesError(JobError):
     """Cacheable files are not in the cache of the worker that should hold them.
 
     Attributes:
-        table: The table.
         elsewhere_files: Files whose tasks Spark did not run on their worker.
         failed_files: Files that could not be fetched or kept.
         reasons: Reasons for a few of them.

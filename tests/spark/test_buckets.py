@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.servers import embedded
-from windrow_spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
+from windrow_spark.errors import BucketsDifferError, UnfitReadError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -97,9 +97,9 @@ def test_tables_that_are_bucketed_differently_are_not_joined_by_bucket(
         client.join_buckets(spark, "left", "other")
     with pytest.raises(BucketsDifferError, match="joined on id bucket by bucket"):
         client.join_buckets(spark, "left", "right", on=["id"])
-    with pytest.raises(NotBucketedError, match="'none' has no buckets"):
+    with pytest.raises(UnfitReadError, match="'none' has no buckets"):
         client.join_buckets(spark, "left", "none")
-    with pytest.raises(BucketColumnsError, match="'kind', a bucket column"):
+    with pytest.raises(UnfitReadError, match="'kind', a bucket column"):
         client.read_buckets(spark, "left", columns=["id"])
 
 

@@ -19,7 +19,7 @@ from tests.support.laws import is_nightly
 from tests.support.queries import file_names
 from tests.support.queries.file_names import READERS, sorted_rows
 from tests.support.servers import embedded
-from windrow_spark.errors import FileNameError
+from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import plain_errors
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -56,7 +56,7 @@ def named(rows: DataFrame) -> DataFrame:
 
 
 def refusal(rows: DataFrame) -> str:
-    with pytest.raises(FileNameError) as refused, plain_errors():
+    with pytest.raises(UnfitReadError) as refused, plain_errors():
         rows.collect()
     return str(refused.value)
 

@@ -22,7 +22,7 @@ import windrow
 from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow.errors import NotFoundError
-from windrow_spark.errors import ClientClosedError, TaskFailedError
+from windrow_spark.errors import TaskFailedError, UnfitReadError
 from windrow_spark.failures import plain_errors
 from windrow_spark.relation import java
 from windrow_spark.relation.recent import recent_scans
@@ -242,7 +242,7 @@ def test_queries_after_the_client_is_closed_fail_with_that_reason(
         rows = client.create_view(spark, "t")
         assert rows.count() == 60
 
-    with pytest.raises(ClientClosedError, match="keep the client open"), plain_errors():
+    with pytest.raises(UnfitReadError, match="keep the client open"), plain_errors():
         spark.sql("SELECT count(*) FROM t").collect()
 
 

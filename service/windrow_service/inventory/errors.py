@@ -90,7 +90,6 @@ class PartitionListError(InventoryError):
 
     Attributes:
         partition: Location or folder of the partition at fault; empty if the list itself is.
-        reason: What is wrong.
     """
 
     fault = Fault.INVALID

@@ -1,18 +1,4 @@
-"""Errors of writes to tables.
-
-* WindrowError
-  + WriteError
-    - UnfitLocationError          nothing can be committed there
-    - StagedFilesError            the staged files do not fit the table
-    - PartitionChangedError       files to be replaced have changed
-    - WriteConflictError          others published files that the write would remove
-    - DefinitionChangedError      the table's definition has changed
-    - CommitBlockedError          another commit takes too long, or cannot be finished
-    - CommitInterruptedError      some partitions are moved in, others not yet
-    - UnpublishedError            all files are moved in, but the coordinator refuses them
-    - UnknownCommitError          the coordinator does not know an interrupted commit
-    - UnreadableIntentError       the intent of an interrupted commit cannot be read
-"""
+"""Errors of writes to tables."""
 
 from __future__ import annotations
 

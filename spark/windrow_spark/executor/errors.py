@@ -1,20 +1,5 @@
 """Errors that reading a split group raises on an executor.
 
-* TaskReadError
-  + StaleFileError
-    - VanishedFileError
-  + UnreadableFileError
-    - InaccessibleFileError
-    - StoreError
-  + ScratchError
-  + AcidFileError
-  + DeletesError
-  + AmbiguousColumnError
-  + ColumnTypeError
-  + OldTimeError
-  + UnsortedFileError
-  + ResidualFilterError
-
 Spark carries an executor's error to the driver as text, so the text alone must say which file
 it is about and what to do.
 """
@@ -35,7 +20,6 @@ class StaleFileError(TaskReadError):
     """A file has changed since the plan was made.
 
     Attributes:
-        path: The file.
         aspect: What differs: `size in bytes`, `modification time in ns`, `ETag` or `row count`.
         planned: Its value in the plan.
         found: Its value now.
@@ -71,7 +55,6 @@ class UnreadableFileError(TaskReadError):
     """A file cannot be opened, or is not of its format.
 
     Attributes:
-        path: The file.
         reason: What is wrong, for example the message of the format's reader.
         format: The format; empty if the file cannot be read as anything.
     """
@@ -127,12 +110,7 @@ class ScratchError(TaskReadError):
 
 @dataclass(eq=False)
 class AcidFileError(TaskReadError):
-    """A file of a transactional table is not as Hive writes it.
-
-    Attributes:
-        path: The file.
-        reason: What is wrong.
-    """
+    """A file of a transactional table is not as Hive writes it."""
 
     path: str
     reason: str
@@ -142,12 +120,7 @@ class AcidFileError(TaskReadError):
 
 @dataclass(eq=False)
 class DeletesError(TaskReadError):
-    """The deleted rows of a file cannot be found out, or do not fit the file.
-
-    Attributes:
-        path: The file.
-        reason: What is wrong.
-    """
+    """The deleted rows of a file cannot be found out, or do not fit the file."""
 
     path: str
     reason: str
@@ -160,7 +133,6 @@ class AmbiguousColumnError(TaskReadError):
     """A file has several columns that could be the wanted one.
 
     Attributes:
-        path: The file.
         column: The wanted column.
         candidates: The names in the file that match it.
     """
@@ -181,7 +153,6 @@ class ColumnTypeError(TaskReadError):
     """A column of a file has a type that does not widen to the table's.
 
     Attributes:
-        path: The file.
         column: The column, with the path inside it if it is nested.
         file_type: Its type in the file, as Arrow writes it.
         table_type: Its type in the table, as Arrow writes it.
@@ -203,8 +174,6 @@ class OldTimeError(TaskReadError):
     """A column holds old dates or times of an uncertain calendar.
 
     Attributes:
-        path: The file.
-        column: The column.
         reason: Why, and what can be done.
     """
 
@@ -216,12 +185,7 @@ class OldTimeError(TaskReadError):
 
 @dataclass(eq=False)
 class UnsortedFileError(TaskReadError):
-    """A file is not sorted by the columns that the table declares it to be sorted by.
-
-    Attributes:
-        path: The file.
-        columns: The sort columns.
-    """
+    """A file is not sorted by the columns that the table declares it to be sorted by."""
 
     path: str
     columns: tuple[str, ...]
@@ -235,11 +199,7 @@ class UnsortedFileError(TaskReadError):
 
 @dataclass(eq=False)
 class ResidualFilterError(TaskReadError):
-    """The part of the filter that is left to the reader cannot be evaluated.
-
-    Attributes:
-        reason: Why it cannot be evaluated.
-    """
+    """The part of the filter that is left to the reader cannot be evaluated."""
 
     reason: str
     message = "the plan's residual filter cannot be evaluated: {reason}; {remedy}"

@@ -31,8 +31,8 @@ from windrow_spark import executor, host_cache
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import (
     CaseSensitiveNamesError,
-    InexactColumnError,
     OnlySparkReadsError,
+    UnfitReadError,
     UnsupportedDeletesError,
 )
 from windrow_spark.executor.filters import columns_of
@@ -206,7 +206,12 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
     unlike = pc.equal(pc.struct_field(splits, "grouped"), False)
     at = pc.index(unlike, True).as_py()
     if at >= 0 and plan.transactional == "full":
-        raise InexactColumnError(plan.table, splits[at].as_py()["path"])
+        raise UnfitReadError(
+            f"one of the columns asked for has values in file {splits[at].as_py()['path']!r} of "
+            f"transactional table {plan.table!r} that cannot be read exactly",
+            "leave out char columns, times in lists, maps and structs, and times and decimals "
+            "without statistics in the file, or compact the table in Hive ('major')",
+        )
     if at >= 0:
         raise OnlySparkReadsError(
             plan.table,

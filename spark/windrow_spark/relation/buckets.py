@@ -14,10 +14,9 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow_core.models import BucketSpec
 from windrow_spark.errors import (
-    BucketColumnsError,
     BucketsDifferError,
     BucketsUnavailableError,
-    NotBucketedError,
+    UnfitReadError,
 )
 from windrow_spark.executor.shipping import READER_NAME
 from windrow_spark.placement import Descriptor, placed
@@ -92,7 +91,10 @@ def check_alike(client: Coordinator, left: str, right: str, on: Sequence[str] | 
 def _spec_of(client: Coordinator, table: str) -> BucketSpec:
     spec = client.table(table).definition.bucket_spec
     if spec is None:
-        raise NotBucketedError(table)
+        raise UnfitReadError(
+            f"table {table!r} has no buckets",
+            "register it with its bucket_spec, or read it with `client.read`",
+        )
     return spec
 
 
@@ -104,7 +106,11 @@ def _in_buckets(spark: SparkSession, plan: SplitPlan, spec: BucketSpec) -> DataF
     by_name = {column.name.lower(): column.name for column in plan.info.columns}
     missing = [name for name in spec.columns if name.lower() not in by_name]
     if missing:
-        raise BucketColumnsError(plan.info.table, missing[0])
+        raise UnfitReadError(
+            f"{missing[0]!r}, a bucket column of table {plan.info.table!r}, is not among the "
+            "columns",
+            "ask for it as well",
+        )
     names = [by_name[name.lower()] for name in spec.columns]
     descriptors = _by_bucket(plan, spec.count)
     # A bucket without files is a partition without rows.

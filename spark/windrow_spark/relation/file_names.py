@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
-from windrow_spark.errors import FileNameError
+from windrow_spark.errors import UnfitReadError
 from windrow_spark.relation.division import Division, alike_of, obstacle_of, splits_of
 
 _NAME = "input_file_name"
@@ -15,7 +15,7 @@ _READ_DIRECTLY = "read its location with `spark.read`"
 def check_function(table: str, function: str) -> None:
     """Refuse functions of the blocks of files: Windrow's plans lead to other blocks than Spark's."""
     if function != _NAME:
-        raise FileNameError(
+        raise _unanswered(
             table,
             function,
             "Spark divides planned files into other blocks than those that it lists itself",
@@ -25,11 +25,18 @@ def check_function(table: str, function: str) -> None:
 
 def check_divided(table: str, function: str) -> None:
     """Refuse a scan that Spark asks for undivided, and so in groups."""
-    raise FileNameError(
+    raise _unanswered(
         table,
         function,
         "the session no longer plans with Windrow's strategy",
         "leave spark.experimental's strategies in place, and read the table again",
+    )
+
+
+def _unanswered(table: str, function: str, obstacle: str, way_out: str) -> UnfitReadError:
+    """Return the error for a function that Spark's own reader cannot answer."""
+    return UnfitReadError(
+        f"{function}() cannot be answered for table {table!r}, as {obstacle}", way_out
     )
 
 
@@ -54,11 +61,11 @@ def check_native_only(
     # Readers of these tables give names of another form, or give none.
     if info.logged or info.transactional:
         kind = "Delta and Iceberg" if info.logged else "transactional"
-        raise FileNameError(
+        raise _unanswered(
             info.table, function, f"files of {kind} tables have no such name", "leave it out"
         )
     if len(division.grouped):
-        raise FileNameError(info.table, function, *_why_grouped(plan, filtered))
+        raise _unanswered(info.table, function, *_why_grouped(plan, filtered))
 
 
 def _why_grouped(plan: SplitPlan, filtered: bool) -> tuple[str, str]:

@@ -17,11 +17,12 @@ from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
 from windrow_core.models import Column, Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.errors import ClientClosedError, OnlyClientWritesError
+from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import remembered
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
+from windrow_spark.refusals import refusal
 from windrow_spark.relation.division import Division, Reader, divide
 from windrow_spark.relation.file_names import (
     check_divided,
@@ -104,7 +105,10 @@ class Sources:
         """Return the source with a name."""
         source = self._sources.get(name)
         if source is None or source.client.is_closed:
-            raise ClientClosedError(table)
+            raise UnfitReadError(
+                f"the client that read table {table!r} is closed, and each query needs a plan",
+                "keep the client open as long as its tables are queried, or read the table again",
+            )
         return source
 
 
@@ -125,7 +129,7 @@ def answer(pinned: str, scan: str) -> Any:
         asked = json.loads(scan)
         relation = Pinned(**json.loads(pinned))
         if "inserts" in asked:
-            raise OnlyClientWritesError(relation.table)
+            raise refusal("write", {"table": relation.table})
         function = asked["function"]
         if function:
             check_function(relation.table, function)

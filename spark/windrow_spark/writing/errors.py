@@ -1,13 +1,4 @@
-"""Errors of writing a DataFrame, as the driver sees them before anything is moved.
-
-* WriteError                    see `windrow_spark.commits.errors`
-  + UnfitRowsError              columns or partition values do not fit the table
-  + UnstableColumnError         a column that places rows may change at a task's second attempt
-  + NoSaltError                 no column can divide the rows of a key
-  + TooManyKeysError            the rows have more keys than a plan may have
-  + NotReproducibleError        the rows written differ from those that were counted
-  + StagingFailedError          a Spark task could not write its files
-"""
+"""Errors of writing a DataFrame, as the driver sees them before anything is moved."""
 
 from __future__ import annotations
 

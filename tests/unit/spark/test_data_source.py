@@ -23,8 +23,8 @@ from windrow_spark import data_source
 from windrow_spark.data_source import Opened, SessionSettings
 from windrow_spark.errors import (
     DataSourceUnavailableError,
-    NestedConditionError,
     ServerCannotReachError,
+    UnfitReadError,
     UnsupportedDeletesError,
 )
 from windrow_spark.executor.rebasing import Calendars
@@ -131,7 +131,7 @@ def test_a_filter_on_a_nested_column_that_is_not_read_is_refused_with_the_remedy
     source = source_of(client, "nested", columns=["id"], filter="of IS NULL")
     source.schema()
 
-    with pytest.raises(NestedConditionError, match="name it in `columns` too"):
+    with pytest.raises(UnfitReadError, match="name it in `columns` too"):
         source.reader(IDS)
 
 

@@ -25,7 +25,6 @@ class UnplannableWriteError(PlannerError):
     """Base of errors about the request for a plan.
 
     Attributes:
-        reason: What is wrong.
         advice: What to do about it, with names of the request's fields in braces.
     """
 
