@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +20,9 @@ from xdist.remote import Producer
 from tests.support import scratch
 from tests.support.distribution import WholeFiles, place_in_line
 from tests.support.spark import quick_spark
+
+if TYPE_CHECKING:
+    from tests.support.faults.writers import Writers
 
 # Drawing examples is slow on a busy machine, which says nothing about the code.
 _ANY_SPEED = [HealthCheck.too_slow]
@@ -124,6 +128,15 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles | None:
     """Return the scheduler of `--dist loadfile`."""
     return WholeFiles(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    """Drivers that can be made to die at a step of a commit."""
+    from tests.support.faults.writers import forking_writers
+
+    with forking_writers() as writers:
+        yield writers
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+import windrow
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.tables import hive
@@ -35,6 +36,12 @@ def url(tables_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def http(url: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=url, timeout=60, verify=PLAIN) as client:
+        yield client
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[windrow.Client]:
+    with windrow.connect(url) as client:
         yield client
 
 

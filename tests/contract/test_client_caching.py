@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import httpx
@@ -13,12 +12,6 @@ from windrow.errors import CacheSqlError, InvalidArgumentError, InvalidRequestEr
 
 RECENT = "ds >= '2026-11-02'"
 TREE = {"op": "ge", "column": "ds", "value": "2026-11-02"}
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 def test_caching_the_same_filter_twice_makes_one_rule(client: windrow.Client, events: str) -> None:

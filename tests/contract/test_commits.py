@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,12 +31,6 @@ from windrow_spark.commits.errors import (
 from windrow_spark.commits.staging_folders import local_location
 
 DAY = "ds=2026-11-02"
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 def write(

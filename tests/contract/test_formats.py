@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,6 @@ from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedErro
 
 MakePlan = Callable[..., dict[str, Any]]
 MULTI_LINE = {"multiLine": True}
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 def register(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +15,6 @@ from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedErro
 from windrow_core.models import WritePlanRequest
 
 ROWS = pa.table({"id": [1, 2, 3], "region": ["north", "north", "south"]})
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 @pytest.fixture

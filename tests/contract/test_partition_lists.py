@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,6 @@ from windrow_spark.commits.table_write import begin
 
 MakePlan = Callable[..., dict[str, Any]]
 NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,6 @@ from tests.support.tables import hive
 from windrow.errors import InvalidRequestError, TableChangedError, TableNotRefreshedError
 
 MakePlan = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 def inventory_of(location: Path, hosts: Callable[[str], list[str]]) -> pa.Table:

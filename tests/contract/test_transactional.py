@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,6 @@ from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.staging_folders import local_location
 
 MakePlan = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[windrow.Client]:
-    with windrow.connect(url) as client:
-        yield client
 
 
 def put(location: Path, *folders: str) -> None:

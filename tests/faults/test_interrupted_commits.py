@@ -6,9 +6,9 @@ import fcntl
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,6 @@ WRITES = {
 }
 STEPS_UNDONE = ("staged", "admitted")
 STEPS = (*STEPS_UNDONE, "recorded", "moved in", "published", "tidied", "noted", "forgotten")
-
-
-@pytest.fixture(scope="module")
-def writers() -> Iterator[Writers]:
-    with forking_writers() as writers:
-        yield writers
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +289,32 @@ def test_recoveries_that_race_finish_or_undo_a_commit_once(
     table.assert_is_whole(client, url, [*left, 2_000, 2_001, 2_002])
 
 
+@contextmanager
+def paused_write(
+    writers: Writers,
+    client: Client,
+    url: str,
+    table: str,
+    files: Mapping[str, Sequence[int]],
+    *,
+    mode: str,
+    step: str,
+    pid: Path,
+) -> Iterator[Future[str]]:
+    """Pause a write at a step until its lease has expired, and for the block; yield its outcome."""
+    with ThreadPoolExecutor(1) as threads:
+        pauses = (step, str(pid))
+        outcome = threads.submit(
+            writers.write, url, table, files, mode=mode, pauses=pauses, lease_seconds=1
+        )
+        try:
+            wait_until(pid.exists)
+            wait_until(lambda: not any(one.alive for one in client.writes(table)))
+            yield outcome
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGCONT)
+
+
 PAUSES = (
     "staged",
     "admitted",
@@ -313,26 +333,15 @@ def test_a_paused_driver_keeps_its_commit_on_its_machine(
 ) -> None:
     mode, before, new, after = WRITES["append"]
     table = Table(client, tmp_path / "t", dict(before))
-    paused_at = tmp_path / "pid"
-    with ThreadPoolExecutor(1) as threads:
-        outcome = threads.submit(
-            writers.write,
-            url,
-            table.name,
-            named(dict(new), "new"),
-            mode=mode,
-            pauses=(step, str(paused_at)),
-            lease_seconds=1,
-        )
-        try:
-            wait_until(paused_at.exists)
-            wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
-            (left,) = windrow_spark.commits.recover(client, table.name)
-        finally:
-            os.kill(int(paused_at.read_text()), signal.SIGCONT)
+    files = named(dict(new), "new")
+    paused = paused_write(
+        writers, client, url, table.name, files, mode=mode, step=step, pid=tmp_path / "pid"
+    )
+    with paused as outcome:
+        (left,) = windrow_spark.commits.recover(client, table.name)
 
-        assert (left.outcome, left.reason) == ("left", "its driver is running")
-        assert outcome.result() == "committed"
+    assert (left.outcome, left.reason) == ("left", "its driver is running")
+    assert outcome.result() == "committed"
     table.append(client, [1_000])
     table.assert_is_whole(client, url, [*after, 1_000])
 
@@ -353,35 +362,24 @@ def test_a_paused_driver_moves_nothing_after_another_machine_has_ended_its_commi
 ) -> None:
     mode, before, new, after = WRITES[kind]
     table = Table(client, tmp_path / "t", dict(before))
-    paused_at = tmp_path / "pid"
-    with ThreadPoolExecutor(1) as threads:
-        outcome = threads.submit(
-            writers.write,
-            url,
-            table.name,
-            named(dict(new), "new"),
-            mode=mode,
-            pauses=(step, str(paused_at)),
-            lease_seconds=1,
-        )
-        try:
-            wait_until(paused_at.exists)
-            wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
-            # Locks of a file system that machines do not share say nothing to each other.
-            monkeypatch.setattr(fcntl, "flock", lambda descriptor, operation: None)
-            monkeypatch.setattr(posix, "_machine", lambda: b"another")
-            table.append(client, [1_000])
-            # What the paused driver wanted to remove is there again.
-            for folder in before:
-                again = named({folder: [2_000 + len(folder)]}, "again")
-                with begin(client, table.name) as write:
-                    write.commit(report_of(stage(write.folder, again)))
-                if folder:
-                    break
-            monkeypatch.undo()
-        finally:
-            os.kill(int(paused_at.read_text()), signal.SIGCONT)
-        told = outcome.result()
+    files = named(dict(new), "new")
+    paused = paused_write(
+        writers, client, url, table.name, files, mode=mode, step=step, pid=tmp_path / "pid"
+    )
+    with paused as outcome:
+        # Locks of a file system that machines do not share say nothing to each other.
+        monkeypatch.setattr(fcntl, "flock", lambda descriptor, operation: None)
+        monkeypatch.setattr(posix, "_machine", lambda: b"another")
+        table.append(client, [1_000])
+        # What the paused driver wanted to remove is there again.
+        for folder in before:
+            again = named({folder: [2_000 + len(folder)]}, "again")
+            with begin(client, table.name) as write:
+                write.commit(report_of(stage(write.folder, again)))
+            if folder:
+                break
+        monkeypatch.undo()
+    told = outcome.result()
 
     undone = step in ("staged", "admitted", "linked")
     left = [id_ for ids in before.values() for id_ in ids] if undone else after

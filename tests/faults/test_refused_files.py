@@ -17,7 +17,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
+from tests.support.faults.refusing_disk import HARMFUL, RefusingDisk, refusing_disk
 from tests.support.files import orc_files
 from tests.support.files.avro_files import avro_file
 from tests.support.laws import in_turn
@@ -28,8 +28,6 @@ from tests.unit.inventory.files import write
 from tests.unit.inventory.test_sinks import log as sink_log
 from windrow_service.settings import Settings
 
-# Whoever obeys one of these loses good data.
-HARMFUL = re.compile("remove|rewrite|delete|damage|restore|corrupt", re.IGNORECASE)
 REMEDIES = {
     errno.EACCES: "right to read it|let the user of the coordinator",
     errno.EIO: "check the disk or the mount",

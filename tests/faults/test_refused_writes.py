@@ -14,13 +14,11 @@ from dataclasses import dataclass
 import pytest
 
 import windrow
-from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
+from tests.support.faults.refusing_disk import HARMFUL, RefusingDisk, events_on, refusing_disk
 from tests.support.faults.writers import report_of, stage
 from tests.support.laws import in_turn
-from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from windrow_core.models import WriteMode
-from windrow_service.settings import Settings
 from windrow_spark.commits import begin, recover
 from windrow_spark.commits.errors import (
     CommitInterruptedError,
@@ -29,8 +27,6 @@ from windrow_spark.commits.errors import (
     WriteError,
 )
 
-# Whoever obeys one of these loses good data.
-HARMFUL = re.compile("remove|rewrite|delete|damage|restore|corrupt", re.IGNORECASE)
 REMEDIES = {
     errno.ENOSPC: "make room on the disk",
     errno.EDQUOT: "raise the quota",
@@ -95,13 +91,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RefusingDisk]:
 def client(
     disk: RefusingDisk, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[windrow.Client]:
-    hive.write_events(disk.folder / "events")
-    settings = Settings(
-        state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(disk.folder),)
-    )
-    with running(settings) as url, windrow.connect(url) as client:
-        client.register_table("events", str(disk.folder / "events"))
-        client.refresh("events")
+    with events_on(disk, tmp_path_factory.mktemp("state")) as client:
         yield client
 
 

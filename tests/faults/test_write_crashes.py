@@ -67,12 +67,6 @@ UNDONE = ("staged", "admitted", "linked")
 
 
 @pytest.fixture(scope="module")
-def writers() -> Iterator[Writers]:
-    with forking_writers() as writers:
-        yield writers
-
-
-@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     state = tmp_path_factory.mktemp("state")
     with running(Settings(state_dir=state, allowed_locations=("/",))) as url:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import windrow
 import windrow_spark.commits
 from tests.support.faults.readers import listed_ids, planned_ids
-from tests.support.faults.writers import STEPS, Writers, forking_writers
+from tests.support.faults.writers import STEPS, Writers
 from tests.support.laws import examples
 from tests.support.servers.coordinators import running
 from windrow_service.settings import Settings
@@ -24,12 +24,6 @@ pytestmark = pytest.mark.slow
 
 DAYS = ["ds=1", "ds=2", "ds=__HIVE_DEFAULT_PARTITION__"]
 UNDONE = ("begun", "staged", "admitted", "linked")
-
-
-@pytest.fixture(scope="module")
-def writers() -> Iterator[Writers]:
-    with forking_writers() as writers:
-        yield writers
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import windrow
+from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.spark import quick_spark
 from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
@@ -62,6 +64,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     quick_spark.java_object(session, "PlainFiles").install()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the tables of a module."""
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    """A client of a coordinator for the tables in the module's folder."""
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

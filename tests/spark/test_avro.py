@@ -44,11 +44,6 @@ REFUSED_BY_SPARK = {"person-10.no-codec"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("avro")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     allowed = [str(folder), str(PUBLISHED)]
     with embedded.client(folder / "state", allowed_locations=allowed) as client:

@@ -35,11 +35,6 @@ _VERSIONS = 20
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("delta")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     allowed = (str(folder), str(PUBLISHED))
     with windrow.embedded(folder / "state", allowed_locations=allowed) as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from tests.support.files.footers import (
 )
 from tests.support.files.footers import edit as edit_footer
 from tests.support.laws import examples
-from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -202,17 +201,6 @@ def conditions(draw: st.DrawFn) -> str:
         ]
         parts.append(draw(st.sampled_from([*comparisons, *others])))
     return draw(st.sampled_from([" AND ", " OR "])).join(parts)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("edited")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 READERS: tuple[Reader, ...] = ("grouped", "native")

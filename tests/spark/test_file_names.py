@@ -28,11 +28,6 @@ BLOCKS = ("input_file_block_start", "input_file_block_length")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("file-names")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client

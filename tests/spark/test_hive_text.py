@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +18,6 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.programs.on_hive import outcome
 from tests.support.laws import is_nightly
-from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.spark import quick_spark
 from windrow.errors import InvalidArgumentError, ProblemError
@@ -94,17 +92,6 @@ def drawn(random: Random, number: int) -> dict[str, Any]:
         "columns": columns,
         "files": files,
     }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hive")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,17 +43,6 @@ SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("iceberg")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 def _register(client: windrow.Client, name: str, location: str | Path) -> None:

@@ -22,17 +22,6 @@ ODD = ("plain", "a b", "a/b=c", "100%", "%41", "ä'\"", "{x}:*?")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("catalog")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def shop(spark: SparkSession, folder: Path) -> Iterator[str]:
     """A database of this session's own catalog."""
     spark.sql(f"CREATE DATABASE shop LOCATION '{folder}/shop'")

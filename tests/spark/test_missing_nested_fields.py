@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import windrow
 import windrow.errors
-from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -56,17 +54,6 @@ def _rows(of: pa.StructType, value: dict[str, Any]) -> pa.Table:
         {"s": nulls, "l": [], "m": [], "o": {"i": nulls}},
     ]
     return pa.Table.from_pylist([{"id": at, **row} for at, row in enumerate(rows)], schema)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nested")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

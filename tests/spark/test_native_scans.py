@@ -30,11 +30,6 @@ READERS = ("auto", "grouped", "native")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("native")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client

@@ -51,11 +51,6 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("orc")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support.servers import embedded
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -53,17 +52,6 @@ COLUMNS = {
     "overflow.txt": {"a": "tinyint", "b": "smallint", "c": "int", "d": "bigint", "e": "float"},
     "table_missing_columns.csv": {"a": "string", "b": "string", "c": "int", "d": "int"},
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("published")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.mark.parametrize(("form", "options", "files"), CASES)

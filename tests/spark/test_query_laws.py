@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.laws import examples
-from tests.support.servers import embedded
 from windrow_spark.relation.division import Reader
 
 pytestmark = pytest.mark.spark
@@ -92,17 +91,6 @@ def tables(draw: st.DrawFn) -> list[tuple[str, pa.Table]]:
                 columns[name] = pa.array(values, types[0]).cast(types[how])
         files.append((folder, pa.table(columns)))
     return files
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("laws")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 _numbers = itertools.count()

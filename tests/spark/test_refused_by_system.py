@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import resource
 from collections.abc import Iterator
 
@@ -17,22 +16,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.faults.refusing_disk import RefusingDisk, refusing_disk
-from tests.support.servers.coordinators import running
+from tests.support.faults.refusing_disk import HARMFUL, RefusingDisk, events_on, refusing_disk
 from tests.support.tables import hive
 from windrow.spark import TaskFailedError, plain_errors
 from windrow_core.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow_jobs import tasks
 from windrow_jobs.compact import compact
 from windrow_jobs.inventory import UnfitFilesError, publish_inventory
-from windrow_service.settings import Settings
 from windrow_spark.executor.formats import unreadable
 from windrow_spark.writing.errors import StagingFailedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-# Whoever obeys one of these loses good data.
-HARMFUL = re.compile("remove|rewrite|delete|damage|restore|corrupt", re.IGNORECASE)
 FILE = "ds=2026-11-02/part-00001.parquet"
 
 
@@ -46,13 +41,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RefusingDisk]:
 def client(
     disk: RefusingDisk, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[windrow.Client]:
-    hive.write_events(disk.folder / "events")
-    settings = Settings(
-        state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(disk.folder),)
-    )
-    with running(settings) as url, windrow.connect(url) as client:
-        client.register_table("events", str(disk.folder / "events"))
-        client.refresh("events")
+    with events_on(disk, tmp_path_factory.mktemp("state")) as client:
         yield client
 
 

@@ -31,11 +31,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("relation")
-
-
-@pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,6 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.servers import embedded
 from tests.support.tables.hive_acid import History, rows_of, table_of_hive, valid
 from windrow.errors import RefreshFailedError
 from windrow_core.files.acid.choosing import AcidFolderError, choose
@@ -90,17 +88,6 @@ def as_found(row: dict[str, Any]) -> str:
     # As `collect` returns it: in local time of this machine.
     time = row["ts"] and datetime.fromisoformat(row["ts"])
     return repr((row["a"], row["b"], time, number))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hive")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.mark.parametrize("seed", range(6))

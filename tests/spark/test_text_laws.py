@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 
 import windrow
 from tests.support.laws import examples
-from tests.support.servers import embedded
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -238,17 +237,6 @@ def outcome(
         return sorted((row.query, row.cells) for row in answers(read(), table, asked).collect())
     except Exception:
         return "refused"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("laws")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

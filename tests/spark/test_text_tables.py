@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.queries import text_formats
-from tests.support.servers import embedded
 from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
 from windrow_spark.errors import OnlySparkReadsError
@@ -26,17 +25,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 OPTIONS = {"header": True, "sep": ";"}
 COLUMNS = {"id": "bigint", "name": "string", "amount": "double"}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("text")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

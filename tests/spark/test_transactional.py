@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -14,22 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.servers import embedded
 from tests.support.tables.acid_tables import AcidTable, orc_bytes, random_history, written
 from windrow_spark.relation.recent import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("transactional")
-
-
-@pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[windrow.Client]:
-    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rewrites")
-
-
-@pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
     settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
     with running(settings) as url:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,14 @@ from pathlib import Path
 
 import pytest
 
+import windrow
 from tests.support.faults import refusing_disk_process
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
+from windrow_service.settings import Settings
 
+# Whoever obeys an error with one of these words loses good data.
+HARMFUL = re.compile("remove|rewrite|delete|damage|restore|corrupt", re.IGNORECASE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -95,3 +102,14 @@ def refusing_disk(folder: Path) -> Iterator[RefusingDisk]:
             assert process.stdin is not None
             # The process unmounts it, as it does if this one is killed.
             process.stdin.close()
+
+
+@contextmanager
+def events_on(disk: RefusingDisk, state_dir: Path) -> Iterator[windrow.Client]:
+    """Yield a client of a coordinator whose table `events` is on the disk."""
+    hive.write_events(disk.folder / "events")
+    settings = Settings(state_dir=state_dir, allowed_locations=(str(disk.folder),))
+    with running(settings) as url, windrow.connect(url) as client:
+        client.register_table("events", str(disk.folder / "events"))
+        client.refresh("events")
+        yield client
