@@ -34,7 +34,10 @@ class RateLimits:
         self._shared_again_s = 0.0
 
     async def wait_s(self, principal: str) -> int | None:
-        """Count a request; while Redis is away, each replica counts by itself."""
+        """Count a request; return None, or the number of seconds that the caller should wait.
+
+        While Redis is away, each replica counts by itself.
+        """
         if self._shared is not None and time.monotonic() >= self._shared_again_s:
             try:
                 return await self._counted(self._shared, principal)

@@ -28,7 +28,7 @@ from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Rates, Runner
+from windrow_service.usecases.ports import Clock, OnceStore, Runner
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.ports import SnapshotStore
@@ -44,6 +44,7 @@ from windrow_service.usecases.writes.ports import WriteStore
 
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
+    from windrow_service.rate_limits import RateLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class AccessServices:
     sessions: Sessions
     signing_in: SigningIn | None
     browsers: Browsers
-    rates: Rates | None
+    rates: RateLimits | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

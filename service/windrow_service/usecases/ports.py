@@ -66,19 +66,7 @@ class Runner(Protocol):
         """
 
 
-class Clock(Protocol):
-    """The time."""
-
-    def __call__(self) -> datetime:
-        """Return now, with a time zone."""
-
-
-class Rates(Protocol):
-    """How many requests each caller may send."""
-
-    async def wait_s(self, principal: str) -> int | None:
-        """Count a request; return None, or the number of seconds that the caller should wait."""
-
-
+# Returns now, with a time zone.
+Clock = Callable[[], datetime]
 # Called between the steps of long work; raises PlanCancelledError if nobody wants it any more.
 Checkpoint = Callable[[], None]

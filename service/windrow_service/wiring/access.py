@@ -16,12 +16,12 @@ from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
-from windrow_service.usecases.ports import Rates
 from windrow_service.wiring.adapters import Adapters, now
 
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
     from windrow_service.issuers.tokens import SignedTokens
+    from windrow_service.rate_limits import RateLimits
 
 _PURGE_KEYS_EVERY_S = 5.0
 _PURGE_EVERY_S = 60.0
@@ -78,7 +78,7 @@ def _open_signing_in(adapters: Adapters, issuers: SignedTokens | None) -> Signin
     return signing_in
 
 
-def _rates(settings: Settings) -> Rates | None:
+def _rates(settings: Settings) -> RateLimits | None:
     per_minute, url = settings.limits.requests_per_minute, settings.redis_url
     if not per_minute:
         return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.rows import bloom_columns, inventory_schema
-from windrow_core.models import LogFigures
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -49,18 +49,18 @@ def next_after_inventory(
     manifests = replace_files(
         () if previous is None else previous.manifests, tables, inventory.files, check=check
     )
-    return _next(
-        manifests,
+    return NextSnapshot(
+        **_contents(
+            manifests, rows_in(inventory.files), size_counts(inventory.files["size_bytes"])
+        ),
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
-        bloom=bloom_columns(inventory.files.schema),
-        row_count=rows_in(inventory.files),
-        sizes=size_counts(inventory.files["size_bytes"]),
+        bloom_columns=tuple(bloom_columns(inventory.files.schema)),
         files_added=inventory.added_count,
         files_removed=inventory.removed_count,
         listing=inventory.folders,
         delete_files=inventory.delete_files,
-        write_ids=write_ids,
+        valid_write_ids=write_ids,
         table_version=inventory.table_version,
         log=inventory.log,
     )
@@ -68,13 +68,13 @@ def next_after_inventory(
 
 def next_after_delta(previous: Snapshot, result: Applied, bloom: Sequence[str]) -> NextSnapshot:
     """Return the next snapshot of a table, given a delta."""
-    return _next(
-        result.manifests,
+    row_count = _added(previous.info.row_count, result.rows_gained)
+    sizes = _sizes_after(previous.info.file_sizes, result.sizes_gained)
+    return NextSnapshot(
+        **_contents(result.manifests, row_count, sizes),
         data_schema=previous.data_schema,
         partition_schema=previous.partition_schema,
-        bloom=bloom,
-        row_count=_added(previous.info.row_count, result.rows_gained),
-        sizes=_sizes_after(previous.info.file_sizes, result.sizes_gained),
+        bloom_columns=tuple(bloom),
         files_added=result.files_added,
         files_removed=result.files_removed,
     )
@@ -94,40 +94,18 @@ def _sizes_after(before: Sequence[int] | None, more: Ints) -> Ints | None:
     return after
 
 
-def _next(
-    manifests: Sequence[Manifest],
-    *,
-    data_schema: pa.Schema,
-    partition_schema: pa.Schema,
-    bloom: Sequence[str],
-    row_count: int | None,
-    sizes: Ints | None,
-    files_added: int,
-    files_removed: int,
-    listing: bytes | None = None,
-    delete_files: pa.Table | None = None,
-    write_ids: str | None = None,
-    table_version: str | None = None,
-    log: LogFigures | None = None,
-) -> NextSnapshot:
+def _contents(
+    manifests: Sequence[Manifest], row_count: int | None, sizes: Ints | None
+) -> dict[str, Any]:
+    """Return the fields of a snapshot that its manifests decide."""
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
     check_totals(size_bytes, row_count or 0)
-    return NextSnapshot(
-        data_schema=data_schema,
-        partition_schema=partition_schema,
-        bloom_columns=tuple(bloom),
-        manifests=tuple(manifests),
-        ranges=ranges,
-        file_count=int(ranges["file_count"].to_numpy().sum()),
-        row_count=row_count,
-        size_bytes=size_bytes,
-        file_sizes=None if sizes is None else tuple(np.trim_zeros(sizes, "b").tolist()),
-        files_added=files_added,
-        files_removed=files_removed,
-        listing=listing,
-        delete_files=delete_files,
-        valid_write_ids=write_ids,
-        table_version=table_version,
-        log=log,
-    )
+    return {
+        "manifests": tuple(manifests),
+        "ranges": ranges,
+        "file_count": int(ranges["file_count"].to_numpy().sum()),
+        "row_count": row_count,
+        "size_bytes": size_bytes,
+        "file_sizes": None if sizes is None else tuple(np.trim_zeros(sizes, "b").tolist()),
+    }
