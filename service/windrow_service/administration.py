@@ -38,7 +38,7 @@ async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
     """Open the database for managing tokens, and close it on exit.
 
     Raises:
-        RevisionError: The database is at another revision.
+        StartError: The database is at another revision.
         StoreUnavailableError: It does not answer.
     """
     database = await open_database(database_url(settings))

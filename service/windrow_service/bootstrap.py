@@ -70,7 +70,7 @@ def upgrade(settings: Settings) -> Upgraded:
     """Upgrade the database to the revision that this version needs.
 
     Raises:
-        RevisionError: The database belongs to a later version of Windrow, or is not Windrow's.
+        StartError: The database belongs to a later version of Windrow, or is not Windrow's.
         StoreUnavailableError: The database does not answer, or is full.
     """
     return upgrade_database(database_url(settings))
@@ -82,10 +82,8 @@ async def check(settings: Settings) -> None:
     An embedded database is created, or upgraded to the newest revision.
 
     Raises:
-        AuthoritiesError: The certificates for an issuer cannot be read.
-        RevisionError: The database is at another revision.
+        StartError: The database is at another revision, or a file or port cannot be used.
         StoreUnavailableError: The database does not answer, or cannot be created.
-        PortTakenError: Nothing can listen on the port for metrics.
     """
     for name, issuer in settings.issuers.items():
         authorities_of(name, issuer)

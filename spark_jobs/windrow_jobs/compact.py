@@ -35,7 +35,7 @@ from windrow.terminal.render import seconds_text
 from windrow_core.models import CompactionPlan, TableInfo
 from windrow_core.sizes import size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
-from windrow_jobs.errors import PartitionsLeftError
+from windrow_jobs.errors import JobError
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -264,7 +264,11 @@ def run(
     else:
         show(_facts(done))
     if done.left:
-        raise PartitionsLeftError(table, done.left)
+        name, reason = next(iter(done.left.items()))
+        raise JobError(
+            f"partitions of table {table!r} that could not be rewritten: {len(done.left):,}, such "
+            f"as {name} ({reason}); the same command tries them again"
+        )
 
 
 def _facts(done: Compaction) -> Table:

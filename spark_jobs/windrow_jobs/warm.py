@@ -29,7 +29,7 @@ from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text
 from windrow_core.sizes import size_text
 from windrow_jobs import warming
-from windrow_jobs.errors import ColdFilesError
+from windrow_jobs.errors import JobError
 from windrow_jobs.reach import reach_of
 from windrow_jobs.running import (
     CoordinatorUrl,
@@ -228,8 +228,16 @@ def run(
         show_json(asdict(warmth))
     else:
         show(_facts(warmth))
-    if warmth.elsewhere_files + warmth.failed_files:
-        raise ColdFilesError(table, warmth.elsewhere_files, warmth.failed_files, warmth.reasons)
+    counts = {
+        "were seen only by other hosts": warmth.elsewhere_files,
+        "could not be fetched or kept": warmth.failed_files,
+    }
+    failures = " and ".join(f"{count:,} {text}" for text, count in counts.items() if count)
+    if failures:
+        raise JobError(
+            f"of the cacheable files of {table!r}, {failures}: {'; '.join(warmth.reasons)}; "
+            "fetched files stay cached, and a later run fetches only the rest"
+        )
 
 
 def _facts(warmth: Warmth) -> Table:

@@ -21,7 +21,7 @@ from alembic.script import ScriptDirectory
 from windrow_service.store import migrate, schema
 from windrow_service.store.database import embedded_url, server_url
 from windrow_service.store.migrate import newest_revision, upgrade
-from windrow_service.usecases.errors import RevisionError
+from windrow_service.usecases.errors import StartError
 
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
 REVISIONS = [
@@ -204,7 +204,7 @@ def test_a_database_older_than_the_first_revision_is_refused_and_left_alone(
         connection.exec_driver_sql("CREATE TABLE tables (table_id INTEGER)")
         connection.exec_driver_sql("CREATE TABLE snapshots (snapshot_id INTEGER)")
 
-    with pytest.raises(RevisionError, match="move it away"):
+    with pytest.raises(StartError, match="move it away"):
         upgrade(url)
 
     assert sorted(sa.inspect(engine).get_table_names()) == ["snapshots", "tables"]
@@ -218,11 +218,11 @@ def test_a_database_of_a_later_version_is_refused_and_left_alone(
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
     with pytest.raises(
-        RevisionError, match="revision 9999, which this version of Windrow does not know"
+        StartError, match="revision 9999, which this version of Windrow does not know"
     ):
         upgrade(url)
 
-    with engine.connect() as connection, pytest.raises(RevisionError, match="9999"):
+    with engine.connect() as connection, pytest.raises(StartError, match="9999"):
         migrate.check(connection)
 
 

@@ -31,10 +31,10 @@ from windrow_service.store.database import embedded_url, open_database
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.authenticate import Authenticate, IdentifiedCaller
 from windrow_service.usecases.access.errors import (
-    AuthoritiesError,
     IssuerUnavailableError,
     UnauthenticatedError,
 )
+from windrow_service.usecases.errors import StartError
 
 T = TypeVar("T")
 ROBOT = "system:serviceaccount:etl:loader"
@@ -492,7 +492,7 @@ def test_certificates_that_cannot_be_read_are_named_before_a_coordinator_starts(
         settings = Settings.model_validate(
             {"issuers": {"corp": trusted}, "state_dir": tmp_path / "state"}
         )
-        with pytest.raises(AuthoritiesError, match=why) as caught:
+        with pytest.raises(StartError, match=why) as caught:
             anyio.run(bootstrap.check, settings)
         assert "'corp'" in str(caught.value)
         assert str(file) in str(caught.value)

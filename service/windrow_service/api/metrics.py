@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from windrow_service.api.connections import ConnectionLimits, bounded_http
 from windrow_service.logs import get_logger
-from windrow_service.usecases.errors import PortTakenError
+from windrow_service.usecases.errors import StartError
 
 # Enough for a scraper or two, and a person.
 _LIMITS = ConnectionLimits(
@@ -41,7 +41,10 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise PortTakenError(port, reason, "WINDROW_METRICS__PORT") from error
+        raise StartError(
+            f"nothing can listen on port {port} ({reason}): choose another with "
+            "WINDROW_METRICS__PORT"
+        ) from error
 
 
 @asynccontextmanager

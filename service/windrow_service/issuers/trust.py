@@ -19,9 +19,10 @@ from pydantic import (
     model_validator,
 )
 
-from windrow_service.usecases.access.errors import AuthoritiesError, InvalidTokenError
+from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.grants import grant_of
 from windrow_service.usecases.access.sessions import LONGEST
+from windrow_service.usecases.errors import StartError
 
 # Only algorithms with public keys: whoever checks tokens by a shared secret could also make them.
 Algorithm = Literal[
@@ -50,7 +51,10 @@ def authorities_of(name: str, issuer: Issuer) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(issuer.ca_file))
     except OSError as error:
         reason = error.strerror or "it has no certificate"
-        raise AuthoritiesError(name, str(issuer.ca_file), reason) from None
+        raise StartError(
+            f"the certificates for issuer {name!r} cannot be read from {str(issuer.ca_file)!r} "
+            f"({reason}): correct its ca_file"
+        ) from None
 
 
 def _safe(url: str) -> str:

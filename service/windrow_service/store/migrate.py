@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from windrow_service.usecases.errors import RevisionError
+from windrow_service.usecases.errors import StartError
 
 # Any number that nothing else in the same database uses for locking.
 _ADVISORY_LOCK = 7_946_307_310_225
@@ -65,7 +65,7 @@ def check(connection: sa.Connection) -> None:
     revision, newest = _revision(connection), newest_revision()
     _check_known(revision)
     if revision != newest:
-        raise RevisionError(
+        raise StartError(
             f"the database is at revision {revision or 'none'} and this version needs {newest}: "
             "run `windrow db upgrade`"
         )
@@ -106,7 +106,7 @@ def _known_revision(connection: sa.Connection) -> str | None:
         return revision
     columns = {column["name"] for column in sa.inspect(connection).get_columns("snapshots")}
     if not tables >= _FIRST_TABLES or "ranges" not in columns:
-        raise RevisionError(
+        raise StartError(
             "the database was created by a version of Windrow without migrations: move it "
             "away or choose another one, then register and refresh the tables again"
         )
@@ -120,7 +120,7 @@ def _check_known(revision: str | None) -> None:
     script = ScriptDirectory.from_config(_config())
     revisions = {one.revision for one in script.walk_revisions()}
     if revision is not None and revision not in revisions:
-        raise RevisionError(
+        raise StartError(
             f"the database is at revision {revision}, which this version of Windrow does not "
             "know: run the version that upgraded it, or a later one"
         )

@@ -55,17 +55,6 @@ class BusyError(UnavailableError):
 
 
 @dataclass(eq=False)
-class PortTakenError(UseCaseError):
-    """Nothing can listen on a port that the settings name."""
-
-    port: int
-    reason: str
-    setting: str
-    message = "nothing can listen on port {port} ({reason}): {remedy}"
-    remedy = "choose another with {setting}"
-
-
-@dataclass(eq=False)
 class TooManyRequestsError(UseCaseError):
     """Caller sends too many requests."""
 
@@ -105,8 +94,8 @@ class StoreUnavailableError(UnavailableError):
     remedy = "{advice}, then try again"
 
 
-class RevisionError(UseCaseError):
-    """The database is not at the revision that this version of Windrow works with."""
+class StartError(UseCaseError):
+    """A coordinator cannot start, or work with its database; the text says what to do about it."""
 
 
 class OutcomeUnknownError(UseCaseError):

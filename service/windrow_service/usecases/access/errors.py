@@ -31,19 +31,6 @@ class UnauthenticatedError(UseCaseError):
 
 
 @dataclass(eq=False)
-class AuthoritiesError(UseCaseError):
-    """The file of certificates for connections to an issuer cannot be read."""
-
-    issuer: str
-    file: str
-    reason: str
-    message = (
-        "the certificates for issuer {issuer!r} cannot be read from {file!r} ({reason}): {remedy}"
-    )
-    remedy = "correct its ca_file"
-
-
-@dataclass(eq=False)
 class IssuerUnavailableError(UnavailableError):
     """Issuer is not available.
 
