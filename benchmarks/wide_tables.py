@@ -23,7 +23,7 @@ from rich.table import Table
 from windrow.calls.snapshots import inventory_stream
 from windrow_core.files.chunks import read_chunk
 from windrow_core.files.status import FileStatus
-from windrow_service.inventory import take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.inventory.published.accepting import accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream

@@ -15,7 +15,7 @@ import pytest
 from windrow_core.files.rows import inventory_schema
 from windrow_core.models import Plan, PlanRequest, TableDefinition
 from windrow_service.bootstrap import open_services
-from windrow_service.inventory import CorruptManifestError
+from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.inventory.manifests.encoding import cut_files
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.settings import Settings

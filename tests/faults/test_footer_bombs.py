@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import write
+from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES
-from windrow_service.inventory import IsolatedExecutor, UnreadableFootersError, take_inventory
-from windrow_service.inventory.footers.isolation import LostProcessError
+from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
 GIB = 2**30
 MOST_BYTES = 400 * 2**20

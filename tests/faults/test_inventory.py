@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import inline, take_inline, touch, write
-from windrow_core.models import RefreshProgress
-from windrow_service.inventory import (
+from windrow_core.files.errors import (
     FileChangedError,
-    InventoryCancelledError,
     InventoryError,
-    IsolatedExecutor,
     LocationError,
     UnreadableFootersError,
-    list_files,
-    read_footers,
-    take_inventory,
 )
+from windrow_core.models import RefreshProgress
+from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.errors import InventoryCancelledError
+from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.inventory.footers.reading import read_footers
+from windrow_service.inventory.listing.walking import list_files
 
 NOBODY = 65534
 

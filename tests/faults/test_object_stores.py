@@ -27,7 +27,7 @@ from tests.support.faults.object_proxy import ObjectProxy, object_proxy
 from tests.support.files.excerpts import planned, recorded
 from tests.support.servers.s3 import S3, s3_server
 from windrow_core.files.objects import requests, stores
-from windrow_service.inventory import take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_spark.executor.errors import (
     StaleFileError,
     StoreError,

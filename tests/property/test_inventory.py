@@ -17,13 +17,10 @@ from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
 from windrow_core.files.rows import inventory_schema
 from windrow_core.files.schema import widen
-from windrow_service.inventory import (
-    arrow_type,
-    decode_manifest,
-    encode_manifest,
-    spark_type,
-)
+from windrow_core.files.types import spark_type
 from windrow_service.inventory.listing.partitions import partition_columns
+from windrow_service.inventory.manifests.encoding import decode_manifest, encode_manifest
+from windrow_service.inventory.spark_types import arrow_type
 
 NTZ = datetime(1970, 1, 1)  # noqa: DTZ001
 UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -22,18 +22,18 @@ from tests.support.files.odd_values import ODD_VALUES, places_in, with_value
 from tests.support.laws import examples
 from tests.support.tables.iceberg import Here, new_table
 from tests.support.tables.iceberg_files import read_avro, write_avro
-from windrow_service.delta.inventory import take_version
-from windrow_service.delta.reading import LoggedTable
-from windrow_service.iceberg.inventory import take_iceberg
-from windrow_service.inventory.build import Inventory, take_inventory
-from windrow_service.inventory.errors import (
+from windrow_core.files.errors import (
     DuplicateColumnError,
     InventoryError,
     LocationError,
     SchemaConflictError,
-    TotalsTooLargeError,
     UnreadableTypeError,
 )
+from windrow_service.delta.inventory import take_version
+from windrow_service.delta.reading import LoggedTable
+from windrow_service.iceberg.inventory import take_iceberg
+from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.errors import TotalsTooLargeError
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
 

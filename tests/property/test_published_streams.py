@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.calls.snapshots import change_stream, inventory_stream
-from windrow_service.inventory import InvalidInventoryError
+from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.arrow_streams import read_stream
 
 MIB = 2**20

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.tables.published import read_in_full
 from tests.unit.inventory.files import take_inline
-from windrow_service.inventory import UnreadableTypeError
+from windrow_core.files.errors import UnreadableTypeError
 
 UTC = datetime(2026, 11, 1, tzinfo=timezone.utc)
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_service.inventory import arrow_type, spark_type
+from windrow_core.files.types import spark_type
+from windrow_service.inventory.spark_types import arrow_type
 
 SCALARS = st.sampled_from(
     [

@@ -14,9 +14,9 @@ import windrow
 from tests.support.servers import embedded
 from tests.unit.inventory.files import take_inline, write
 from windrow.errors import ProblemError
+from windrow_core.files.errors import InventoryError
 from windrow_jobs.errors import UnfitFilesError
 from windrow_jobs.inventory import publish_inventory
-from windrow_service.inventory import InventoryError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -32,7 +32,7 @@ from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableErro
 from windrow_jobs.hosts import file_hosts, hosts_of, parsed
 from windrow_jobs.inventory import publish_inventory
 from windrow_service.bootstrap import open_services
-from windrow_service.inventory import decode_manifest
+from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.settings import Settings
 

@@ -21,7 +21,8 @@ from tests.support.files.orc_files import file_of, footer_of, write
 from tests.support.servers import embedded
 from tests.support.tables.published import Verdict, cells, read_in_full
 from windrow.errors import RefreshFailedError
-from windrow_service.inventory import InventoryError, take_inventory
+from windrow_core.files.errors import InventoryError
+from windrow_service.inventory.build import take_inventory
 from windrow_service.orc.columns import Kind
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema

@@ -22,7 +22,7 @@ from tests.support.files.orc_files import write
 from tests.support.laws import examples
 from tests.support.servers import embedded
 from tests.support.tables.published import cells
-from windrow_service.inventory import take_inventory
+from windrow_service.inventory.build import take_inventory
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.unit.inventory.files import take_inline, write
 from windrow_core.files.schema import FileSchema, merge_schemas, widen
-from windrow_service.inventory import spark_type
+from windrow_core.files.types import spark_type
 from windrow_service.inventory.spark_types import arrow_type
 
 pytestmark = pytest.mark.spark

@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 from tests.support.servers import embedded
 from tests.support.tables.published import read_in_full
 from tests.unit.inventory.files import take_inline
+from windrow_core.files.errors import UnreadableTypeError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.schema import FileSchema, file_schema, merge_schemas
-from windrow_service.inventory import UnreadableTypeError, arrow_type
+from windrow_service.inventory.spark_types import arrow_type
 from windrow_spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark

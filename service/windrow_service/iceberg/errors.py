@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow_core.errors import Fault
-from windrow_service.inventory.errors import InventoryError
+from windrow_core.files.errors import InventoryError
 
 
 @dataclass(eq=False)

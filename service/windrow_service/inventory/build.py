@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from windrow_core.files.arrays import flat
 from windrow_core.files.assemble import footer_columns
 from windrow_core.files.entries import ScanFolder, in_folders
+from windrow_core.files.errors import SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
@@ -28,7 +29,7 @@ from windrow_core.files.schema import (
 )
 from windrow_core.files.schemes import is_object
 from windrow_core.models import LogFigures
-from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
+from windrow_service.inventory.errors import PartitionLayoutError
 from windrow_service.inventory.footers.blooms import (
     build_missing,
     carried_filters,

@@ -9,42 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow_core.errors import Fault
-from windrow_core.files.acid.choosing import AcidFolderError
-from windrow_core.files.errors import (
-    ColumnNameError,
-    DuplicateColumnError,
-    FileChangedError,
-    InventoryError,
-    LocationError,
-    SchemaConflictError,
-    UnknownTypeError,
-    UnreadableFootersError,
-    UnreadableTypeError,
-)
-
-__all__ = [
-    "AcidFolderError",
-    "BloomColumnError",
-    "BucketNumberError",
-    "ColumnNameError",
-    "CorruptManifestError",
-    "DuplicateColumnError",
-    "FileChangedError",
-    "InvalidInventoryError",
-    "InvalidLocationError",
-    "InventoryCancelledError",
-    "InventoryError",
-    "LocationError",
-    "PartitionLayoutError",
-    "PartitionListError",
-    "PartitionValueError",
-    "SchemaConflictError",
-    "TextColumnsError",
-    "TotalsTooLargeError",
-    "UnknownTypeError",
-    "UnreadableFootersError",
-    "UnreadableTypeError",
-]
+from windrow_core.files.errors import InventoryError
 
 
 @dataclass(eq=False)

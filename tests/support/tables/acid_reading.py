@@ -12,7 +12,7 @@ import pyarrow as pa
 from tests.unit.inventory.files import take_inline
 from windrow.calls.plans import read_group_stream
 from windrow_core.files.acid.write_ids import WriteIds
-from windrow_service.inventory import Inventory
+from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

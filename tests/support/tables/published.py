@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from tests.unit.inventory.files import take_inline
 from windrow_core.files.arrays import flat
-from windrow_service.inventory import Inventory, InventoryError, take_inventory
+from windrow_core.files.errors import InventoryError
+from windrow_service.inventory.build import Inventory, take_inventory
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.executor.errors import TaskReadError

@@ -21,11 +21,11 @@ from pyiceberg.types import DoubleType, LongType
 
 from tests.support.tables.iceberg import Here, new_table
 from tests.support.tables.iceberg_deletes import delete_positions
+from windrow_core.files.errors import DuplicateColumnError
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table
 from windrow_service.iceberg.state import SnapshotState
-from windrow_service.inventory.errors import DuplicateColumnError
 
 SCHEMA = pa.schema(
     [

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow_service.inventory import Inventory, PreviousInventory, take_inventory
+from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
 
 
 def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from tests.support.files.avro_files import avro_file, block, long
+from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 from windrow_service.inventory.build import take_inventory
-from windrow_service.inventory.errors import UnreadableFootersError
 
 RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, touch, write
+from windrow_core.files.errors import FileChangedError
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
-from windrow_service.inventory import Inventory, take_inventory
-from windrow_service.inventory.errors import BloomColumnError, FileChangedError
+from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.blooms import build_missing, carried_filters
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.planner.pruning.prune import prune

@@ -11,15 +11,12 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
+from windrow_core.files.errors import DuplicateColumnError, SchemaConflictError
 from windrow_core.files.rows import inventory_schema
+from windrow_core.files.types import spark_type
 from windrow_core.models import RefreshProgress
-from windrow_service.inventory import (
-    DuplicateColumnError,
-    PartitionLayoutError,
-    SchemaConflictError,
-    arrow_type,
-    spark_type,
-)
+from windrow_service.inventory.errors import PartitionLayoutError
+from windrow_service.inventory.spark_types import arrow_type
 
 
 def columns(**types: str) -> pa.Schema:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
+from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.models import RefreshProgress
-from windrow_service.inventory import PartitionLayoutError, UnreadableFootersError
+from windrow_service.inventory.errors import PartitionLayoutError
 
 LATER_NS = 3 * 10**18
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
-from windrow_service.inventory import Inventory
+from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.relisting import FileStamps, join_state, split_state
 
 OLD_NS = 1_700_000_000_000_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, touch, write
-from windrow_service.inventory import Inventory
+from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.folders import (
     Stamp,
     decode_folders,

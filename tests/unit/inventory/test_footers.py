@@ -14,7 +14,8 @@ import pytest
 
 from tests.unit.inventory.files import inline, write
 from windrow_core.models import RefreshProgress
-from windrow_service.inventory import list_files, read_footers
+from windrow_service.inventory.footers.reading import read_footers
+from windrow_service.inventory.listing.walking import list_files
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.reader_differences import GroupedOnly
-from windrow_service.inventory import Inventory, decode_manifest
-from windrow_service.inventory.manifests.encoding import encode_manifest
+from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.manifests.encoding import decode_manifest, encode_manifest
 
 
 def grouped_columns(inventory: Inventory) -> dict[str, list[str] | None]:

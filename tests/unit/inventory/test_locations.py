@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from windrow_core.files.schemes import is_remote
-from windrow_service.inventory import InvalidLocationError
+from windrow_service.inventory.errors import InvalidLocationError
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 
 

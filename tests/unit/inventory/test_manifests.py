@@ -12,14 +12,14 @@ import pytest
 
 from tests.unit.inventory.files import take_inline, write
 from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
-from windrow_service.inventory import (
-    CorruptManifestError,
+from windrow_service.inventory.errors import CorruptManifestError
+from windrow_service.inventory.footers.excerpts import bounded
+from windrow_service.inventory.manifests.encoding import (
     Manifest,
     cut_files,
     decode_manifest,
     encode_manifest,
 )
-from windrow_service.inventory.footers.excerpts import bounded
 from windrow_service.inventory.manifests.row_changes import differing
 
 

@@ -18,16 +18,15 @@ import pytest
 
 from tests.support.files.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
 from tests.unit.inventory.files import as_previous, inline, stats_of
-from windrow_core.files.types import spark_type
-from windrow_service.inventory import (
+from windrow_core.files.errors import (
     ColumnNameError,
-    Inventory,
-    IsolatedExecutor,
     SchemaConflictError,
     UnreadableFootersError,
     UnreadableTypeError,
-    take_inventory,
 )
+from windrow_core.files.types import spark_type
+from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.orc.columns import Kind
 from windrow_service.planner.pruning.bloom import bloom_filter
 

@@ -10,15 +10,14 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import paths_column
-from windrow_service.inventory import (
+from windrow_core.files.errors import DuplicateColumnError, UnknownTypeError
+from windrow_service.inventory.errors import (
     BucketNumberError,
-    DuplicateColumnError,
     PartitionLayoutError,
     PartitionValueError,
-    UnknownTypeError,
-    arrow_type,
 )
 from windrow_service.inventory.listing.partitions import bucket_numbers, partition_columns
+from windrow_service.inventory.spark_types import arrow_type
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
-from windrow_service.inventory import InvalidInventoryError, Inventory
+from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
 
 MIB = 2**20

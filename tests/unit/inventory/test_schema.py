@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import write
+from windrow_core.files.errors import DuplicateColumnError, SchemaConflictError, UnreadableTypeError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.schema import (
     FileSchema,
@@ -20,13 +21,8 @@ from windrow_core.files.schema import (
     merge_schemas,
     widen,
 )
-from windrow_service.inventory import (
-    DuplicateColumnError,
-    SchemaConflictError,
-    UnreadableTypeError,
-    arrow_type,
-    spark_type,
-)
+from windrow_core.files.types import spark_type
+from windrow_service.inventory.spark_types import arrow_type
 
 
 def columns(**types: str) -> pa.Schema:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from windrow_core.files.errors import UnknownTypeError
 from windrow_core.files.partition_values import is_partition_type, partition_type
-from windrow_service.inventory import UnknownTypeError, arrow_type, spark_type
+from windrow_core.files.types import spark_type
+from windrow_service.inventory.spark_types import arrow_type
 
 TYPES = {
     "boolean": pa.bool_(),

@@ -15,7 +15,7 @@ from tests.support.tables.acid_reading import groups_of, inventory_of, rows_of
 from tests.support.tables.acid_tables import AcidTable, Row, orc_bytes, written
 from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.acid.choosing import AcidFolderError
-from windrow_service.inventory import UnreadableFootersError
+from windrow_core.files.errors import UnreadableFootersError
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_spark.executor import acid
 from windrow_spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError

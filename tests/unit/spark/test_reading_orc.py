@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.files.orc_files import write
 from tests.unit.inventory.files import inline
-from windrow_service.inventory import take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 from windrow_spark.executor.errors import (

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.entries import listed_of
-from windrow_core.files.errors import RESTORE
+from windrow_core.files.errors import RESTORE, FileChangedError, UnreadableFootersError
 from windrow_core.files.status import FileStatus
-from windrow_service.inventory.errors import FileChangedError, UnreadableFootersError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
 # An error shows no more files than this.

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat, make_struct
 from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow_core.files.errors import UnknownTypeError
 from windrow_core.files.partition_values import (
     InvalidValueError,
     convert,
@@ -23,7 +24,6 @@ from windrow_service.inventory.errors import (
     BucketNumberError,
     PartitionLayoutError,
     PartitionValueError,
-    UnknownTypeError,
 )
 
 # File names by Spark (part-00000-<uuid>_00003.c000.snappy.parquet) and by Hive (000003_0,
