@@ -200,7 +200,7 @@ class SettingError(ReadError):
 
     Attributes:
         effect: What Spark's own reader does with that value.
-        agreed: The value with which all ways read the same rows.
+        common_value: The value with which all ways read the same rows.
         what: What would differ: rows, or a column.
     """
 
@@ -208,13 +208,13 @@ class SettingError(ReadError):
     setting: str
     value: str
     effect: str
-    agreed: str
+    common_value: str
     what: str
     message = (
         "{setting} is {value}, with which Spark {effect}, and Windrow does not, so that {what} of "
         "{table} would depend on which of the two reads a file: {remedy}"
     )
-    remedy = "set it to {agreed} to read the table"
+    remedy = "set it to {common_value} to read the table"
 
 
 @dataclass(eq=False)

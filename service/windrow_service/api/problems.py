@@ -230,14 +230,14 @@ def _texts(error: Exception) -> dict[str, Any]:
 def _detail(error: Exception) -> str:
     if isinstance(error, RequestValidationError):
         issues = error.errors()
-        shown = [_issue(issue) for issue in issues[:_SHOWN_ISSUES]]
-        more = len(issues) - len(shown)
-        return "; ".join([*shown, f"and {more:,} more errors"] if more else shown)
+        texts = [_issue(issue) for issue in issues[:_SHOWN_ISSUES]]
+        more = len(issues) - len(texts)
+        return "; ".join([*texts, f"and {more:,} more errors"] if more else texts)
     return str(error)
 
 
 def _issue(issue: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in issue["loc"])
-    said = f"{where}: {issue['msg'].removeprefix('Value error, ')}"
+    text = f"{where}: {issue['msg'].removeprefix('Value error, ')}"
     # A caller's own key may be megabytes long.
-    return said if len(said) <= _MOST_CHARACTERS else f"{said[:_MOST_CHARACTERS]}…"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

@@ -60,12 +60,12 @@ class InvalidFilterError(StatedError):
         excerpt = line[first : first + _EXCERPT_CHARACTERS]
         before = "… " if first else ""
         after = " …" if first + _EXCERPT_CHARACTERS < len(line) else ""
-        shown = "".join(c if c.isprintable() else " " for c in excerpt)
+        visible = "".join(c if c.isprintable() else " " for c in excerpt)
         indent = sum(
-            2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown[: at - first]
+            2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in visible[: at - first]
         )
         return (
             f"{self.reason}\nline {self.line}, column {self.column}:\n"
-            f"  {before}{shown}{after}\n"
+            f"  {before}{visible}{after}\n"
             f"  {' ' * (len(before) + indent)}^"
         )

@@ -30,19 +30,19 @@ class IcebergVersionError(InventoryError):
 
     Attributes:
         table: Path of its metadata file.
-        wanted: The requested snapshot, branch or tag.
-        known: Some that exist.
+        version: The requested snapshot, branch or tag.
+        versions: Some that exist.
     """
 
     fault = Fault.NOT_FOUND
     table: str
-    wanted: str
-    known: tuple[str, ...]
+    version: str
+    versions: tuple[str, ...]
 
     def __str__(self) -> str:
-        names = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        names = f"it has {', '.join(self.versions)}" if self.versions else "it has none"
         return (
-            f"Iceberg metadata {self.table!r} has no snapshot, branch or tag {self.wanted!r}: "
+            f"Iceberg metadata {self.table!r} has no snapshot, branch or tag {self.version!r}: "
             f"{names}; choose one of these"
         )
 

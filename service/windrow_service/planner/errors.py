@@ -22,10 +22,10 @@ class UnknownStrategyError(PlannerError):
     """Strategy is not known."""
 
     name: str
-    known: tuple[str, ...]
+    names: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"no strategy {self.name!r}: use one of {', '.join(self.known)}"
+        return f"no strategy {self.name!r}: use one of {', '.join(self.names)}"
 
 
 @dataclass(eq=False)

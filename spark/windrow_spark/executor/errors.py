@@ -21,17 +21,17 @@ class StaleFileError(TaskReadError):
 
     Attributes:
         aspect: What differs: `size in bytes`, `modification time in ns`, `ETag` or `row count`.
-        planned: Its value in the plan.
-        found: Its value now.
+        before: Its value in the plan.
+        now: Its value now.
     """
 
     path: str
     aspect: str
-    planned: int | str | None
-    found: int | str | None
+    before: int | str | None
+    now: int | str | None
     message = (
-        "file {path!r} has changed since the plan was made: its {aspect} was {planned} and is "
-        "{found}; {remedy}"
+        "file {path!r} has changed since the plan was made: its {aspect} was {before} and is "
+        "{now}; {remedy}"
     )
     remedy = (
         "refresh the table and plan again (in full, `refresh --full`, if files are written in "
@@ -44,8 +44,8 @@ class VanishedFileError(StaleFileError):
     """A file of the plan does not exist any more."""
 
     aspect: str = field(default="existence", init=False)
-    planned: int | None = field(default=None, init=False)
-    found: int | None = field(default=None, init=False)
+    before: int | None = field(default=None, init=False)
+    now: int | None = field(default=None, init=False)
     message = "file {path!r} has vanished since the plan was made; {remedy}"
     remedy = "refresh the table and plan again"
 

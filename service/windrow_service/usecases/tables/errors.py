@@ -89,14 +89,14 @@ class LocationNotAllowedError(ForbiddenError):
     """Location is not allowed."""
 
     location: str
-    allowed: tuple[str, ...]
-    message = "location {location!r} is not under an allowed prefix ({prefixes}): {remedy}"
+    prefixes: tuple[str, ...]
+    message = "location {location!r} is not under an allowed prefix ({names}): {remedy}"
     remedy = "move the table, or start the coordinator with --allow or WINDROW_ALLOWED_LOCATIONS"
 
     @property
-    def prefixes(self) -> str:
+    def names(self) -> str:
         """The prefixes as text."""
-        return ", ".join(self.allowed) or "none"
+        return ", ".join(self.prefixes) or "none"
 
 
 @dataclass(eq=False)

@@ -26,8 +26,10 @@ class WriteStateError(ConflictError):
     table: str
     write_id: str
     state: str
-    wanted: str
-    message = "write {write_id} to table {table!r} is {state}, so it cannot be {wanted}: {remedy}"
+    next_state: str
+    message = (
+        "write {write_id} to table {table!r} is {state}, so it cannot be {next_state}: {remedy}"
+    )
     remedy = "a write goes from staging to committing to published, or is undone; begin another"
 
 
