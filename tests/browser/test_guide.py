@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.support.api.accessibility import violations
 from tests.support.documents.site import build_site
 from tests.support.servers.coordinators import running
 from windrow_service.api import guide
@@ -55,6 +57,15 @@ def test_a_page_fits_a_phone(page: Page, url: str, name: str) -> None:
 
     expect(page.locator("h1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(page: Page, url: str, scheme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=scheme)
+
+    for name in ("explain/groups.html", "start/tutorial.html"):
+        page.goto(f"{url}/{name}")
+        assert violations(page) == []
 
 
 def test_a_reader_finds_a_page_by_searching(page: Page, url: str) -> None:
