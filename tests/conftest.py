@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ANY_SPEED = [HealthCheck.too_slow]
 # The same examples in every run, or more and different ones every night: see tests/support/laws.py.
 settings.register_profile(
-    "ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=_ANY_SPEED
+    "ci", deadline=None, max_examples=30, derandomize=True, suppress_health_check=_ANY_SPEED
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED

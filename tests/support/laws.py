@@ -9,8 +9,8 @@ from hypothesis import settings
 
 _Case = TypeVar("_Case")
 
-# What profiles other than `ci` multiply the number of examples by.
-_TIMES = {"quick": 0.25, "nightly": 20}
+# What profiles multiply the number of examples by.
+_TIMES = {"quick": 0.25, "ci": 0.7, "nightly": 20}
 
 
 def is_nightly() -> bool:
@@ -19,10 +19,10 @@ def is_nightly() -> bool:
 
 
 def examples(count: int, **more: Any) -> settings:
-    """Return settings for a number of examples, the same in every run.
+    """Return settings for about a number of examples, the same in every run.
 
-    Nightly runs use many times as many examples, and different ones each time. Runs without slow
-    tests use a quarter as many.
+    Usual runs use two thirds of that number, and those without slow tests a quarter. Nightly runs use
+    many times as many examples, and different ones each time.
     """
     times = _TIMES.get(settings.get_current_profile_name(), 1)
     return settings(max_examples=max(1, round(count * times)), **more)
