@@ -50,23 +50,23 @@ def main() -> None:
     parser = arguments("Measure the cost of checking callers.")
     parser.add_argument("--files", type=int, default=FILES, help="files of the table")
     parser.add_argument("--requests", type=int, help="plans of each caller and round")
-    given = parser.parse_args()
-    requests = given.requests or (5 if given.quick else REQUESTS)
-    with issuer_server() as issuer, deployment() as deployed:
+    options = parser.parse_args()
+    requests = options.requests or (5 if options.quick else REQUESTS)
+    with issuer_server() as issuer, deployment() as servers:
         issuers = (
             f'{{"corp": {{"url": "{issuer.url}", "audience": "windrow", "scopes_claim": "scope"}}}}'
         )
         checking = {"WINDROW_REQUIRE_TOKENS": "true", "WINDROW_ISSUERS": issuers}
-        with deployed.replicas(1) as (open_one,), deployed.replicas(1, **checking) as (closed,):
+        with servers.replicas(1) as (open_one,), servers.replicas(1, **checking) as (closed,):
             with windrow.connect(open_one.url) as client:
                 types = {"id": "bigint", "amount": "double", "day": "date"}
                 client.register_table(
                     "sales.t",
-                    str(deployed.folder),
+                    str(servers.folder),
                     columns=types,
                     partition_columns={"ds": "string"},
                 )
-                client.publish("sales.t", generated(given.files))
+                client.publish("sales.t", generated(options.files))
                 grants = [f"read:team{number}.*" for number in range(99)] + ["read:sales.*"]
                 tokens = {
                     "token, `read`": client.create_token("one", scopes=["read"]).token,
@@ -82,11 +82,11 @@ def main() -> None:
                 caller.times_s.clear()
                 caller.cpu_s = 0.0
             _measure(callers, ROUNDS, requests)
-    results = [_result(caller, callers[0], given.files) for caller in callers[1:]]
+    results = [_result(caller, callers[0], options.files) for caller in callers[1:]]
     show(_table(callers))
-    if given.json is not None:
+    if options.json is not None:
         cpu_ms = {one.name: one.cpu_s / len(one.times_s) * 1000 for one in callers}
-        write_json(given.json, NAME, results, processor_ms=cpu_ms)
+        write_json(options.json, NAME, results, processor_ms=cpu_ms)
 
 
 def _measure(callers: list[Caller], rounds: int, requests: int) -> None:

@@ -74,10 +74,10 @@ def generate(location: Path, deltas: int, delete_deltas: int) -> None:
         )
         _write(location / _folder("delta", write), _INSERT, *names, write, row)
     gone = random.choice(deltas * ROWS, delete_deltas * DELETED, replace=False)
-    for at, chosen in enumerate(gone.reshape(delete_deltas, DELETED)):
-        write, chosen = deltas + 1 + at, np.sort(chosen)
+    for at, rows_of_delta in enumerate(gone.reshape(delete_deltas, DELETED)):
+        write, rows_of_delta = deltas + 1 + at, np.sort(rows_of_delta)
         nothing = pa.nulls(DELETED, pa.struct(list(COLUMNS.items())))
-        names = chosen // ROWS + 1, chosen % ROWS
+        names = rows_of_delta // ROWS + 1, rows_of_delta % ROWS
         _write(location / _folder("delete_delta", write), _DELETE, *names, write, nothing)
 
 
@@ -188,9 +188,9 @@ def _show(results: Sequence[Result]) -> None:
     for name in ("", "once per group", "once per split", "times"):
         table.add_column(name, justify="right" if name else "left")
     for one in results:
-        shown = seconds_text if one.unit == "s" else "{:,}".format
+        text_of = seconds_text if one.unit == "s" else "{:,}".format
         ratio = f"{one.ratio:.0f}"
-        table.add_row(one.metric, shown(one.windrow), shown(one.peer_value), ratio)
+        table.add_row(one.metric, text_of(one.windrow), text_of(one.peer_value), ratio)
     show(table)
 
 

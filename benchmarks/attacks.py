@@ -353,9 +353,9 @@ def main() -> None:
     """Attack, print a table, and write the JSON if asked to."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--only", help="names of attacks, joined by ','")
-    given = parser.parse_args()
-    names = given.only.split(",") if given.only else list(ATTACKS)
-    outcomes = [_attack(name, quick=given.quick) for name in names]
+    options = parser.parse_args()
+    names = options.only.split(",") if options.only else list(ATTACKS)
+    outcomes = [_attack(name, quick=options.quick) for name in names]
     table = Table("attack", "answer", "peak MB", "MB before", "longest silence ms", "ms before")
     for one in outcomes:
         table.add_row(
@@ -367,9 +367,9 @@ def main() -> None:
             f"{one.idle_silence_ms:,.0f}",
         )
     console.print(table)
-    if given.json:
+    if options.json:
         write_json(
-            given.json,
+            options.json,
             "attacks",
             [result for one in outcomes for result in _results(one)],
             answers={one.attack: one.answer for one in outcomes},
@@ -377,8 +377,8 @@ def main() -> None:
 
 
 def _attack(name: str, *, quick: bool) -> Outcome:
-    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name, ExitStack() as stack:
+        folder = Path(folder_name)
         (folder / "tables").mkdir()
         coordinator = stack.enter_context(coordinator_process(folder / "state", folder / "tables"))
         with _watching(coordinator) as idle:

@@ -80,27 +80,29 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Read cached partitions again.")
     parser.add_argument("--latency", type=float, default=0.02, help="seconds a request waits")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
     first_day, cached = (
-        (QUICK_UNCACHED_DAYS, QUICK_CACHED_FILES) if given.quick else (UNCACHED_DAYS, CACHED_FILES)
+        (QUICK_UNCACHED_DAYS, QUICK_CACHED_FILES)
+        if options.quick
+        else (UNCACHED_DAYS, CACHED_FILES)
     )
     spec = table_of(100 * first_day + cached, 16 * KIB)
-    runs, untimed, hosts = (1, 0, 1) if given.quick else (given.runs, UNTIMED_READS, len(HOSTS))
-    data = given.data.resolve()
+    runs, untimed, hosts = (1, 0, 1) if options.quick else (options.runs, UNTIMED_READS, len(HOSTS))
+    data = options.data.resolve()
     generate(data, spec)
-    with place(data, spec, first_day, given.latency, hosts) as bench:
+    with place(data, spec, first_day, options.latency, hosts) as bench:
         reads = bench.reads(runs, untimed)
         packing = bench.packing()
     show(_table(reads))
     show(_packing_table(packing, min(cached, 100)))
-    if given.json is not None:
+    if options.json is not None:
         write_json(
-            given.json,
+            options.json,
             NAME,
             [_result(spec, reads, WITHOUT), _result(spec, reads, FIRST)],
-            quick=given.quick,
-            latency_s=given.latency,
+            quick=options.quick,
+            latency_s=options.latency,
             reads=[_plain(read) for read in reads],
             packing=[_plain(read) for read in packing],
         )

@@ -72,11 +72,13 @@ def main() -> None:
     parser = arguments("Measure what cached files cost a plan.")
     parser.add_argument("--files", type=int, help="files of the table")
     parser.add_argument("--workers", help="numbers of workers, joined by ','")
-    given = parser.parse_args()
-    files = given.files or (20_000 if given.quick else FILES)
-    counts = [int(each) for each in given.workers.split(",")] if given.workers else list(WORKERS)
-    with deployment() as deployed:
-        figures = [_measure(deployed, files, count, given.runs) for count in counts]
+    options = parser.parse_args()
+    files = options.files or (20_000 if options.quick else FILES)
+    counts = (
+        [int(each) for each in options.workers.split(",")] if options.workers else list(WORKERS)
+    )
+    with deployment() as servers:
+        figures = [_measure(servers, files, count, options.runs) for count in counts]
     results = [
         Result(
             case=f"{files:,} cached files, {each.workers} workers, {mode}",
@@ -90,16 +92,16 @@ def main() -> None:
         for mode, seconds in (("by_worker", each.by_worker_s), ("separate", each.separate_s))
     ]
     show(_table(files, figures))
-    if given.json is not None:
-        write_json(given.json, NAME, results, figures=[asdict(each) for each in figures])
+    if options.json is not None:
+        write_json(options.json, NAME, results, figures=[asdict(each) for each in figures])
 
 
-def _measure(deployed: Deployment, files: int, workers: int, runs: int) -> Figures:
-    server = redis.Redis.from_url(deployed.redis_url)
-    with deployed.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
+def _measure(servers: Deployment, files: int, workers: int, runs: int) -> Figures:
+    server = redis.Redis.from_url(servers.redis_url)
+    with servers.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
         client.register_table(
             TABLE,
-            str(deployed.folder),
+            str(servers.folder),
             columns={"id": "bigint", "amount": "double", "day": "date"},
             partition_columns={"ds": "string"},
         )

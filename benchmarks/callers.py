@@ -95,8 +95,8 @@ class _Caller:
 
     def plans(self, number: int) -> None:
         # A different filter each time, so that no plan is shared; each keeps every file.
-        made = self.client.plan(STEADY, filter=f"id > -{number}")
-        planned = sum(map(len, made.groups["splits"].to_pylist()))
+        plan = self.client.plan(STEADY, filter=f"id > -{number}")
+        planned = sum(map(len, plan.groups["splits"].to_pylist()))
         if planned != STEADY_FILES:
             raise AssertionError(f"a plan of {planned} files")
 
@@ -124,8 +124,8 @@ class _Caller:
             self.client.drop_cache(STEADY, f"{self._run}-{number - LEFT_RULES}")
 
     def tokens(self, number: int) -> None:
-        made = self.client.create_token(f"{self._run}-{number}", scopes=["read"])
-        self.client.revoke_token(made.token_id)
+        token = self.client.create_token(f"{self._run}-{number}", scopes=["read"])
+        self.client.revoke_token(token.token_id)
 
     def writes(self, number: int) -> None:
         for state in ("staging", "undone"):
@@ -136,9 +136,9 @@ class _Caller:
         worker = f"{self._run}-{number % 3}"
         beat = Heartbeat(host=f"host{number % 3}", capacity_bytes=2**30, used_bytes=0)
         session = self.client.beat(worker, beat).session
-        held = {"path": f"ds={number % 300:03d}/part", "size_bytes": 1, "mtime_ns": 1}
+        file = {"path": f"ds={number % 300:03d}/part", "size_bytes": 1, "mtime_ns": 1}
         report = CachedFilesReport.model_validate(
-            {"table": STEADY, "session": session, "added": [held], "replace": True}
+            {"table": STEADY, "session": session, "added": [file], "replace": True}
         )
         try:
             self.client.report_cached_files(worker, report)

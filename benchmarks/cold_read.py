@@ -41,14 +41,16 @@ def drop_from_memory(folder: Path) -> None:
 def main() -> None:
     """Run one query and print `{"seconds": …, "rows": …}`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    known = (SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES)
-    parser.add_argument("side", choices=known)
+    sides = (SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES)
+    parser.add_argument("side", choices=sides)
     parser.add_argument("query")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--url", help="coordinator, for windrow")
     parser.add_argument("--table", help="name of the table, for windrow")
-    given = parser.parse_args()
-    rows, seconds = cold_answer(given.side, given.query, given.folder, given.url, given.table)
+    options = parser.parse_args()
+    rows, seconds = cold_answer(
+        options.side, options.query, options.folder, options.url, options.table
+    )
     print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
 
 

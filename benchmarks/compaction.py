@@ -47,11 +47,13 @@ class DisagreementError(Exception):
 
 def main() -> None:
     """Run the benchmark."""
-    given = arguments("Compact a table of small files, and read it before and after.").parse_args()
+    options = arguments(
+        "Compact a table of small files, and read it before and after."
+    ).parse_args()
     require_java()
-    days = QUICK_DAYS if given.quick else DAYS_IN_THE_YEAR
-    runs, warm = (1, False) if given.quick else (given.runs, True)
-    data = given.data.resolve()
+    days = QUICK_DAYS if options.quick else DAYS_IN_THE_YEAR
+    runs, warm = (1, False) if options.quick else (options.runs, True)
+    data = options.data.resolve()
     location, work = data / "compaction", data / "work-compaction"
     for folder in (location, work):
         shutil.rmtree(folder, ignore_errors=True)
@@ -80,9 +82,11 @@ def main() -> None:
     ]  # fmt: skip
     seconds = {"refresh": refresh_s, "compaction": first_s, "second run": again_s}
     show(_table(results, seconds))
-    if given.json is not None:
+    if options.json is not None:
         sizes = {"smallest": min(after.sizes), "largest": max(after.sizes), "target": TARGET}
-        write_json(given.json, NAME, results, seconds=seconds, file_bytes=sizes, quick=given.quick)
+        write_json(
+            options.json, NAME, results, seconds=seconds, file_bytes=sizes, quick=options.quick
+        )
 
 
 def write_flights(location: Path, days: int) -> None:
@@ -137,9 +141,9 @@ class _Reads:
 
 
 def _require_the_same(before: _Reads, first: Compaction, again: Compaction, after: _Reads) -> None:
-    known = {repr(one) for one in (*before.fingerprints, *after.fingerprints)}
-    if len(known) != 1 or before.rows != after.rows:
-        raise DisagreementError(f"the rows are not the same before and after: {known}")
+    fingerprints = {repr(one) for one in (*before.fingerprints, *after.fingerprints)}
+    if len(fingerprints) != 1 or before.rows != after.rows:
+        raise DisagreementError(f"the rows are not the same before and after: {fingerprints}")
     answers = {(one.query, repr(normal(one.answer))) for one in (*before.timings, *after.timings)}
     if len(answers) != len({query for query, _ in answers}):
         raise DisagreementError(f"the answers are not the same before and after: {answers}")
@@ -151,7 +155,7 @@ def _require_the_same(before: _Reads, first: Compaction, again: Compaction, afte
 
 def _reads(before: Sequence[Timing], after: Sequence[Timing]) -> list[Result]:
     titles = {query.name: query.title for query in flight_queries()}
-    known = {(one.side, one.query): one for one in before}
+    earlier = {(one.side, one.query): one for one in before}
     return [
         Result(
             case=f"{one.side}, {titles[one.query]}",
@@ -159,7 +163,7 @@ def _reads(before: Sequence[Timing], after: Sequence[Timing]) -> list[Result]:
             unit=unit,
             windrow=float(getattr(one, field)),
             peer=BEFORE,
-            peer_value=float(getattr(known[one.side, one.query], field)),
+            peer_value=float(getattr(earlier[one.side, one.query], field)),
         )
         for one in after
         for metric, unit, field in (
@@ -185,8 +189,8 @@ def _table(results: Sequence[Result], seconds: dict[str, float]) -> Table:
             figure(one.windrow),
             f"{one.ratio:.1f}x",
         )
-    for what, taken in seconds.items():
-        table.add_row("", what, "", seconds_text(taken), "")
+    for what, time_s in seconds.items():
+        table.add_row("", what, "", seconds_text(time_s), "")
     return table
 
 

@@ -81,10 +81,12 @@ class Rewritten:
 
 def main() -> None:
     """Measure and report."""
-    given = arguments("Compare the cost of rewriting files with the plans' estimates.").parse_args()
+    options = arguments(
+        "Compare the cost of rewriting files with the plans' estimates."
+    ).parse_args()
     require_java()
-    specs, runs = (QUICK_TABLES, 1) if given.quick else (TABLES, given.runs)
-    data = given.data.resolve()
+    specs, runs = (QUICK_TABLES, 1) if options.quick else (TABLES, options.runs)
+    data = options.data.resolve()
     for spec in (LITTLE, *specs):
         generate(data, spec)
     work = data / "work-compaction-cost"
@@ -104,7 +106,7 @@ def main() -> None:
         f"a job that rewrites next to nothing: {seconds_text(job_s)}",
         f"one core rewrites {size_text(rate)} a second, and takes {seconds_text(file_s)} a file",
     )
-    if given.json is not None:
+    if options.json is not None:
         results = [
             Result(
                 case=one.table,
@@ -117,7 +119,7 @@ def main() -> None:
             for one in done
         ]
         costs = {"job_s": job_s, "byte_s": byte_s, "file_s": file_s}
-        write_json(given.json, NAME, results, quick=given.quick, runs=runs, costs=costs)
+        write_json(options.json, NAME, results, quick=options.quick, runs=runs, costs=costs)
 
 
 def _measured(
@@ -130,8 +132,8 @@ def _measured(
 ) -> Iterator[Rewritten]:
     for spec in specs:
         console.print(spec.title, style="dim")
-        made = [_rewritten(spark, client, data / spec.name, work, spec) for _ in range(runs)]
-        yield sorted(made, key=lambda one: one.measured_s)[len(made) // 2]
+        tries = [_rewritten(spark, client, data / spec.name, work, spec) for _ in range(runs)]
+        yield sorted(tries, key=lambda one: one.measured_s)[len(tries) // 2]
 
 
 def _rewritten(

@@ -21,14 +21,16 @@ def tree_cpu_seconds() -> float:
 def cpu_seconds_by_program() -> dict[str, float]:
     """Return these seconds by program: `driver` (this process), `jvm`, `coordinator`, `workers`."""
     fields = {int(path.name): stat for path in _processes() if (stat := _stat(path))}
-    tree, found = {os.getpid()}, {os.getpid()}
-    while found:
-        found = {pid for pid, stat in fields.items() if int(stat[_PARENT]) in found} - tree
-        tree |= found
+    tree, generation = {os.getpid()}, {os.getpid()}
+    while generation:
+        generation = {
+            pid for pid, stat in fields.items() if int(stat[_PARENT]) in generation
+        } - tree
+        tree |= generation
     seconds = dict.fromkeys(("driver", "jvm", "coordinator", "workers"), 0.0)
-    used = (_USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM)
+    columns = (_USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM)
     for pid in tree & fields.keys():
-        seconds[_program(pid)] += sum(int(fields[pid][at]) for at in used) / _TICKS_PER_S
+        seconds[_program(pid)] += sum(int(fields[pid][at]) for at in columns) / _TICKS_PER_S
     return seconds
 
 

@@ -26,18 +26,18 @@ def fitted(rows: Floats, seconds: Floats) -> Floats:
     # Numbers of bytes are millions of times larger than numbers of groups: without scaling, the
     # solver loses precision.
     scale = weighted.max(axis=0)
-    costs: Floats = min(_solutions(weighted / scale), key=lambda found: found[1])[0] / scale
+    costs: Floats = min(_solutions(weighted / scale), key=lambda solution: solution[1])[0] / scale
     return costs
 
 
 def _solutions(rows: Floats) -> list[tuple[Floats, float]]:
     """Return every fit of a subset of columns that has no negative cost, with its error."""
-    found = [(np.zeros(rows.shape[1]), float(len(rows)))]
+    solutions = [(np.zeros(rows.shape[1]), float(len(rows)))]
     for count in range(1, rows.shape[1] + 1):
-        for used in itertools.combinations(range(rows.shape[1]), count):
-            solved = np.linalg.lstsq(rows[:, used], np.ones(len(rows)), rcond=None)[0]
+        for columns in itertools.combinations(range(rows.shape[1]), count):
+            solved = np.linalg.lstsq(rows[:, columns], np.ones(len(rows)), rcond=None)[0]
             if (solved >= 0).all():
                 costs = np.zeros(rows.shape[1])
-                costs[list(used)] = solved
-                found.append((costs, float(((rows @ costs - 1) ** 2).sum())))
-    return found
+                costs[list(columns)] = solved
+                solutions.append((costs, float(((rows @ costs - 1) ** 2).sum())))
+    return solutions

@@ -115,19 +115,19 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Read tables in formats other than Parquet with Spark, and with Windrow.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
-    data = given.data.resolve()
+    cases = selected(QUICK_CASES if options.quick else CASES, options.cases)
+    data = options.data.resolve()
     work = data / "work"
     results: list[Result] = []
     with spark_and_client(data, work) as (spark, client):
         for case in cases:
-            runs = 1 if given.quick else given.runs
-            results += _measured(spark, client, case, data, runs, warm=not given.quick)
+            runs = 1 if options.quick else options.runs
+            results += _measured(spark, client, case, data, runs, warm=not options.quick)
     show(times_table(results))
-    if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+    if options.json is not None:
+        write_json(options.json, NAME, results, quick=options.quick, runs=options.runs)
 
 
 def _measured(
@@ -143,12 +143,17 @@ def _measured(
     schema = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
     reader = spark.read.format(case.format).schema(schema).options(**case.options)
     listed, listing_s = timed(partial(reader.load, str(folder)))
-    asked = queries()
+    all_queries = queries()
     timings = time_in_turns(
-        spark, sides(listed, client, table), asked, runs=runs, on_run=lambda *_: None, warm=warm
+        spark,
+        sides(listed, client, table),
+        all_queries,
+        runs=runs,
+        on_run=lambda *_: None,
+        warm=warm,
     )
     results = [Result.in_seconds(title, "know the files", refresh_s, SPARK_DEFAULT, listing_s)]
-    for query in asked:
+    for query in all_queries:
         of = {timing.side: timing for timing in timings if timing.query == query.name}
         answers = {repr(normal(timing.answer)) for timing in of.values()}
         if len(answers) != 1:

@@ -25,14 +25,14 @@ _ROWS = 3
 
 def main() -> None:
     """Append rows that nobody else writes, and note them, until killed."""
-    asked = json.loads(sys.argv[1])
-    notes = Notes(Path(asked["notes"]) / f"{asked['number']}.notes")
+    task = json.loads(sys.argv[1])
+    notes = Notes(Path(task["notes"]) / f"{task['number']}.notes")
     spark = (
         SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     )
-    with windrow.connect(asked["url"]) as client:
+    with windrow.connect(task["url"]) as client:
         for number in range(1_000):
-            first = (asked["number"] * 1_000 + number) * 100
+            first = (task["number"] * 1_000 + number) * 100
             rows = {
                 folder: list(range(first + at * _ROWS, first + (at + 1) * _ROWS))
                 for at, folder in enumerate(PARTITIONS)
@@ -49,7 +49,7 @@ def main() -> None:
 
             writing.begin = begin  # type: ignore[assignment]
             values = [(id_, int(folder[2:])) for folder, ids in rows.items() for id_ in ids]
-            client.write(spark.createDataFrame(values, "id bigint, p int"), asked["table"])
+            client.write(spark.createDataFrame(values, "id bigint, p int"), task["table"])
             notes.add(ended=begun[0], outcome="committed", said="")
 
 

@@ -44,14 +44,14 @@ _START_S = 90.0
 
 def kill_spark(battle: Battle, running: Replicas, count: int, seed: int) -> None:
     """Kill drivers with a JVM, writers and compactions in turn, and write once after each."""
-    chosen = random.Random(seed)
+    random_ = random.Random(seed)
     table = battle.tables[0]
     for number in range(count):
         is_writer = number % 2 == 0
-        asked = json.dumps(table.asked(running, "writer", battle.next_number()))
+        task = json.dumps(table.asked(running, "writer", battle.next_number()))
         options = ("--min-files", "2", "--master", "local[1]", "--url", running.url)
         command = (
-            (str(ROOT / "benchmarks" / "killed_spark.py"), asked)
+            (str(ROOT / "benchmarks" / "killed_spark.py"), task)
             if is_writer
             else ("-m", "windrow.cli", "compact", table.name, *options)
         )
@@ -63,7 +63,7 @@ def kill_spark(battle: Battle, running: Replicas, count: int, seed: int) -> None
             env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
         )
         _wait_for_another(battle.client, table.name, driver)
-        time.sleep(chosen.uniform(0.0, _LIFE_S))
+        time.sleep(random_.uniform(0.0, _LIFE_S))
         with suppress(ProcessLookupError):
             os.killpg(driver.pid, signal.SIGKILL)
         what = "Spark writer" if is_writer else "windrow compact"
@@ -89,27 +89,27 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spark", type=int, default=6, help="number of killed Spark drivers")
-    given = parser.parse_args()
+    options = parser.parse_args()
     load_before = os.getloadavg()[0]
-    kills, spark = (16, 0) if given.quick else (given.kills, given.spark)
+    kills, spark = (16, 0) if options.quick else (options.kills, options.spark)
     began_s = time.monotonic()
     with (
         server_url() as server,
         TemporaryDirectory(prefix="windrow-kills-") as folder,
         replicas(server, Path(folder)) as running,
     ):
-        battle = Battle(running, Path(folder), given.seed)
+        battle = Battle(running, Path(folder), options.seed)
         while battle.figures.kills.total() < kills and battle.figures.holds:
             battle.fight(_EACH)
             console.print(f"{battle.figures.kills.total()} of {kills} kills")
         if spark:
-            kill_spark(battle, running, spark, given.seed)
+            kill_spark(battle, running, spark, options.seed)
         figures = battle.close()
     seconds = time.monotonic() - began_s
     _show(figures, seconds)
-    if given.json is not None:
+    if options.json is not None:
         load = [load_before, *os.getloadavg()]
-        write_figures(given.json, NAME, load_average=load, seconds=seconds, **vars(figures))
+        write_figures(options.json, NAME, load_average=load, seconds=seconds, **vars(figures))
     sys.exit(0 if figures.holds else 1)
 
 

@@ -68,7 +68,7 @@ def run(load: Load) -> Latencies:
 
 
 def _call(load: Load) -> Latencies:
-    taken: list[list[float]] = [[] for _ in range(load.callers)]
+    times: list[list[float]] = [[] for _ in range(load.callers)]
     failed: list[str] = []
     began = time.monotonic()
 
@@ -89,7 +89,7 @@ def _call(load: Load) -> Latencies:
             except Exception as error:  # ends the run, with this message
                 failed.append(f"{type(error).__name__}: {error}")
                 return
-            taken[caller].append(time.monotonic() - start)
+            times[caller].append(time.monotonic() - start)
 
     threads = [threading.Thread(target=ask, args=(caller,)) for caller in range(load.callers)]
     for thread in threads:
@@ -98,7 +98,7 @@ def _call(load: Load) -> Latencies:
         thread.join()
     if failed:
         raise SystemExit(failed[0])
-    seconds = [one for many in taken for one in many]
+    seconds = [one for many in times for one in many]
     return Latencies(seconds, len(seconds) / (time.monotonic() - began))
 
 

@@ -122,21 +122,21 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Read tables that keep a log with Windrow, and with their own packages.")
     parser.add_argument("--cases", help="names of the formats to run, separated by ','")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    formats = selected(FORMATS, given.cases)
-    files, followed, runs = (20, 100, 1) if given.quick else (10_000, 100_000, given.runs)
-    data = given.data.resolve()
+    formats = selected(FORMATS, options.cases)
+    files, followed, runs = (20, 100, 1) if options.quick else (10_000, 100_000, options.runs)
+    data = options.data.resolve()
     work = data / "work"
     results: list[Result] = []
     with spark_and_client(data, work) as (spark, client):
         for one in formats:
-            results += _read(spark, client, one, files, data, runs, warm=not given.quick)
+            results += _read(spark, client, one, files, data, runs, warm=not options.quick)
         if any(one.name == "delta" for one in formats):
-            results.append(_followed(client, followed, data, runs, warm=not given.quick))
+            results.append(_followed(client, followed, data, runs, warm=not options.quick))
     show(times_table(results))
-    if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
+    if options.json is not None:
+        write_json(options.json, NAME, results, quick=options.quick, runs=runs)
 
 
 def _read(

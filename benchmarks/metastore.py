@@ -105,13 +105,13 @@ def measured(spark: SparkSession, client: Client, tables: int, runs: int) -> dic
     return took | {kind: statistics.median(times) for kind, times in again.items()}
 
 
-def _timed(spark: SparkSession, client: Client, tables: int, wanted: str, *, trust: bool) -> float:
+def _timed(spark: SparkSession, client: Client, tables: int, state: str, *, trust: bool) -> float:
     began = tree_cpu_seconds()
     done = client.import_tables(spark, "sales.*", trust_partitions=trust)
     took = tree_cpu_seconds() - began
     outcomes = Counter(one.outcome for one in done)
-    if outcomes != {wanted: tables}:
-        sys.exit(f"expected {tables} tables {wanted}, got {dict(outcomes)}")
+    if outcomes != {state: tables}:
+        sys.exit(f"expected {tables} tables {state}, got {dict(outcomes)}")
     return took
 
 

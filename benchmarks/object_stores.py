@@ -131,43 +131,43 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.02, help="seconds each answer waits")
     parser.add_argument("--sides", help="peers, separated by ','; all by default")
     parser.add_argument("--server", choices=("rclone", "moto"), default="rclone")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    store = given.data.resolve() / "objects"
+    store = options.data.resolve() / "objects"
     (store / BUCKET).mkdir(parents=True, exist_ok=True)
-    made = {"small": _small, "wide": _wide, "limited": _limited}
+    makers = {"small": _small, "wide": _wide, "limited": _limited}
     cases = [
-        made[name](store / BUCKET, given.files or (24 if given.quick else None))
-        for name in given.cases.split(",")
+        makers[name](store / BUCKET, options.files or (24 if options.quick else None))
+        for name in options.cases.split(",")
     ]
-    if given.sides is not None:
-        chosen = (WINDROW, *given.sides.split(","))
+    if options.sides is not None:
+        sides = (WINDROW, *options.sides.split(","))
         cases = [
-            replace(case, sides=tuple(side for side in case.sides if side in chosen))
+            replace(case, sides=tuple(side for side in case.sides if side in sides))
             for case in cases
         ]
-    if given.quick:
+    if options.quick:
         # With the same number of slots, all cases can share what Spark starts.
         cases = [replace(case, slots=min(case.slots for case in cases)) for case in cases]
-    runs = 1 if given.quick else given.runs
+    runs = 1 if options.quick else options.runs
     reads: dict[str, list[Read]] = {}
     with ExitStack() as stack:
-        endpoint = stack.enter_context(_served(store, given.server))
+        endpoint = stack.enter_context(_served(store, options.server))
         proxy = stack.enter_context(object_proxy(endpoint))
         client = stack.enter_context(_client(proxy.url))
         for case in cases:
-            reads[case.title] = _reads(client, proxy, store / BUCKET, case, runs, given.delay)
+            reads[case.title] = _reads(client, proxy, store / BUCKET, case, runs, options.delay)
     results = [result for case in cases for result in _results(case, reads[case.title])]
     for case in cases:
         show(_table(case, reads[case.title]))
-    if given.json is not None:
+    if options.json is not None:
         write_json(
-            given.json,
+            options.json,
             NAME,
             results,
-            quick=given.quick,
-            delay_s=given.delay,
-            server=given.server,
+            quick=options.quick,
+            delay_s=options.delay,
+            server=options.server,
             reads={title: [asdict(read) for read in found] for title, found in reads.items()},
             chunk_bytes={case.title: case.chunk_bytes for case in cases},
         )
@@ -351,15 +351,17 @@ def _read(
     seconds = time.perf_counter() - began
     proxy.behave()
     counts = proxy.counts()
-    asked, slowed = counts.for_objects().total(), counts.statuses[503]
-    used = None if case.limit is None else (asked - slowed) / (case.limit * counts.seconds)
+    requests, slowed = counts.for_objects().total(), counts.statuses[503]
+    limit_share = (
+        None if case.limit is None else (requests - slowed) / (case.limit * counts.seconds)
+    )
     read = Read(
         side=side,
         seconds=seconds,
-        requests=asked,
+        requests=requests,
         sent_bytes=sum(size for key, size in counts.sent.items() if "/?" not in key),
         slowed=slowed,
-        limit_used=used,
+        limit_used=limit_share,
         failure=failure,
     )
     return read, answer
@@ -409,8 +411,8 @@ def _asks(
             "aws_allow_http": "true",
         }
         table = pl.scan_parquet(location, hive_partitioning=True, storage_options=options)
-        asked = table.select(pl.len(), pl.col(column).sum().alias("s"), pl.col(column).max())
-        return asked.collect().row(0)
+        answer = table.select(pl.len(), pl.col(column).sum().alias("s"), pl.col(column).max())
+        return answer.collect().row(0)
 
     def duckdb() -> Answer:
         import duckdb
@@ -427,10 +429,10 @@ def _asks(
                     os.environ["AWS_REGION"],
                 ],
             )
-            found = connection.execute(
+            answer = connection.execute(
                 f"SELECT count(*), sum({column}), max({column}) FROM read_parquet('{location}')"
             ).fetchone()
-        return tuple(found or ())
+        return tuple(answer or ())
 
     return {
         WINDROW: windrow,
@@ -461,8 +463,8 @@ def _answer_of(content: bytes, column: str) -> Answer:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    found = pq.read_table(pa.BufferReader(content), columns=[column], use_threads=False)[column]
-    return len(found), pc.sum(found).as_py(), pc.max(found).as_py()
+    values = pq.read_table(pa.BufferReader(content), columns=[column], use_threads=False)[column]
+    return len(values), pc.sum(values).as_py(), pc.max(values).as_py()
 
 
 def _total(answers: Iterable[Answer]) -> Answer:
@@ -535,11 +537,11 @@ def _per(whole: int, *parts: int) -> tuple[float, ...]:
 
 def _middle(reads: list[Read], side: str) -> Read | None:
     """Return the read of a side closest to the median time; None if it never gave an answer."""
-    found = [read for read in reads if read.side == side and not read.failure]
-    if not found:
+    successes = [read for read in reads if read.side == side and not read.failure]
+    if not successes:
         return None
-    middle = median(read.seconds for read in found)
-    return min(found, key=lambda read: abs(read.seconds - middle))
+    middle = median(read.seconds for read in successes)
+    return min(successes, key=lambda read: abs(read.seconds - middle))
 
 
 def _table(case: Case, reads: list[Read]) -> RichTable:

@@ -75,12 +75,12 @@ class Fit:
         """Number of bytes that could be read in the time of opening one file."""
         return self.file_s / self.byte_s if self.byte_s else float("inf")
 
-    def predict(self, measured: Measurement) -> float:
+    def predict(self, entry: Measurement) -> float:
         """Return the core seconds that the fit expects."""
         return (
-            self.file_s * measured.file_count
-            + self.byte_s * measured.size_bytes
-            + self.group_s * measured.group_count
+            self.file_s * entry.file_count
+            + self.byte_s * entry.size_bytes
+            + self.group_s * entry.group_count
             + self.read_s
         )
 
@@ -89,64 +89,64 @@ def main() -> None:
     """Measure, fit and report."""
     parser = arguments("Measure what opening a file costs, in bytes of reading.")
     parser.add_argument("--columns", help="columns to read, separated by ','; all by default")
-    given = parser.parse_args()
-    columns = given.columns.split(",") if given.columns else None
+    options = parser.parse_args()
+    columns = options.columns.split(",") if options.columns else None
     require_java()
-    tables, groups = (QUICK_TABLES, QUICK_GROUPS) if given.quick else (TABLES, GROUPS)
-    data = given.data.resolve()
+    tables, groups = (QUICK_TABLES, QUICK_GROUPS) if options.quick else (TABLES, GROUPS)
+    data = options.data.resolve()
     work = data / "work"
     for spec in tables:
         generate(data, spec)
-    measured: list[Measurement] = []
+    measurements: list[Measurement] = []
     with spark_and_client(data, work) as (spark, client):
         for spec in tables:
             console.print(spec.title, style="dim")
-            measured += _measure(
+            measurements += _measure(
                 spark,
                 client,
                 data / spec.name,
                 spec,
                 columns,
                 groups,
-                given.runs,
-                warm=not given.quick,
+                options.runs,
+                warm=not options.quick,
             )
-    found = fit(measured)
-    show(_table(measured, found), *_lines(found))
-    if given.json is not None:
+    fitting = fit(measurements)
+    show(_table(measurements, fitting), *_lines(fitting))
+    if options.json is not None:
         results = [
             Result(
                 case=f"{entry.table}, {entry.group_count} groups",
                 metric="fitted against measured",
                 unit="core s",
-                windrow=found.predict(entry),
+                windrow=fitting.predict(entry),
                 peer="measured",
                 peer_value=entry.core_seconds,
             )
-            for entry in measured
+            for entry in measurements
         ]
         costs = {
-            "file_s": found.file_s,
-            "byte_s": found.byte_s,
-            "group_s": found.group_s,
-            "read_s": found.read_s,
-            "open_file_cost": found.open_file_cost,
+            "file_s": fitting.file_s,
+            "byte_s": fitting.byte_s,
+            "group_s": fitting.group_s,
+            "read_s": fitting.read_s,
+            "open_file_cost": fitting.open_file_cost,
         }
         write_json(
-            given.json,
+            options.json,
             NAME,
             results,
-            quick=given.quick,
-            runs=given.runs,
+            quick=options.quick,
+            runs=options.runs,
             columns=columns,
             costs=costs,
         )
 
 
-def fit(measured: Sequence[Measurement]) -> Fit:
+def fit(measurements: Sequence[Measurement]) -> Fit:
     """Fit costs to measurements."""
-    rows = np.array([[m.file_count, m.size_bytes, m.group_count, 1.0] for m in measured])
-    costs = fitted(rows, np.array([m.core_seconds for m in measured]))
+    rows = np.array([[m.file_count, m.size_bytes, m.group_count, 1.0] for m in measurements])
+    costs = fitted(rows, np.array([m.core_seconds for m in measurements]))
     return Fit(file_s=costs[0], byte_s=costs[1], group_s=costs[2], read_s=costs[3])
 
 
@@ -164,7 +164,7 @@ def _measure(
     name = f"bench.{spec.name}"
     client.register_table(name, str(folder))
     client.refresh(name)
-    measured = []
+    measurements = []
     for parallelism in groups:
         plan = client.plan(name, parallelism=parallelism)
         seconds = []
@@ -177,7 +177,7 @@ def _measure(
             write = table.write.format("noop").mode("overwrite")
             write.save()
             seconds.append(tree_cpu_seconds() - before_s)
-        measured.append(
+        measurements.append(
             Measurement(
                 table=spec.title,
                 file_count=spec.file_count,
@@ -186,32 +186,32 @@ def _measure(
                 core_seconds=median(seconds[warm:]),
             )
         )
-    return measured
+    return measurements
 
 
-def _table(measured: Sequence[Measurement], found: Fit) -> RichTable:
+def _table(measurements: Sequence[Measurement], costs: Fit) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("table", no_wrap=True)
     for name in ("size", "groups", "core seconds", "fitted"):
         table.add_column(name, justify="right", no_wrap=True)
-    for entry in measured:
+    for entry in measurements:
         table.add_row(
             entry.table,
             size_text(entry.size_bytes),
             f"{entry.group_count:,}",
             seconds_text(entry.core_seconds),
-            seconds_text(found.predict(entry)),
+            seconds_text(costs.predict(entry)),
         )
     return table
 
 
-def _lines(found: Fit) -> list[str]:
+def _lines(costs: Fit) -> list[str]:
     return [
-        f"a file   {found.file_s * 1e6:8.0f} us",
-        f"a MB     {found.byte_s * MIB * 1e6:8.0f} us",
-        f"a group  {found.group_s * 1e6:8.0f} us",
-        f"a read   {found.read_s * 1e6:8.0f} us",
-        f"open cost: {found.open_file_cost:,.0f} bytes ({size_text(found.open_file_cost)})",
+        f"a file   {costs.file_s * 1e6:8.0f} us",
+        f"a MB     {costs.byte_s * MIB * 1e6:8.0f} us",
+        f"a group  {costs.group_s * 1e6:8.0f} us",
+        f"a read   {costs.read_s * 1e6:8.0f} us",
+        f"open cost: {costs.open_file_cost:,.0f} bytes ({size_text(costs.open_file_cost)})",
     ]
 
 

@@ -41,11 +41,13 @@ def main() -> None:
         _fill(state, tables, days)
         for page in _PAGES[:1] if options.quick else _PAGES:
             waits = [_first_and_next(state, page, forked=options.quick) for _ in range(runs)]
-            for asked, times in zip(("first", "next"), zip(*waits, strict=True), strict=True):
+            for page_of_process, times in zip(
+                ("first", "next"), zip(*waits, strict=True), strict=True
+            ):
                 results.append(
                     Result(
                         case=f"{tables:,} tables, one of {days * _FILES_PER_DAY:,} files: /{page}",
-                        metric=f"first byte, {asked} page of a process",
+                        metric=f"first byte, {page_of_process} page of a process",
                         unit="ms",
                         windrow=statistics.median(times),
                         peer="bound",

@@ -60,12 +60,12 @@ def ask_polars(folder: Path, query: str) -> Rows:
 
     table = pl.scan_parquet(f"{folder}/*/*.parquet", hive_partitioning=True)
     if query == AGGREGATE:
-        asked = table.select(pl.len(), pl.col("amount").sum(), pl.col("score").max())
+        answer = table.select(pl.len(), pl.col("amount").sum(), pl.col("score").max())
     else:
-        asked = table.group_by("region").agg(
+        answer = table.group_by("region").agg(
             pl.col("customer").n_unique().alias("customers"), pl.col("amount").sum()
         )
-    return normal(asked.collect().rows())
+    return normal(answer.collect().rows())
 
 
 ENGINES: dict[str, Ask] = {"duckdb": ask_duckdb, "polars": ask_polars}

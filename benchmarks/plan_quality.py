@@ -54,21 +54,21 @@ class Quality:
 def main() -> None:
     """Plan, compare and report."""
     parser = arguments("Compare the plans of all strategies for ten workloads.")
-    given = parser.parse_args()
+    options = parser.parse_args()
     qualities, stable = [], {}
-    for workload in workloads(QUICK_SCALE if given.quick else 1.0):
+    for workload in workloads(QUICK_SCALE if options.quick else 1.0):
         console.print(workload.name, style="dim")
         qualities += [_quality(workload, strategy) for strategy in STRATEGIES]
         stable[workload.name] = {
             place: _stability(workload, folder) for place, folder in _new_folders(workload).items()
         }
     show(_slot_table(qualities), _balanced_table(qualities, stable))
-    if given.json is not None:
+    if options.json is not None:
         write_json(
-            given.json,
+            options.json,
             NAME,
             _results(qualities),
-            quick=given.quick,
+            quick=options.quick,
             qualities=[asdict(one) for one in qualities],
             stability=stable,
         )
@@ -84,18 +84,18 @@ def _quality(workload: Workload, strategy: str) -> Quality:
     plan = plan_groups(workload.files, None, policy)
     if int(plan.size_bytes.sum()) != int(workload.files["size_bytes"].to_numpy().sum()):
         raise SystemExit(f"{strategy} lost bytes of {workload.name!r}")
-    found = predict(plan, _policy("balanced", workload.parallelism))
-    located = found.located_bytes
+    prediction = predict(plan, _policy("balanced", workload.parallelism))
+    located = prediction.located_bytes
     return Quality(
         workload=workload.name,
         files=len(workload.files),
         parallelism=workload.parallelism,
         strategy=strategy,
         groups=len(plan),
-        fewest_groups=found.fewest_groups,
-        host_local=found.host_local_bytes / located if located else None,
-        slowest_slot_seconds=found.slowest_slot_seconds,
-        all_tasks_seconds=found.all_tasks_seconds,
+        fewest_groups=prediction.fewest_groups,
+        host_local=prediction.host_local_bytes / located if located else None,
+        slowest_slot_seconds=prediction.slowest_slot_seconds,
+        all_tasks_seconds=prediction.all_tasks_seconds,
     )
 
 

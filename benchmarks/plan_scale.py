@@ -85,24 +85,26 @@ def main() -> None:
     parser.add_argument("--strategies", help="names, separated by ','; all by default")
     parser.add_argument("--no-peers", action="store_true", help="leave out PyIceberg and Spark")
     parser.add_argument("--only", help="plan only files,buckets,hosts;…, and print a line for each")
-    given = parser.parse_args()
-    strategies = given.strategies.split(",") if given.strategies else list(STRATEGIES)
-    if given.only:
-        for each in given.only.split(";"):
-            _plan_in_a_fork(*map(int, each.split(",")), strategies, given.runs)
+    options = parser.parse_args()
+    strategies = options.strategies.split(",") if options.strategies else list(STRATEGIES)
+    if options.only:
+        for each in options.only.split(";"):
+            _plan_in_a_fork(*map(int, each.split(",")), strategies, options.runs)
         return
-    sizes = QUICK_FILES if given.quick else SIZES
-    if given.sizes:
-        sizes = tuple(map(int, given.sizes.split(",")))
+    sizes = QUICK_FILES if options.quick else SIZES
+    if options.sizes:
+        sizes = tuple(map(int, options.sizes.split(",")))
     inventories = [
         (files, buckets, hosts) for files in sizes for buckets in BUCKETS for hosts in HOSTS
     ]
-    measured = _measure(inventories, strategies, given.runs)
-    show(_scale_table(measured), *_growth_lines(measured))
-    results = [] if given.no_peers else _beside_peers(given.data, given.runs, quick=given.quick)
-    if given.json is not None:
-        scale = [asdict(one) for one in measured]
-        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs, scale=scale)
+    measurements = _measure(inventories, strategies, options.runs)
+    show(_scale_table(measurements), *_growth_lines(measurements))
+    results = (
+        [] if options.no_peers else _beside_peers(options.data, options.runs, quick=options.quick)
+    )
+    if options.json is not None:
+        scale = [asdict(one) for one in measurements]
+        write_json(options.json, NAME, results, quick=options.quick, runs=options.runs, scale=scale)
 
 
 def generated(files: int, buckets: int, hosts: int) -> pa.Table:
@@ -119,8 +121,8 @@ def generated(files: int, buckets: int, hosts: int) -> pa.Table:
 def _measure(
     inventories: Sequence[tuple[int, int, int]], strategies: list[str], runs: int
 ) -> list[Measurement]:
-    asked = ";".join(f"{files},{buckets},{hosts}" for files, buckets, hosts in inventories)
-    command = [sys.executable, __file__, "--only", asked]
+    texts = ";".join(f"{files},{buckets},{hosts}" for files, buckets, hosts in inventories)
+    command = [sys.executable, __file__, "--only", texts]
     command += ["--strategies", ",".join(strategies), "--runs", str(runs)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -170,7 +172,7 @@ def _plan_alone(files: int, buckets: int, hosts: int, strategies: list[str], run
         peak = _peak_bytes()
         assert plan is not None
         assert int(plan.size_bytes.sum()) == int(table["size_bytes"].to_numpy().sum())
-        found = predict(plan, _policy("balanced"))
+        prediction = predict(plan, _policy("balanced"))
         groups = len(plan)
         del plan
         print(
@@ -181,8 +183,8 @@ def _plan_alone(files: int, buckets: int, hosts: int, strategies: list[str], run
             median(seconds),
             peak,
             groups,
-            found.fewest_groups,
-            found.slowest_slot_seconds,
+            prediction.fewest_groups,
+            prediction.slowest_slot_seconds,
         )
 
 
@@ -258,14 +260,14 @@ def _compare(table: pa.Table, peer: PeerPlan, runs: int) -> list[Result]:
     ]
 
 
-def _scale_table(measured: list[Measurement]) -> RichTable:
+def _scale_table(measurements: list[Measurement]) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("files", "buckets", "hosts"):
         table.add_column(name, justify="right")
     table.add_column("strategy")
     for name in ("time", "us/file", "peak memory", "groups", "fewest", "slowest slot"):
         table.add_column(name, justify="right")
-    for one in measured:
+    for one in measurements:
         table.add_row(
             f"{one.files:,}",
             str(one.buckets),
@@ -281,13 +283,13 @@ def _scale_table(measured: list[Measurement]) -> RichTable:
     return table
 
 
-def _growth_lines(measured: list[Measurement]) -> list[str]:
+def _growth_lines(measurements: list[Measurement]) -> list[str]:
     lines = []
     for buckets in BUCKETS:
         for hosts in HOSTS:
             rates = {
                 one.files: one.seconds / one.files
-                for one in measured
+                for one in measurements
                 if (one.buckets, one.hosts, one.strategy) == (buckets, hosts, "balanced")
             }
             if 100_000 in rates and max(rates) > 100_000:

@@ -65,51 +65,51 @@ class Measurement:
     @property
     def work(self) -> tuple[float, float, float, float]:
         """Scans, files, megabytes of numbers and megabytes of text."""
-        asked = asked_of(_ASKED[self.query], _HELD)
+        columns = asked_of(_ASKED[self.query], _HELD)
         megabytes = sum(part.file_count * part.file_bytes for part in self.cell.parts) / 1e6
-        return 1.0, self.cell.files, megabytes * asked.numbers, megabytes * asked.text
+        return 1.0, self.cell.files, megabytes * columns.numbers, megabytes * columns.text
 
 
 def main() -> None:
     """Measure, fit and report."""
     parser = arguments("Measure what a scan costs in groups and with Spark's own reader.")
     parser.add_argument("--format", default="parquet", choices=("parquet", "orc"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    cells = QUICK_CELLS if given.quick else CELLS
-    runs = 1 if given.quick else given.runs
-    data = given.data.resolve() / "grid"
+    cells = QUICK_CELLS if options.quick else CELLS
+    runs = 1 if options.quick else options.runs
+    data = options.data.resolve() / "grid"
     work = data / "work"
-    measured: list[Measurement] = []
+    measurements: list[Measurement] = []
     with spark_and_client(data, work) as (spark, client):
         for cell in cells:
             console.print(cell.title, style="dim")
             table = f"grid.t{cell.name}"
-            client.register_table(table, str(written(data, cell, given.format)), given.format)
+            client.register_table(table, str(written(data, cell, options.format)), options.format)
             client.refresh(table)
-            measured += _measured(spark, client, table, cell, runs, warm=not given.quick)
-    found = {way: _fit([entry for entry in measured if entry.way == way]) for way in WAYS}
-    for way, costs in found.items():
+            measurements += _measured(spark, client, table, cell, runs, warm=not options.quick)
+    fits = {way: _fit([entry for entry in measurements if entry.way == way]) for way in WAYS}
+    for way, costs in fits.items():
         print(f"{way.upper()} = {costs.way}")
-    for entry in measured:
-        predicted = _predicted(found[entry.way], entry)
+    for entry in measurements:
+        predicted = _predicted(fits[entry.way], entry)
         print(
             f"{entry.cell.title}, {entry.query}, {entry.way}: {entry.core_s:.2f} core s, fitted "
             f"{predicted:.2f}, {entry.wall_s:.2f} s"
         )
-    if given.json is not None:
+    if options.json is not None:
         results = [
             Result(
                 case=f"{entry.cell.title}, {entry.query}, {entry.way}",
                 metric="fitted against measured",
                 unit="core s",
-                windrow=_predicted(found[entry.way], entry),
+                windrow=_predicted(fits[entry.way], entry),
                 peer="measured",
                 peer_value=entry.core_s,
             )
-            for entry in measured
+            for entry in measurements
         ]
-        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
+        write_json(options.json, NAME, results, quick=options.quick, runs=runs)
 
 
 def _measured(
@@ -129,18 +129,18 @@ def _measured(
             for way, rows in opened.items():
                 cpu, began = tree_cpu_seconds(), time.perf_counter()
                 ask(rows).collect()
-                taken = tree_cpu_seconds() - cpu, time.perf_counter() - began
+                times = tree_cpu_seconds() - cpu, time.perf_counter() - began
                 if round_ >= warm:
-                    tries.setdefault((way, query), []).append(taken)
+                    tries.setdefault((way, query), []).append(times)
     return [
         Measurement(
             cell=cell,
             way=way,
             query=query,
-            core_s=median(core_s for core_s, _ in taken),
-            wall_s=median(wall_s for _, wall_s in taken),
+            core_s=median(core_s for core_s, _ in times),
+            wall_s=median(wall_s for _, wall_s in times),
         )
-        for (way, query), taken in tries.items()
+        for (way, query), times in tries.items()
     ]
 
 
@@ -152,12 +152,12 @@ class Fit:
     scan_core_s: float
 
 
-def _fit(measured: Sequence[Measurement]) -> Fit:
-    rows = np.array([entry.work for entry in measured])
+def _fit(measurements: Sequence[Measurement]) -> Fit:
+    rows = np.array([entry.work for entry in measurements])
     # CPU time is counted in ticks of 10 ms.
-    seconds = np.array([max(entry.core_s, 0.01) for entry in measured])
+    seconds = np.array([max(entry.core_s, 0.01) for entry in measurements])
     scan_core_s, file_s, number_mb_s, text_mb_s = (float(cost) for cost in fitted(rows, seconds))
-    scan_s = median(entry.wall_s for entry in measured if entry.cell == SMALLEST)
+    scan_s = median(entry.wall_s for entry in measurements if entry.cell == SMALLEST)
     way = Way(scan_s=scan_s, file_s=file_s, number_mb_s=number_mb_s, text_mb_s=text_mb_s)
     return Fit(way, scan_core_s)
 

@@ -50,10 +50,10 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Show where the CPU time of a read goes.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
-    data = given.data.resolve()
+    cases = selected(QUICK_CASES if options.quick else CASES, options.cases)
+    data = options.data.resolve()
     work = data / "work"
     results: list[Result] = []
     for case in cases:
@@ -62,11 +62,11 @@ def main() -> None:
         for case in cases:
             console.print(case.title, style="dim")
             results += _measure(
-                spark, client, data / case.name, case, given.runs, warm=not given.quick
+                spark, client, data / case.name, case, options.runs, warm=not options.quick
             )
     show(_table(results))
-    if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+    if options.json is not None:
+        write_json(options.json, NAME, results, quick=options.quick, runs=options.runs)
 
 
 def _asked() -> tuple[Query, ...]:
@@ -104,8 +104,10 @@ def _measure(
             for side in contestants:
                 costs[side.name].append(_cost(spark, side, query))
         middle = {
-            name: {part: median(cost[part] for cost in found[warm:]) for part in found[0]}
-            for name, found in costs.items()
+            name: {
+                part: median(cost[part] for cost in runs_of_side[warm:]) for part in runs_of_side[0]
+            }
+            for name, runs_of_side in costs.items()
         }
         results += [
             Result(
@@ -143,10 +145,10 @@ def _table(results: list[Result]) -> RichTable:
     for part in parts:
         table.add_column(part, justify="right", no_wrap=True)
     for case in dict.fromkeys(result.case for result in results):
-        found = {result.metric: result for result in results if result.case == case}
-        shown = [found.get(part) for part in parts]
-        ours = [seconds_text(result.windrow) if result else "" for result in shown]
-        theirs = [seconds_text(result.peer_value) if result else "" for result in shown]
+        by_part = {result.metric: result for result in results if result.case == case}
+        cells = [by_part.get(part) for part in parts]
+        ours = [seconds_text(result.windrow) if result else "" for result in cells]
+        theirs = [seconds_text(result.peer_value) if result else "" for result in cells]
         table.add_row(case, WINDROW, *ours)
         table.add_row("", SPARK_TUNED, *theirs)
     return table

@@ -50,27 +50,32 @@ def main() -> None:
     parser = arguments("Read tables of many sizes with Spark, Windrow, DuckDB and Polars.")
     parser.add_argument("--cells", help="the cells to read, such as 1000x16KB or mix, split by ','")
     parser.add_argument("--reader", default="auto", choices=("auto", "grouped", "native"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    every_cell = (*QUICK_CELLS, QUICK_MIX) if given.quick else (*CELLS, MIX)
-    cells = selected(every_cell, given.cells)
-    given.runs = 1 if given.quick else given.runs
-    data = given.data.resolve() / "grid"
+    every_cell = (*QUICK_CELLS, QUICK_MIX) if options.quick else (*CELLS, MIX)
+    cells = selected(every_cell, options.cells)
+    options.runs = 1 if options.quick else options.runs
+    data = options.data.resolve() / "grid"
     work = data / "work"
     results: list[Result] = []
     with spark_and_client(data, work) as (spark, client):
         for cell in cells:
             console.print(cell.title, style="dim")
-            results += _measured(spark, client, cell, written(data, cell), given)
+            results += _measured(spark, client, cell, written(data, cell), options)
     print("\n".join([*_grid(results), "", *_goals(results)]))
-    if given.json is not None:
+    if options.json is not None:
         write_json(
-            given.json, NAME, results, quick=given.quick, runs=given.runs, reader=given.reader
+            options.json,
+            NAME,
+            results,
+            quick=options.quick,
+            runs=options.runs,
+            reader=options.reader,
         )
 
 
 def _measured(
-    spark: SparkSession, client: Client, cell: Cell, folder: Path, given: Namespace
+    spark: SparkSession, client: Client, cell: Cell, folder: Path, options: Namespace
 ) -> list[Result]:
     table = f"grid.t{cell.name}"
     client.register_table(table, str(folder))
@@ -78,22 +83,22 @@ def _measured(
     listed = spark.read.parquet(str(folder))
     tuned = {"spark.sql.files.openCostInBytes": "0"}
     sides = [_side(DEFAULTS, listed), _side(TUNED, listed, tuned)]
-    ways = {WINDROW: given.reader} | ({way: way for way in ALONE} if cell.is_mix else {})
+    ways = {WINDROW: options.reader} | ({way: way for way in ALONE} if cell.is_mix else {})
     sides += [_side(name, client.read(spark, table, reader=way)) for name, way in ways.items()]
     if cell.is_mix or _has_many_small_files(cell, _SMALL_FILE_BYTES):
         sides.append(_side(MERGED, spark.read.parquet(str(_merged(listed, folder, cell)))))
     timings = time_in_turns(
-        spark, sides, _queries(), runs=given.runs, on_run=lambda *_: None, warm=not given.quick
+        spark, sides, _queries(), runs=options.runs, on_run=lambda *_: None, warm=not options.quick
     )
     results = []
     for query in (NUMBERS, SHUFFLE):
         seconds = {t.side: t.median_s for t in timings if t.query == query}
         answers = {t.side: normal(t.answer) for t in timings if t.query == query}
         for engine, ask in _ENGINES.items():
-            warm = not given.quick
-            tries = [timed_answer(ask, folder, query) for _ in range(given.runs + warm)]
+            warm = not options.quick
+            tries = [timed_answer(ask, folder, query) for _ in range(options.runs + warm)]
             answers[engine] = tries[0][0]
-            seconds[engine] = median(taken for _, taken in tries[warm:])
+            seconds[engine] = median(time_s for _, time_s in tries[warm:])
         if len({repr(answer) for answer in answers.values()}) != 1:
             raise DisagreementError(f"{cell.title}, {query}: the sides do not agree: {answers}")
         ours = seconds.pop(WINDROW)
@@ -133,8 +138,8 @@ def _queries() -> tuple[Query, ...]:
         return table.agg(F.count(F.lit(1)), F.sum("amount"), F.max("score"))
 
     def shuffle(table: DataFrame) -> DataFrame:
-        found = (F.countDistinct("customer"), F.sum("amount"), F.max("score"))
-        return table.groupBy("region").agg(*found)
+        sums = (F.countDistinct("customer"), F.sum("amount"), F.max("score"))
+        return table.groupBy("region").agg(*sums)
 
     return (
         Query(name=NUMBERS, title=NUMBERS, columns=("amount", "score"), ask=numbers),
@@ -165,14 +170,14 @@ def _ask_polars(folder: Path, query: str) -> tuple[tuple[object, ...], ...]:
 
     table = pl.scan_parquet(f"{folder}/*/*.parquet", hive_partitioning=True)
     if query == NUMBERS:
-        asked = table.select(pl.len(), pl.col("amount").sum(), pl.col("score").max())
+        answer = table.select(pl.len(), pl.col("amount").sum(), pl.col("score").max())
     else:
-        asked = table.group_by("region").agg(
+        answer = table.group_by("region").agg(
             pl.col("customer").n_unique().alias("customers"),
             pl.col("amount").sum(),
             pl.col("score").max(),
         )
-    return normal(asked.collect().rows())
+    return normal(answer.collect().rows())
 
 
 _ENGINES: dict[str, Callable[[Path, str], tuple[tuple[object, ...], ...]]] = {
@@ -204,7 +209,7 @@ def _loses(seconds: Mapping[str, float]) -> bool:
 def _grid(results: Sequence[Result]) -> list[str]:
     """Return the grid as Markdown, with the cells where Windrow gains least first."""
     cases = _by_case(results)
-    shown = [WINDROW, *PEERS]
+    columns = [WINDROW, *PEERS]
     lines = [
         "| files, query | Windrow | Spark, defaults | Spark, `openCostInBytes=0` | DuckDB | Polars "
         "| compared with the better Spark |",
@@ -212,7 +217,7 @@ def _grid(results: Sequence[Result]) -> list[str]:
     ]
     for case in sorted(cases, key=lambda case: (not _loses(cases[case]), _gain(cases[case]))):
         seconds = cases[case]
-        figures = " | ".join(f"{seconds[side]:.2f} s" for side in shown)
+        figures = " | ".join(f"{seconds[side]:.2f} s" for side in columns)
         mark = " (loses)" if _loses(seconds) else ""
         lines.append(f"| {case} | {figures} | {_gain(seconds):.2f}x{mark} |")
         alone = ", ".join(f"{way} {seconds[way]:.2f} s" for way in ALONE if way in seconds)
@@ -232,13 +237,13 @@ def _goals(results: Sequence[Result]) -> list[str]:
     def reached(
         what: str, of: Callable[[Cell, str], bool], by: Callable[[Mapping[str, float]], bool]
     ) -> list[str]:
-        asked = []
+        goal_cases = []
         for case in cases:
             title, _, query = case.rpartition(", ")
             if of(cells[title], query):
-                asked.append(case)
-        met = sum(by(cases[case]) for case in asked)
-        return [f"- {what}: {met} of {len(asked)}"] if asked else []
+                goal_cases.append(case)
+        met = sum(by(cases[case]) for case in goal_cases)
+        return [f"- {what}: {met} of {len(goal_cases)}"] if goal_cases else []
 
     return [
         *reached(

@@ -70,11 +70,11 @@ def main() -> None:
     parser = arguments("Read tables of small files with Spark, Windrow, DuckDB and Polars.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     parser.add_argument("--no-cold", action="store_true", help="skip the cold runs")
-    given = parser.parse_args()
+    options = parser.parse_args()
     require_java()
-    cases = selected(QUICK_CASES if given.quick else CASES, given.cases)
-    runs = 1 if given.quick else given.runs
-    data = given.data.resolve()
+    cases = selected(QUICK_CASES if options.quick else CASES, options.cases)
+    runs = 1 if options.quick else options.runs
+    data = options.data.resolve()
     work = data / "work"
     shutil.rmtree(work / "state", ignore_errors=True)
     for case in cases:
@@ -88,13 +88,13 @@ def main() -> None:
             # Spark's first job also starts its threads.
             spark.range(10).count()
             for case in cases:
-                results += _warm(spark, client, data, case, runs, given.quick)
-        if not given.no_cold:
-            for case in cases[:1] if given.quick else cases:
-                results += _cold(url, data, case, given.quick)
+                results += _warm(spark, client, data, case, runs, options.quick)
+        if not options.no_cold:
+            for case in cases[:1] if options.quick else cases:
+                results += _cold(url, data, case, options.quick)
     show(_table(results))
-    if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
+    if options.json is not None:
+        write_json(options.json, NAME, results, quick=options.quick, runs=runs)
 
 
 def _warm(
@@ -110,19 +110,19 @@ def _warm(
     _require_equal(case.title, fingerprints)
     if fingerprints[WINDROW].row_count != case.row_count:
         raise DisagreementError(f"{case.title}: {fingerprints} and {case.row_count:,} were written")
-    asked = queries()[:1] if quick else queries()
+    all_queries = queries()[:1] if quick else queries()
     timings = time_in_turns(
-        spark, contestants, asked, runs=runs, on_run=lambda *_: None, warm=not quick
+        spark, contestants, all_queries, runs=runs, on_run=lambda *_: None, warm=not quick
     )
     results = [_result(case, "", "know the files", "s", refresh_s, SPARK_DEFAULT, listing_s)]
-    for query in asked:
+    for query in all_queries:
         spark_timings = {timing.side: timing for timing in timings if timing.query == query.name}
         answers = {side: normal(timing.answer) for side, timing in spark_timings.items()}
         seconds = {side: timing.median_s for side, timing in spark_timings.items()}
         for engine, ask in ENGINES.items():
             tries = [timed_answer(ask, folder, query.name) for _ in range(runs + (not quick))]
             answers[engine] = tries[0][0]
-            seconds[engine] = median(taken for _, taken in tries[not quick :])
+            seconds[engine] = median(time_s for _, time_s in tries[not quick :])
         _require_equal(f"{case.title}, {query.title}", answers)
         ours = seconds[WINDROW]
         results += [
@@ -200,9 +200,9 @@ def _table(results: list[Result]) -> RichTable:
     rows: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         rows.setdefault((result.case, result.metric), []).append(result)
-    for (case, metric), found in rows.items():
-        peers = {result.peer: result for result in found}
-        cells = [_figure(found[0].windrow, found[0].unit)]
+    for (case, metric), of_row in rows.items():
+        peers = {result.peer: result for result in of_row}
+        cells = [_figure(of_row[0].windrow, of_row[0].unit)]
         for peer in PEERS:
             beside = peers.get(peer)
             cells.append(

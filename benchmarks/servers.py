@@ -68,6 +68,6 @@ def deployment() -> Iterator[Deployment]:
         redis = RedisProcess(folder)
         stack.callback(redis.stop)
         redis.start()
-        made = Deployment(folder, database_url, redis.url)
-        made.upgrade()
-        yield made
+        servers = Deployment(folder, database_url, redis.url)
+        servers.upgrade()
+        yield servers

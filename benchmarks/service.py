@@ -68,31 +68,31 @@ def main() -> None:
     parser.add_argument("--sizes", help="numbers of files, joined by ','")
     parser.add_argument("--callers", help="numbers of callers, joined by ','")
     parser.add_argument("--seconds", type=float, help="duration of each load")
-    given = parser.parse_args()
-    sizes = _numbers(given.sizes) or ((100, 1_000) if given.quick else SIZES)
-    callers = _numbers(given.callers) or ((1,) if given.quick else CALLERS)
-    seconds = given.seconds or (0.2 if given.quick else 10.0)
+    options = parser.parse_args()
+    sizes = _numbers(options.sizes) or ((100, 1_000) if options.quick else SIZES)
+    callers = _numbers(options.callers) or ((1,) if options.quick else CALLERS)
+    seconds = options.seconds or (0.2 if options.quick else 10.0)
     figures: list[Figure] = []
     results: list[Result] = []
-    with deployment() as deployed:
-        publishing = _publish(deployed, sizes, given.runs)
+    with deployment() as servers:
+        publishing = _publish(servers, sizes, options.runs)
         show(_publish_table(publishing))
-        figures += _cold(deployed, sizes)
+        figures += _cold(servers, sizes)
         for replicas in (1, 2):
-            with deployed.replicas(replicas) as running:
+            with servers.replicas(replicas) as running:
                 urls = [one.url for one in running]
                 for load in _loads(urls, sizes, callers, seconds):
                     _warm(urls, load.table)
                     figures.append(_figure(load, run(load), replicas, running))
                 if replicas == 1:
-                    busy_s = 0.5 if given.quick else max(seconds, 3.0)
+                    busy_s = 0.5 if options.quick else max(seconds, 3.0)
                     results += _health(running[0].url, sizes[-1], seconds, busy_s)
     show(_figure_table(figures))
-    results += _beside_peer(figures, given.runs, quick=given.quick)
+    results += _beside_peer(figures, options.runs, quick=options.quick)
     show(_result_table(results))
-    if given.json is not None:
+    if options.json is not None:
         write_json(
-            given.json,
+            options.json,
             NAME,
             results,
             figures=[asdict(figure) for figure in figures],
@@ -112,18 +112,18 @@ class Published:
     bytes_written: int | None = None
 
 
-def _publish(deployed: Deployment, sizes: tuple[int, ...], runs: int) -> list[Published]:
+def _publish(servers: Deployment, sizes: tuple[int, ...], runs: int) -> list[Published]:
     published: list[Published] = []
-    with deployed.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
+    with servers.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
         for files in sizes:
             name, inventory = f"t{files}", generated(files)
             client.register_table(
-                name, str(deployed.folder), columns=_COLUMNS, partition_columns={"ds": "string"}
+                name, str(servers.folder), columns=_COLUMNS, partition_columns={"ds": "string"}
             )
             seconds, done = _timed(partial(client.publish, name, inventory))
             published.append(_published(f"whole, {files:,} files", seconds, done))
         published += _deltas(client, sizes[-1], "warm", runs)
-    with deployed.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
+    with servers.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
         client.config()
         published += _deltas(client, sizes[-1], "cold", 1)
     return published
@@ -131,10 +131,10 @@ def _publish(deployed: Deployment, sizes: tuple[int, ...], runs: int) -> list[Pu
 
 def _deltas(client: windrow.Client, files: int, state: str, runs: int) -> list[Published]:
     """Add, replace and remove files of the largest table, both adjacent and scattered ones."""
-    name, found = f"t{files}", generated(files)
+    name, inventory = f"t{files}", generated(files)
     count = min(DELTA_FILES, files)
-    side_by_side = found.slice(files // 2, count)
-    all_over = found.take(pa.array(np.linspace(0, files - 1, count).astype(np.int64)))
+    side_by_side = inventory.slice(files // 2, count)
+    all_over = inventory.take(pa.array(np.linspace(0, files - 1, count).astype(np.int64)))
     cases: list[tuple[str, list[float], list[object]]] = []
     for what, rows in (("side by side", side_by_side), ("all over", all_over)):
         paths = rows["path"].to_pylist()
@@ -176,11 +176,11 @@ def _published(case: str, seconds: float, done: object) -> Published:
 # --- planning -------------------------------------------------------------------
 
 
-def _cold(deployed: Deployment, sizes: tuple[int, ...]) -> list[Figure]:
+def _cold(servers: Deployment, sizes: tuple[int, ...]) -> list[Figure]:
     """Measure the first plan of fresh replicas."""
     figures = []
     for files in sizes:
-        with deployed.replicas(1) as running:
+        with servers.replicas(1) as running:
             load = Load(
                 urls=[running[0].url], table=f"t{files}", callers=1, seconds=0.0, arrow=True
             )
@@ -226,7 +226,7 @@ def _warm(urls: list[str], table: str) -> None:
 
 
 def _figure(
-    load: Load, seen: Latencies, replicas: int, running: list[object], state: str = "warm"
+    load: Load, latencies: Latencies, replicas: int, running: list[object], state: str = "warm"
 ) -> Figure:
     form = "Arrow stream" if load.arrow else "JSON page"
     pace = f" at {load.rate:.0f}/s" if load.rate else ""
@@ -236,13 +236,13 @@ def _figure(
     )
     figure = Figure(
         case=case,
-        p50_ms=seen.ms(50),
-        p99_ms=seen.ms(99),
-        rate=seen.rate,
+        p50_ms=latencies.ms(50),
+        p99_ms=latencies.ms(99),
+        rate=latencies.rate,
         peak_bytes=max(peak_bytes(one) for one in running),
     )
     console.print(
-        f"{case}: p50 {figure.p50_ms:.1f} ms, p99 {figure.p99_ms:.1f} ms, {seen.rate:.0f}/s",
+        f"{case}: p50 {figure.p50_ms:.1f} ms, p99 {figure.p99_ms:.1f} ms, {latencies.rate:.0f}/s",
         style="dim",
     )
     return figure

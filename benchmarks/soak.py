@@ -179,11 +179,11 @@ class Cluster:
             assert process.stdout is not None
             process.stdout.readline()
             yield done
-            said, _ = process.communicate(timeout=300)
+            output, _ = process.communicate(timeout=300)
         finally:
             process.kill()
             process.wait()
-        for name, value in json.loads(said).items():
+        for name, value in json.loads(output).items():
             setattr(done, name, value)
 
 
@@ -206,8 +206,8 @@ def cluster(replicas: int, before: Path | None = None) -> Iterator[Cluster]:
 
 
 def _environment(checkout: Path | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
-    return kept if checkout is None else kept | {"PYTHONPATH": _path(checkout)}
+    environment = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
+    return environment if checkout is None else environment | {"PYTHONPATH": _path(checkout)}
 
 
 def _path(checkout: Path) -> str:
@@ -238,11 +238,11 @@ class Account:
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
 
-    def compare(self, expected: Counter[str], found: Counter[str]) -> None:
+    def compare(self, expected: Counter[str], records: Counter[str]) -> None:
         """Add expected changes, and those that were found."""
         self.changes += expected.total()
-        self.lost += sorted((expected - found).elements())
-        self.doubled += sorted((found - expected).elements())
+        self.lost += sorted((expected - records).elements())
+        self.doubled += sorted((records - expected).elements())
 
 
 def account(database_url: str, run: str, done: Done, *, audited: bool = True) -> Account:
@@ -254,8 +254,8 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
         done: Outcome of its calls.
         audited: Whether all replicas had an audit log.
     """
-    made = {kind: range(1, done.made.get(kind, 0) + 1) for kind in KINDS}
-    told = Account()
+    numbers = {kind: range(1, done.made.get(kind, 0) + 1) for kind in KINDS}
+    accounts = Account()
     with psycopg.connect(database_url, row_factory=scalar_row) as connection:
 
         def found(query: str, *values: str) -> Counter[str]:
@@ -264,39 +264,39 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
         def snapshots(name: str, kind: str, size: int) -> None:
             # Ids are never used twice, so the last one is the number of publications.
             last = f"SELECT '{name} ' || last_snapshot_id FROM tables WHERE name = %s"
-            told.compare(Counter([f"{name} {len(made[kind])}"]), found(last, name))
-            kept = (
+            accounts.compare(Counter([f"{name} {len(numbers[kind])}"]), found(last, name))
+            counts = (
                 f"SELECT '{name} ' || snapshot_id || ' of ' || (info::json->>'size_bytes') "
                 "FROM snapshots JOIN tables USING (table_id) WHERE name = %s"
             )
-            there = found(kept, name)
-            newest = reversed(made[kind])
-            told.compare(
+            there = found(counts, name)
+            newest = reversed(numbers[kind])
+            accounts.compare(
                 Counter(f"{name} {n} of {n * size}" for n, _ in zip(newest, there, strict=False)),
                 there,
             )
 
         snapshots(f"{run}_published", "publications", 1)
         snapshots(f"{run}_refreshed", "refreshes", 2)
-        told.compare(
-            Counter(f"{run}_new_{n}" for n in made["registrations"][-LEFT_TABLES:]),
+        accounts.compare(
+            Counter(f"{run}_new_{n}" for n in numbers["registrations"][-LEFT_TABLES:]),
             found("SELECT name FROM tables WHERE starts_with(name, %s)", f"{run}_new_"),
         )
-        told.compare(
-            Counter(f"rule {run}-{n}" for n in made["rules"][-LEFT_RULES:]),
+        accounts.compare(
+            Counter(f"rule {run}-{n}" for n in numbers["rules"][-LEFT_RULES:]),
             found("SELECT 'rule ' || name FROM cache_rules WHERE starts_with(name, %s)", f"{run}-"),
         )
-        told.compare(
-            Counter(f"token {run}-{n} revoked" for n in made["tokens"]),
+        accounts.compare(
+            Counter(f"token {run}-{n} revoked" for n in numbers["tokens"]),
             found(
                 "SELECT 'token ' || name || CASE WHEN revoked_at IS NULL THEN '' ELSE ' revoked' "
                 "END FROM tokens WHERE starts_with(name, %s)",
                 f"{run}-",
             ),
         )
-        told.compare(
+        accounts.compare(
             # The store keeps the newest thousand writes of a table.
-            Counter(f"write {n:032x} undone" for n in made["writes"][-1_000:]),
+            Counter(f"write {n:032x} undone" for n in numbers["writes"][-1_000:]),
             found(
                 "SELECT 'write ' || write_id || ' ' || state FROM writes JOIN tables "
                 "USING (table_id) WHERE tables.name = %s",
@@ -304,8 +304,8 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
             ),
         )
         if audited:
-            told.compare(
-                _records(run, made),
+            accounts.compare(
+                _records(run, numbers),
                 found(
                     "SELECT concat_ws(' ', kind, outcome, table_name, "
                     "CASE kind WHEN 'token' THEN split_part(item, ' ', 1) ELSE item END) "
@@ -320,21 +320,21 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
                     f"{run}_",
                 ),
             )
-    return told
+    return accounts
 
 
-def _records(run: str, made: dict[str, range]) -> Counter[str]:
+def _records(run: str, numbers: dict[str, range]) -> Counter[str]:
     records = [
-        *(f"snapshot created {run}_published {n}" for n in made["publications"]),
-        *(f"snapshot created {run}_refreshed {n}" for n in made["refreshes"]),
-        *(f"table created {run}_new_{n}" for n in made["registrations"]),
-        *(f"table deleted {run}_new_{n}" for n in made["registrations"][:-LEFT_TABLES]),
-        *(f"cache_rule created {STEADY} {run}-{n}" for n in made["rules"]),
-        *(f"cache_rule deleted {STEADY} {run}-{n}" for n in made["rules"][:-LEFT_RULES]),
-        *(f"token created {run}-{n}" for n in made["tokens"]),
-        *(f"token deleted {run}-{n}" for n in made["tokens"]),
-        *(f"write created {run}_written {n:032x}" for n in made["writes"]),
-        *(f"write changed {run}_written {n:032x}" for n in made["writes"]),
+        *(f"snapshot created {run}_published {n}" for n in numbers["publications"]),
+        *(f"snapshot created {run}_refreshed {n}" for n in numbers["refreshes"]),
+        *(f"table created {run}_new_{n}" for n in numbers["registrations"]),
+        *(f"table deleted {run}_new_{n}" for n in numbers["registrations"][:-LEFT_TABLES]),
+        *(f"cache_rule created {STEADY} {run}-{n}" for n in numbers["rules"]),
+        *(f"cache_rule deleted {STEADY} {run}-{n}" for n in numbers["rules"][:-LEFT_RULES]),
+        *(f"token created {run}-{n}" for n in numbers["tokens"]),
+        *(f"token deleted {run}-{n}" for n in numbers["tokens"]),
+        *(f"write created {run}_written {n:032x}" for n in numbers["writes"]),
+        *(f"write changed {run}_written {n:032x}" for n in numbers["writes"]),
     ]
     return Counter(records)
 
@@ -402,7 +402,7 @@ def _figures(cluster: Cluster) -> dict[str, float]:
     # The first replica is never killed, so its figures would show a leak.
     folder = Path(f"/proc/{cluster.replicas[0].process.pid}")
     resident = int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    found = {
+    figures = {
         "MB of a replica": resident / 2**20,
         "descriptors of a replica": float(len(list((folder / "fd").iterdir()))),
     }
@@ -412,10 +412,10 @@ def _figures(cluster: Cluster) -> dict[str, float]:
         ).fetchall()
         for name in names:
             count = connection.execute(f'SELECT count(*) FROM "{name}"'.encode()).fetchone()
-            found[f"rows of {name}"] = float(count or 0)
+            figures[f"rows of {name}"] = float(count or 0)
     with redis.Redis.from_url(cluster.redis_url) as store:
-        found["keys of Redis"] = float(store.dbsize())
-    return found
+        figures["keys of Redis"] = float(store.dbsize())
+    return figures
 
 
 def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Trend]:
@@ -424,7 +424,7 @@ def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Tren
     third = len(warm) // 3
     if third == 0:
         return []
-    found = []
+    lines = []
     for name in warm[-1].figures:
         series = [sample.figures[name] for sample in warm]
         start, middle, end = (
@@ -434,7 +434,7 @@ def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Tren
         longer = name.removeprefix("rows of ") in _KEPT_LONGER
         bound = requests if longer else max(middle * _FLAT_RATIO, middle + _SLACK[unit])
         minutes = [sample.at_s / 60 for sample in warm]
-        found.append(
+        lines.append(
             Trend(
                 name=name,
                 unit=unit,
@@ -446,7 +446,7 @@ def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Tren
                 holds=end <= bound,
             )
         )
-    return found
+    return lines
 
 
 # --- a run -------------------------------------------------------------------
@@ -494,13 +494,13 @@ def soak(
         kills: How often a replica is killed, at even intervals.
         restarts: How often the database is restarted.
     """
-    found = Soaked()
+    outcome = Soaked()
     with shared.called("m", dict.fromkeys(KINDS, 0.0)) as measured:
         time.sleep(measured_s)
     paces = {kind: n / measured.seconds * _SHARE for kind, n in measured.made.items()}
-    found.paces = paces
+    outcome.paces = paces
     console.print(f"paces: { {kind: round(pace, 1) for kind, pace in paces.items()} }")
-    found.done["measured"] = measured
+    outcome.done["measured"] = measured
     interval_s = seconds / (kills + 1)
     began = time.monotonic()
     with sampled(shared, _SAMPLE_EVERY_S) as samples, shared.called("s", paces) as done:
@@ -508,20 +508,20 @@ def soak(
             _sleep_until(began + interval_s * (number + 1))
             # The oldest of those that may be killed.
             shared.kill(1)
-            found.note("killed")
+            outcome.note("killed")
             shared.start()
             if number < restarts:
                 _sleep_until(began + interval_s * (number + 1.5))
                 shared.restart_database()
-                found.note("database restarted")
-            console.print(f"{time.monotonic() - began:.0f} s: {found.events}")
+                outcome.note("database restarted")
+            console.print(f"{time.monotonic() - began:.0f} s: {outcome.events}")
         _sleep_until(began + seconds)
-    found.done["soak"] = done
+    outcome.done["soak"] = done
     for run, calls in (("m", measured), ("s", done)):
-        _add(found.told, account(shared.database_url, run, calls))
-    found.trends = trends(samples, max(_PLAN_TTL_S * 1.5, seconds / 5), done.requests)
-    found.tracebacks = _tracebacks(shared)
-    return found
+        _add(outcome.told, account(shared.database_url, run, calls))
+    outcome.trends = trends(samples, max(_PLAN_TTL_S * 1.5, seconds / 5), done.requests)
+    outcome.tracebacks = _tracebacks(shared)
+    return outcome
 
 
 def roll(shared: Cluster, seconds: float, pace: float, *, before: Path | None = None) -> Soaked:
@@ -534,27 +534,27 @@ def roll(shared: Cluster, seconds: float, pace: float, *, before: Path | None = 
         before: Checkout of the earlier version of the replicas and the callers; the database is
             upgraded before the first replica is replaced.
     """
-    found = Soaked()
+    outcome = Soaked()
     # Earlier versions lack some calls, and clients are upgraded after their coordinators.
     kinds = KINDS if before is None else [kind for kind in KINDS if kind != "tokens"]
-    found.paces = dict.fromkeys(kinds, pace)
+    outcome.paces = dict.fromkeys(kinds, pace)
     replicas = len(shared.replicas)
-    with shared.called("r", found.paces, before) as done:
+    with shared.called("r", outcome.paces, before) as done:
         pause_s = seconds / (replicas + 2)
         time.sleep(pause_s)
         if before is not None:
             shared.run_command(None, "db", "upgrade")
-            found.note("database upgraded")
+            outcome.note("database upgraded")
             time.sleep(pause_s)
         for _ in range(replicas):
             shared.stop(0)
             shared.start()
-            found.note("replaced")
+            outcome.note("replaced")
             time.sleep(pause_s)
-    found.done["roll"] = done
-    found.told = account(shared.database_url, "r", done, audited=before is None)
-    found.tracebacks = _tracebacks(shared)
-    return found
+    outcome.done["roll"] = done
+    outcome.told = account(shared.database_url, "r", done, audited=before is None)
+    outcome.tracebacks = _tracebacks(shared)
+    return outcome
 
 
 def _sleep_until(at: float) -> None:
@@ -584,54 +584,54 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, metavar="FOLDER", help="checkout of the version to be replaced"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     load_before = os.getloadavg()[0]
-    seconds = 20.0 if given.quick else given.minutes * 60
-    if given.before is not None:
-        before = given.before.resolve()
+    seconds = 20.0 if options.quick else options.minutes * 60
+    if options.before is not None:
+        before = options.before.resolve()
         with cluster(2, before) as shared:
-            found = roll(shared, seconds, given.pace, before=before)
+            outcome = roll(shared, seconds, options.pace, before=before)
     else:
-        kills = 2 if given.quick else int(given.minutes)
+        kills = 2 if options.quick else int(options.minutes)
         with cluster(_REPLICAS) as shared:
-            found = soak(shared, seconds, measured_s=min(30.0, seconds / 4), kills=kills)
-    _show(found)
-    if given.json is not None:
+            outcome = soak(shared, seconds, measured_s=min(30.0, seconds / 4), kills=kills)
+    _show(outcome)
+    if options.json is not None:
         load = [load_before, *os.getloadavg()]
-        write_figures(given.json, NAME, load_average=load, **asdict(found))
-    told = found.told
-    whole = not (told.lost or told.doubled or found.failed)
-    sys.exit(0 if whole and all(trend.holds for trend in found.trends) else 1)
+        write_figures(options.json, NAME, load_average=load, **asdict(outcome))
+    account = outcome.told
+    whole = not (account.lost or account.doubled or outcome.failed)
+    sys.exit(0 if whole and all(trend.holds for trend in outcome.trends) else 1)
 
 
-def _show(found: Soaked) -> None:
+def _show(outcome: Soaked) -> None:
     calls = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("calls", "run", "per second", "made", "slowest"):
         calls.add_column(title)
-    for run, done in found.done.items():
-        for kind, made in done.made.items():
-            pace, slowest_s = made / done.seconds, done.slowest_s[kind]
-            calls.add_row(kind, run, f"{pace:.1f}", f"{made:,}", f"{slowest_s:.1f} s")
+    for run, done in outcome.done.items():
+        for kind, count in done.made.items():
+            pace, slowest_s = count / done.seconds, done.slowest_s[kind]
+            calls.add_row(kind, run, f"{pace:.1f}", f"{count:,}", f"{slowest_s:.1f} s")
     show(calls)
-    for run, done in found.done.items():
+    for run, done in outcome.done.items():
         console.print(f"{run}: {done.requests:,} requests, answers {done.answers}")
         console.print(f"failed after all attempts: {len(done.failed)}", *done.failed[:5])
-    told = found.told
+    account = outcome.told
     console.print(
-        f"{found.events}; {told.changes:,} facts compared: {len(told.lost)} lost, "
-        f"{len(told.doubled)} doubled; {found.tracebacks} tracebacks",
-        *told.lost[:5],
-        *told.doubled[:5],
+        f"{outcome.events}; {account.changes:,} facts compared: {len(account.lost)} lost, "
+        f"{len(account.doubled)} doubled; {outcome.tracebacks} tracebacks",
+        *account.lost[:5],
+        *account.doubled[:5],
     )
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("figure", "start", "middle", "end", "a minute", "expected", "holds"):
-        shown.add_column(title, justify="left" if title == "figure" else "right")
-    for one in found.trends:
+        table.add_column(title, justify="left" if title == "figure" else "right")
+    for one in outcome.trends:
         figures = (f"{figure:,.0f}" for figure in (one.start, one.middle, one.end))
-        shown.add_row(
+        table.add_row(
             one.name, *figures, f"{one.a_minute:+,.2f}", one.expected, "yes" if one.holds else "NO"
         )
-    show(shown)
+    show(table)
 
 
 if __name__ == "__main__":

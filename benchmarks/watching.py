@@ -54,15 +54,15 @@ class Watched:
 
     def plan(self, number: int) -> float:
         """Return the seconds of one plan."""
-        asked = {"table": "t", "filter": f"id > {number} and ds <> 'day-{number % _DAYS}'"}
-        body = json.dumps(asked | {"page_size": 1})
+        request = {"table": "t", "filter": f"id > {number} and ds <> 'day-{number % _DAYS}'"}
+        body = json.dumps(request | {"page_size": 1})
         began = time.perf_counter()
         self.http.request("POST", "/plans", body, self.headers)
         answer = self.http.getresponse()
-        said = answer.read()
-        taken = time.perf_counter() - began
-        assert answer.status == 200, said
-        return taken
+        content = answer.read()
+        time_s = time.perf_counter() - began
+        assert answer.status == 200, content
+        return time_s
 
 
 @dataclass(frozen=True)
@@ -81,22 +81,22 @@ def main() -> None:
     parser = arguments("Measure what identity, grants, audit, metrics and limits cost a plan.")
     parser.add_argument("--files", type=int, default=1_000)
     parser.add_argument("--plans", type=int, help="plans of each coordinator")
-    given = parser.parse_args()
-    plans = given.plans or (40 if given.quick else 2_000)
-    with deployment() as deployed, ExitStack() as stack:
-        watched = list(_started(deployed, stack))
+    options = parser.parse_args()
+    plans = options.plans or (40 if options.quick else 2_000)
+    with deployment() as servers, ExitStack() as stack:
+        watched = list(_started(servers, stack))
         with windrow.connect(watched[0].process.url, timeout_s=300) as client:
             client.register_table(
-                "t", str(deployed.folder), columns=_COLUMNS, partition_columns={"ds": "string"}
+                "t", str(servers.folder), columns=_COLUMNS, partition_columns={"ds": "string"}
             )
-            client.publish("t", generated(given.files))
+            client.publish("t", generated(options.files))
         _take_turns(watched, plans)
         figures = [_figure(one, watched[0], plans) for one in watched]
     show(_table(figures))
     plain, *others = figures
     results = [
         Result(
-            case=f"a plan of {given.files:,} files with {one.name}",
+            case=f"a plan of {options.files:,} files with {one.name}",
             metric=metric,
             unit="ms",
             windrow=windrow_ms,
@@ -109,12 +109,12 @@ def main() -> None:
             ("CPU time", one.cpu_ms, plain.cpu_ms),
         )
     ]
-    if given.json is not None:
-        write_json(given.json, NAME, results, figures=[asdict(one) for one in figures])
+    if options.json is not None:
+        write_json(options.json, NAME, results, figures=[asdict(one) for one in figures])
 
 
-def _started(deployed: Deployment, stack: ExitStack) -> Iterator[Watched]:
-    token = _token(deployed)
+def _started(servers: Deployment, stack: ExitStack) -> Iterator[Watched]:
+    token = _token(servers)
 
     def metrics() -> dict[str, str]:
         return {"WINDROW_METRICS__PORT": str(free_port())}
@@ -126,15 +126,15 @@ def _started(deployed: Deployment, stack: ExitStack) -> Iterator[Watched]:
         # Callers are counted in Redis, by name: only those with a token.
         ("and limits of requests", _TOKENS | metrics() | _RATES),
     ):
-        (process,) = stack.enter_context(deployed.replicas(1, **environment))
+        (process,) = stack.enter_context(servers.replicas(1, **environment))
         headers = {"Content-Type": "application/json"}
         if "WINDROW_REQUIRE_TOKENS" in environment:
             headers["Authorization"] = f"Bearer {token}"
         yield Watched(name, process, headers, HTTPConnection(urlsplit(process.url).netloc))
 
 
-def _token(deployed: Deployment) -> str:
-    settings = Settings.model_validate({"database_url": deployed.database_url})
+def _token(servers: Deployment) -> str:
+    settings = Settings.model_validate({"database_url": servers.database_url})
 
     async def create() -> str:
         async with administration.open_tokens(settings) as tokens:
@@ -177,18 +177,18 @@ def _figure(one: Watched, plain: Watched, plans: int) -> Figure:
 
 
 def _table(figures: list[Figure]) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("with", "p50", "more in the same turn", "CPU time", "more"):
-        shown.add_column(title, justify="left" if title == "with" else "right")
+        table.add_column(title, justify="left" if title == "with" else "right")
     for one in figures:
-        shown.add_row(
+        table.add_row(
             one.name,
             f"{one.p50_ms:.2f} ms",
             f"{one.more_ms:+.2f} ms",
             f"{one.cpu_ms:.2f} ms",
             f"{one.more_cpu_ms:+.2f} ms",
         )
-    return shown
+    return table
 
 
 if __name__ == "__main__":

@@ -36,16 +36,16 @@ Made = TypeVar("Made")
 
 def main() -> None:
     """Measure, print a table, and write the JSON if asked to."""
-    given = arguments(__doc__ or "").parse_args()
-    files = 100 if given.quick else 1_000
-    wide_columns = 400 if given.quick else WIDE
+    options = arguments(__doc__ or "").parse_args()
+    files = 100 if options.quick else 1_000
+    wide_columns = 400 if options.quick else WIDE
     narrow = _microseconds(NARROW, files)
     wide = _microseconds(wide_columns, files)
     table = Table("step", f"{NARROW} columns, µs", f"{wide_columns:,} columns, µs", "times")
     for step, us in wide.items():
         table.add_row(step, f"{narrow[step]:.2f}", f"{us:.2f}", f"{us / narrow[step]:.2f}")
     console.print(table)
-    if given.json:
+    if options.json:
         results = [
             Result(
                 case=f"{wide_columns:,} columns, {files:,} files: {step}",
@@ -57,7 +57,7 @@ def main() -> None:
             )
             for step, us in wide.items()
         ]
-        write_json(given.json, "wide_tables", results)
+        write_json(options.json, "wide_tables", results)
 
 
 def _microseconds(columns: int, files: int) -> dict[str, float]:
@@ -66,30 +66,30 @@ def _microseconds(columns: int, files: int) -> dict[str, float]:
 
     def timed(step: str, work: Callable[[], Made]) -> Made:
         began_s = time.process_time()
-        made = work()
+        folder_name = work()
         spent[step] = (time.process_time() - began_s) / columns / files * 1e6
-        return made
+        return folder_name
 
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         _write(folder, columns, files)
         listed = sorted(path.name for path in folder.iterdir())
         stats = [(folder / name).stat() for name in listed]
         states = [FileStatus(one.st_size, one.st_mtime_ns) for one in stats]
-        timed("footers", lambda: read_chunk(made, 0, listed, states))
+        timed("footers", lambda: read_chunk(folder_name, 0, listed, states))
         # Footers are read in other processes, whose time is not counted here.
-        taken = timed("inventory", lambda: take_inventory(made))
-    manifests = timed("manifests", lambda: cut_files(taken.files))
+        inventory = timed("inventory", lambda: take_inventory(folder_name))
+    manifests = timed("manifests", lambda: cut_files(inventory.files))
     bodies = [manifest.data or b"" for manifest in manifests]
     timed("decoding", lambda: [decode_manifest(body) for body in bodies])
-    timed("bounds", lambda: FileFacts(taken.files, evidence="statistics").bounds("c1"))
-    stream = inventory_stream(taken.files.drop(["partition"]))
+    timed("bounds", lambda: FileFacts(inventory.files, evidence="statistics").bounds("c1"))
+    stream = inventory_stream(inventory.files.drop(["partition"]))
     sent = timed("stream", lambda: read_stream(stream, _MAX_BYTES))
     timed(
         "publish",
         lambda: accept_inventory(
             sent,
-            columns=taken.data_schema,
+            columns=inventory.data_schema,
             partition_types=None,
             bucket_count=None,
             previous=None,

@@ -134,9 +134,9 @@ def _host_lists(count: int, hosts: Ints | None, names: list[str] | None) -> pa.A
         return pa.ListArray.from_arrays(
             pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
         )
-    known = names or [f"worker-{host:03d}" for host in range(int(hosts.max()) + 1)]
+    all_names = names or [f"worker-{host:03d}" for host in range(int(hosts.max()) + 1)]
     offsets = np.arange(count + 1, dtype=np.int32) * hosts.shape[1]
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(known).take(hosts.ravel()))
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(all_names).take(hosts.ravel()))
 
 
 def _row_groups(size_bytes: Ints, every: int | None) -> pa.Array:

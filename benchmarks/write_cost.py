@@ -89,11 +89,11 @@ def main() -> None:
                 case=f"{what}: {way}",
                 metric=metric,
                 unit="s",
-                windrow=median(measured[way]),
+                windrow=median(times[way]),
                 peer=PEER,
-                peer_value=median(measured[PEER]),
+                peer_value=median(times[PEER]),
             )
-            for metric, measured in (("time", seconds), ("CPU time", cpu_seconds))
+            for metric, times in (("time", seconds), ("CPU time", cpu_seconds))
             for way in (COUNTED, HISTORY)
         ]
         write_json(
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> DataFrame:
-    made = spark.range(count).select(
+    rows = spark.range(count).select(
         "id",
         F.sha2(F.col("id").cast("string"), 256).alias("name"),
         (F.col("id") * 0.37 % 1000).alias("amount"),
@@ -116,7 +116,7 @@ def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> Dat
         (F.xxhash64("id") % 50_000).alias("user"),
         F.pmod(F.xxhash64(F.col("id") + 1), F.lit(partitions)).cast("int").alias("k"),
     )
-    made.repartition(8).write.parquet(str(folder))
+    rows.repartition(8).write.parquet(str(folder))
     return spark.read.parquet(str(folder))
 
 
@@ -127,13 +127,13 @@ def _table(
     table.add_column("")
     for head in ("median", "shortest", "ratio to Spark", "CPU time", "ratio to Spark"):
         table.add_column(head, justify="right")
-    for way, taken in seconds.items():
+    for way, times in seconds.items():
         cpu = cpu_seconds[way]
         table.add_row(
             way,
-            f"{median(taken):.2f} s",
-            f"{min(taken):.2f} s",
-            f"{_ratio(taken, seconds[PEER]):.2f}",
+            f"{median(times):.2f} s",
+            f"{min(times):.2f} s",
+            f"{_ratio(times, seconds[PEER]):.2f}",
             f"{median(cpu):.2f} s",
             f"{_ratio(cpu, cpu_seconds[PEER]):.2f}",
         )

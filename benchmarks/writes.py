@@ -114,29 +114,29 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Write days with every repartition scheme.")
     parser.add_argument("--target", type=int, help="target size of a file, in KiB; 64 by default")
-    given = parser.parse_args()
-    given.target = given.target or (32 if given.quick else 64)
+    options = parser.parse_args()
+    options.target = options.target or (32 if options.quick else 64)
     require_java()
-    days, years = (3, YEARS[1:]) if given.quick else (365, YEARS)
-    runs = 1 if given.quick else given.runs
+    days, years = (3, YEARS[1:]) if options.quick else (365, YEARS)
+    runs = 1 if options.quick else options.runs
     written: list[Written] = []
-    with place_of_work(given.data) as (spark, client, folder):
-        bench = Bench(spark, client, folder, given.target * KIB)
-        per_row = bench.usual_bytes_per_row(5_000 if given.quick else 50_000)
+    with place_of_work(options.data) as (spark, client, folder):
+        bench = Bench(spark, client, folder, options.target * KIB)
+        per_row = bench.usual_bytes_per_row(5_000 if options.quick else 50_000)
         for name, share, mean_files in years:
-            mean_files = 2 if given.quick else mean_files
+            mean_files = 2 if options.quick else mean_files
             rows = round(days * mean_files * bench.target / per_row)
             year = Year(name=name, rows_per_day=share(days, rows), mean_files=mean_files)
-            made = list(bench.run(given.data, year, runs, warm=not given.quick))
-            show(_table(made, days, given.target))
-            written += made
-    if given.json is not None:
+            outcomes = list(bench.run(options.data, year, runs, warm=not options.quick))
+            show(_table(outcomes, days, options.target))
+            written += outcomes
+    if options.json is not None:
         write_json(
-            given.json,
+            options.json,
             NAME,
             _results(written),
-            quick=given.quick,
-            target_bytes=given.target * KIB,
+            quick=options.quick,
+            target_bytes=options.target * KIB,
             written=[{**asdict(one), "sane": one.sane} for one in written],
         )
 
@@ -185,21 +185,23 @@ class Bench:
                     progress.advance()
                     # With the schema at hand, Spark need not read a footer for it.
                     back = self._spark.read.schema(rows.schema).parquet(str(target))
-                    kept = _fingerprint(self._spark, back)
-                    if kept != expected:
-                        raise LostRowsError(f"{year.name}, {scheme}: {kept}, not {expected}")
-                    found = _found(target)
+                    after = _fingerprint(self._spark, back)
+                    if after != expected:
+                        raise LostRowsError(f"{year.name}, {scheme}: {after}, not {expected}")
+                    files = _found(target)
                     shutil.rmtree(target)
-                made = self._written(year, scheme, tasks, found, median(seconds[scheme]))
-                console.print(f"{scheme}: {made.files:,} files, {made.seconds:.1f} s", style="dim")
-                yield made
+                outcome = self._written(year, scheme, tasks, files, median(seconds[scheme]))
+                console.print(
+                    f"{scheme}: {outcome.files:,} files, {outcome.seconds:.1f} s", style="dim"
+                )
+                yield outcome
 
     def _ways(
         self, rows: DataFrame, year: Year, per_row: float
     ) -> dict[str, Callable[[Path], int]]:
         table = f"bench.{year.name.lower()}"
         days, k = len(year.rows_per_day), year.mean_files
-        wanted = days * k
+        files = days * k
         mean_rows = round(int(year.rows_per_day.sum()) / days)
         equal = KeyCounts(values=[[str(day) for day in range(days)]], rows=[mean_rows] * days)
 
@@ -251,18 +253,18 @@ class Bench:
         self._client.register_table(
             table, str(self._folder / "written"), partition_columns={"ds": "string"}
         )
-        exploded = max(2, min(wanted, MAX_EXPLODED_FILES // days))
+        exploded = max(2, min(files, MAX_EXPLODED_FILES // days))
         return {
             EXACT: exact,
             # Made by hand, since with many days these two exceed the maximum files of a plan.
             "coalesce": textbook("columns", scheme="coalesce", tasks=rows.rdd.getNumPartitions()),
-            f"repartition({exploded:,}), not {wanted:,}": textbook(
+            f"repartition({exploded:,}), not {files:,}": textbook(
                 "columns", scheme="repartition", tasks=exploded
             ),
-            "columns": textbook("columns", tasks=wanted),
-            "salted x 1": textbook("salted", tasks=wanted, scale=1, salts=k),
-            "salted x 3": textbook("salted", tasks=3 * wanted, scale=3, salts=k),
-            "range_hash": textbook("range_hash", tasks=wanted),
+            "columns": textbook("columns", tasks=files),
+            "salted x 1": textbook("salted", tasks=files, scale=1, salts=k),
+            "salted x 3": textbook("salted", tasks=3 * files, scale=3, salts=k),
+            "range_hash": textbook("range_hash", tasks=files),
             "REBALANCE, T": rebalance(self.target),
             "REBALANCE, 3 T": rebalance(3 * self.target),
             WHOLE: whole,
@@ -277,41 +279,43 @@ class Bench:
         counts = rows.groupBy("ds").count()
         mean = counts.agg({"count": "avg"}).collect()[0][0]
         two = rows.join(counts.orderBy(F.abs(F.col("count") - mean), "ds").limit(2), "ds")
-        held, count = self._sampled(two.drop("count").repartition(2, "ds"))
-        per_day = max(1, round(held / 2 / self.target))
+        size_bytes, count = self._sampled(two.drop("count").repartition(2, "ds"))
+        per_day = max(1, round(size_bytes / 2 / self.target))
         salt = F.pmod(F.xxhash64("id"), F.lit(per_day))
-        held, count = self._sampled(two.drop("count").repartitionByRange(2 * per_day, "ds", salt))
-        return held / count
+        size_bytes, count = self._sampled(
+            two.drop("count").repartitionByRange(2 * per_day, "ds", salt)
+        )
+        return size_bytes / count
 
     def _sampled(self, rows: DataFrame) -> tuple[int, int]:
         folder = self._folder / "sample"
         rows.sortWithinPartitions("ds").write.partitionBy("ds").parquet(str(folder))
-        held = sum(size for _, _, size in _found(folder))
+        size_bytes = sum(size for _, _, size in _found(folder))
         count = sum(pq.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
         shutil.rmtree(folder)
-        return held, count
+        return size_bytes, count
 
     def _written(
         self,
         year: Year,
         scheme: str,
         tasks: int,
-        found: Sequence[tuple[str, int, int]],
+        files: Sequence[tuple[str, int, int]],
         seconds: float,
     ) -> Written:
         target = self.target
-        sizes = np.array([size for _, _, size in found])
-        by_day = _sums(np.array([day for day, _, _ in found]), sizes)
-        by_task = _sums(np.array([task for _, task, _ in found]), sizes)
-        large = {day for day, held in by_day.items() if held > target}
-        in_large = np.array([day in large for day, _, _ in found])
+        sizes = np.array([size for _, _, size in files])
+        by_day = _sums(np.array([day for day, _, _ in files]), sizes)
+        by_task = _sums(np.array([task for _, task, _ in files]), sizes)
+        large = {day for day, size_bytes in by_day.items() if size_bytes > target}
+        in_large = np.array([day in large for day, _, _ in files])
         small = sizes < target / 2
         return Written(
             year=year.name,
             scheme=scheme,
             tasks=tasks,
-            files=len(found),
-            optimum=sum(max(1, round(held / target)) for held in by_day.values()),
+            files=len(files),
+            optimum=sum(max(1, round(size_bytes / target)) for size_bytes in by_day.values()),
             small=int(small.sum()),
             torn=int((small & in_large).sum()),
             largest_file=float(sizes.max() / target),
