@@ -140,9 +140,9 @@ def with_named(files: pa.Table, column: Evolved, names: Sequence[str]) -> pa.Tab
     rows = np.append(np.repeat(np.arange(len(lists)), counts), np.repeat(with_lists, len(names)))
     more = pa.array(list(names) * len(with_lists), pa.string())
     encoded = pa.concat_arrays([values, more]).dictionary_encode()
-    places = np.argsort(pc.sort_indices(encoded.dictionary))
-    width = len(places)
-    cells = np.unique(rows * width + places[np.asarray(encoded.indices)])
+    ranks = np.argsort(pc.sort_indices(encoded.dictionary))
+    width = len(ranks)
+    cells = np.unique(rows * width + ranks[np.asarray(encoded.indices)])
     offsets = np.searchsorted(cells, np.arange(len(lists) + 1) * width).astype(np.int32)
     in_order = encoded.dictionary.take(pc.sort_indices(encoded.dictionary))
     union = pa.ListArray.from_arrays(

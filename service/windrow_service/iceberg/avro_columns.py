@@ -110,8 +110,8 @@ def _decompressed(data: bytes, codec: str) -> bytes:
 
 def _varint(data: bytes) -> int:
     number = 0
-    for place, byte in enumerate(data[:5]):
-        number |= (byte & 127) << 7 * place
+    for at, byte in enumerate(data[:5]):
+        number |= (byte & 127) << 7 * at
         if byte < 128:
             break
     return number

@@ -118,25 +118,25 @@ def seen_files(
     """
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
-    places = file_folders(paths)
+    parents = file_folders(paths)
     is_metadata = _bools(pc.equal(names, METADATA_FILE))
     is_side = _bools(pc.ends_with(names, FLUSH_LENGTH))
     is_version = _bools(pc.equal(names, VERSION_FILE))
     is_data = ~is_metadata & ~is_version & ~is_side
-    is_original = is_data & _bools(places.folder.is_null())
-    originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
+    is_original = is_data & _bools(parents.folder.is_null())
+    originals = set(parents.root.filter(pa.array(is_original)).unique().to_pylist())
     compactions = _compacted(location, paths.filter(pa.array(is_metadata)))
-    marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
+    marked = set(parents.folder.filter(pa.array(is_version)).to_pylist())
     # An overwrite with no rows leaves a folder without files, which cannot be marked.
-    unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
+    unmarked = set(parents.folder.filter(pa.array(is_data)).to_pylist()) - marked
     choices = _choose(folders, compactions, unmarked, originals, transactional)
     visible = seen_by(choices)
     roots_with_base = [root for root, one in choices.items() if one.base is not None]
-    is_original &= ~_bools(pc.is_in(places.root, pa.array(roots_with_base, pa.string())))
+    is_original &= ~_bools(pc.is_in(parents.root, pa.array(roots_with_base, pa.string())))
     with_rows = [path for path, folder in visible.items() if folder.kind != "delete_delta"]
     deleting = [path for path, folder in visible.items() if folder.kind == "delete_delta"]
-    is_read = is_original | is_data & _bools(_is_in(places.folder, with_rows))
-    is_delete = is_data & _bools(_is_in(places.folder, deleting))
+    is_read = is_original | is_data & _bools(_is_in(parents.folder, with_rows))
+    is_delete = is_data & _bools(_is_in(parents.folder, deleting))
     if transactional.kind == "full":
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
@@ -144,11 +144,11 @@ def seen_files(
         is_read[_unread(location, files, side, visible)] = False
     rows = np.flatnonzero(is_read)
     at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
-    roots = places.root.take(at)
+    roots = parents.root.take(at)
     delete_files = pa.table(
         [
             *files.select([field.name for field in _LISTED]).take(deletes).columns,
-            places.root.take(deletes),
+            parents.root.take(deletes),
             row_buckets(paths).take(deletes),
         ],
         schema=DELETE_FILES,
@@ -170,11 +170,11 @@ def _choose(
 ) -> dict[str, Chosen]:
     names = pa.array(sorted(set(folders)), pa.string())
     # A folder inside another one is not a folder of the partition.
-    places = file_folders(pc.binary_join_element_wise(names, "x", "/"))
-    outermost = pc.equal(places.folder, names)
+    parents = file_folders(pc.binary_join_element_wise(names, "x", "/"))
+    outermost = pc.equal(parents.folder, names)
     by_root: defaultdict[str, list[Folder]] = defaultdict(list)
     for path, root in zip(
-        names.filter(outermost).to_pylist(), places.root.filter(outermost).to_pylist(), strict=True
+        names.filter(outermost).to_pylist(), parents.root.filter(outermost).to_pylist(), strict=True
     ):
         folder = folder_of(path[len(root) :])
         assert folder is not None
@@ -329,8 +329,8 @@ def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
     """
     nameless = np.flatnonzero(footers["first_row_id"].is_valid())
     nameless_paths = flat(paths).take(pa.array(nameless))
-    places = file_folders(nameless_paths)
-    folder = pc.coalesce(places.folder, places.root).dictionary_encode()
+    parents = file_folders(nameless_paths)
+    folder = pc.coalesce(parents.folder, parents.root).dictionary_encode()
     key = np.asarray(folder.indices, np.int64) << 32 | np.asarray(
         buckets_of(nameless_paths), np.int64
     )
