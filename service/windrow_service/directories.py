@@ -23,7 +23,7 @@ from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside
 from windrow_service.inventory.listing.transactional import Transactional
-from windrow_service.inventory.manifests.deltas import Delta, apply_delta, plan_delta
+from windrow_service.inventory.manifests.changes import FileChange, apply_change, plan_change
 from windrow_service.inventory.manifests.encoding import (
     Manifest,
     decode_manifest,
@@ -187,13 +187,13 @@ def _next_of_delta(
         body = manifest.data or by_id[manifest.manifest_id]
         return decode_manifest(body, columns=columns)
 
-    change = Delta(
+    change = FileChange(
         added=read.files,
         removed=pa.table({"path": read.removed, "row": pa.array(range(len(read.removed)))}),
     )
-    plan = plan_delta(previous.manifests, change)
+    plan = plan_change(previous.manifests, change)
     # A commit may remove files that an earlier commit of the same change added.
-    next_state = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
+    next_state = apply_change(previous.manifests, change, plan, decode, may_miss=True)
     parts = [read.files.select(FIGURED).slice(0, 0)]
     for manifest in next_state.manifests:
         rows = decode(manifest, FIGURED)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.manifests.deltas import (
+from windrow_service.inventory.manifests.changes import (
     Applied,
-    Delta,
-    apply_delta,
-    plan_delta,
+    FileChange,
+    apply_change,
+    plan_change,
     replace_files,
 )
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files, decode_manifest
@@ -63,10 +63,10 @@ def table_of(files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def delta_of(added: Mapping[str, Mapping[str, Any]], removed: Sequence[str]) -> Delta:
+def delta_of(added: Mapping[str, Mapping[str, Any]], removed: Sequence[str]) -> FileChange:
     rows = [{"path": path, "row": row} for row, path in enumerate(removed)]
     schema = pa.schema([("path", pa.string()), ("row", pa.int64())])
-    return Delta(added=table_of(added), removed=pa.Table.from_pylist(rows, schema=schema))
+    return FileChange(added=table_of(added), removed=pa.Table.from_pylist(rows, schema=schema))
 
 
 class Store:
@@ -87,18 +87,20 @@ class Store:
     def decode(self, manifest: Manifest, columns: Sequence[str] | None = None) -> pa.Table:
         return decode_manifest(self.bodies[manifest.manifest_id], columns=columns)
 
-    def change(self, delta: Delta) -> Applied:
-        plan = plan_delta(self.manifests, delta, manifest_files=self.manifest_files)
+    def change(self, delta: FileChange) -> Applied:
+        plan = plan_change(self.manifests, delta, manifest_files=self.manifest_files)
         readable = {self.manifests[at].manifest_id for at in plan.read}
 
         def decode(manifest: Manifest, columns: Sequence[str] | None) -> pa.Table:
             assert manifest.manifest_id in readable
             return self.decode(manifest, columns)
 
-        applied = apply_delta(
+        applied = apply_change(
             self.manifests, delta, plan, decode, manifest_files=self.manifest_files
         )
-        again = apply_delta(self.manifests, delta, plan, decode, manifest_files=self.manifest_files)
+        again = apply_change(
+            self.manifests, delta, plan, decode, manifest_files=self.manifest_files
+        )
         assert [m.manifest_id for m in again.manifests] == [
             m.manifest_id for m in applied.manifests
         ]

@@ -12,7 +12,7 @@ from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
 from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
+from windrow_service.inventory.published.accepting import accept_change, accept_inventory
 
 MIB = 2**20
 DATA = pa.schema([("x", pa.int32()), ("s", pa.string()), ("nested", pa.list_(pa.int32()))])
@@ -161,7 +161,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
         stats=pa.array([None, {"x": KNOWN}, {"x": KNOWN}]),
     )
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
+    delta = accept_change(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert delta.added.schema == SCHEMA
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
@@ -173,7 +173,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
 def test_a_delta_that_only_removes_files_needs_only_paths() -> None:
     table = pa.table({"path": ["a"], "change": ["removed"]})
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
+    delta = accept_change(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert (len(delta.added), delta.removed["path"].to_pylist()) == (0, ["a"])
 
@@ -181,7 +181,7 @@ def test_a_delta_that_only_removes_files_needs_only_paths() -> None:
 def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
     table = published(path=["month=7/a", "month=8/b", "month=9/c"], change=["added"] * 3)
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
+    delta = accept_change(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert delta.added["partition"].to_pylist() == [{"month": month} for month in (7, 8, 9)]
 
@@ -207,7 +207,7 @@ def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
 )
 def test_an_invalid_row_of_a_delta_is_named(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInventoryError) as error:
-        accept_delta(
+        accept_change(
             published(**{"change": CHANGES, **columns}),
             schema=SCHEMA,
             bucket_count=None,
@@ -221,7 +221,7 @@ def test_a_bucket_that_the_table_does_not_have_is_named_with_its_row() -> None:
     paths = ["month=1/00000_0", "month=1/00001_0", "month=1/00009_0"]
 
     with pytest.raises(InvalidInventoryError, match=r"row 2: file .* has bucket 9"):
-        accept_delta(
+        accept_change(
             published(path=paths, change=["added"] * 3),
             schema=SCHEMA,
             bucket_count=4,
@@ -231,7 +231,7 @@ def test_a_bucket_that_the_table_does_not_have_is_named_with_its_row() -> None:
 
 def test_a_delta_without_its_column_change_is_refused() -> None:
     with pytest.raises(InvalidInventoryError, match="column 'change' is missing"):
-        accept_delta(published(), schema=SCHEMA, bucket_count=None, max_bytes=MIB)
+        accept_change(published(), schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
 
 def test_a_published_file_of_0_bytes_is_skipped_except_for_its_folder() -> None:

@@ -27,7 +27,7 @@ from windrow_service.inventory.errors import (
 )
 from windrow_service.inventory.footers.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.listing.partitions import Partitions, bucket_numbers
-from windrow_service.inventory.manifests.deltas import Delta
+from windrow_service.inventory.manifests.changes import FileChange
 from windrow_service.inventory.manifests.totals import check_files
 from windrow_service.inventory.published.columns import (
     REQUIRED,
@@ -108,14 +108,14 @@ def accept_inventory(
     )
 
 
-def accept_delta(
+def accept_change(
     upload: pa.Table,
     *,
     schema: pa.Schema,
     bucket_count: int | None,
     max_bytes: int,
     unknown_rows: bool = False,
-) -> Delta:
+) -> FileChange:
     """Check a published change of a table's files.
 
     Args:
@@ -139,7 +139,7 @@ def accept_delta(
     rows = PublishedRows(upload, np.flatnonzero(is_added))
     carried = _not_published(upload)
     if not len(rows.numbers):
-        return Delta(added=schema.empty_table(), removed=removals_table, carried=carried)
+        return FileChange(added=schema.empty_table(), removed=removals_table, carried=carried)
     if not unknown_rows:
         rows.refuse_unknown_rows()
     paths = paths.take(pa.array(rows.numbers))
@@ -159,7 +159,7 @@ def accept_delta(
         raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
     # Before anything adds them up: the existing files are within the same limit.
     check_files(additions)
-    return Delta(added=_by_path(additions), removed=removals_table, carried=carried)
+    return FileChange(added=_by_path(additions), removed=removals_table, carried=carried)
 
 
 def _filled(rows: PublishedRows) -> npt.NDArray[np.int64]:

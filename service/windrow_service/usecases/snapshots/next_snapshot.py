@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow_core.files.rows import bloom_columns, inventory_schema
 from windrow_service.inventory.build import Inventory, PreviousInventory
-from windrow_service.inventory.manifests.deltas import Applied, replace_files
+from windrow_service.inventory.manifests.changes import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.totals import (

@@ -15,9 +15,9 @@ from windrow_core.files.schemes import is_object
 from windrow_core.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, refuse_unlisted
-from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
+from windrow_service.inventory.manifests.changes import apply_change, plan_change
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
-from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
+from windrow_service.inventory.published.accepting import accept_change, accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.inventory.published.json_changes import table_of
 from windrow_service.inventory.published.schema import published_columns
@@ -257,7 +257,7 @@ class PublishInventory:
             _, partition_list = await self.partition_lists.get(name)
 
         def look() -> Any:
-            delta = accept_delta(
+            delta = accept_change(
                 files,
                 schema=schema,
                 bucket_count=buckets,
@@ -268,7 +268,7 @@ class PublishInventory:
                 refuse_unlisted(
                     ListedPartitions.decoded(partition_list), folders_of(delta.added["path"])
                 )
-            return delta, plan_delta(manifests, delta)
+            return delta, plan_change(manifests, delta)
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
@@ -287,7 +287,7 @@ class PublishInventory:
             )
 
         result = await self.runner.run(
-            lambda: apply_delta(manifests, delta, plan, decode, may_miss=may_miss)
+            lambda: apply_change(manifests, delta, plan, decode, may_miss=may_miss)
         )
         return next_after_delta(previous, result, bloom)
 

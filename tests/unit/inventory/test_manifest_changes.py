@@ -13,11 +13,11 @@ import pytest
 from tests.support.tables.inventories import inventory
 from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.manifests.deltas import (
-    Delta,
-    DeltaPlan,
-    apply_delta,
-    plan_delta,
+from windrow_service.inventory.manifests.changes import (
+    ChangePlan,
+    FileChange,
+    apply_change,
+    plan_change,
     replace_files,
 )
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files, decode_manifest
@@ -45,11 +45,11 @@ class Table:
 
     def change(
         self, added: Sequence[str] = (), removed: Sequence[str] = (), size: int = 1
-    ) -> DeltaPlan:
+    ) -> ChangePlan:
         rows = pa.table({"path": pa.array(removed, pa.string()), "row": range(len(removed))})
-        delta = Delta(added=files(added, size), removed=rows)
-        plan = plan_delta(self.manifests, delta, manifest_files=self.manifest_files)
-        applied = apply_delta(
+        delta = FileChange(added=files(added, size), removed=rows)
+        plan = plan_change(self.manifests, delta, manifest_files=self.manifest_files)
+        applied = apply_change(
             self.manifests,
             delta,
             plan,
@@ -163,9 +163,9 @@ def test_a_file_with_unchanged_size_and_time_keeps_unmentioned_statistics() -> N
     decoded = decode_manifest(before.data)
 
     for hosts, manifests_written in ((["h"], 0), (["other"], 1)):
-        delta = Delta(added=described(hosts, None), removed=removed, carried=("stats",))
-        plan = plan_delta([before], delta)
-        applied = apply_delta([replace(before, data=None)], delta, plan, lambda *_: decoded)
+        delta = FileChange(added=described(hosts, None), removed=removed, carried=("stats",))
+        plan = plan_change([before], delta)
+        applied = apply_change([replace(before, data=None)], delta, plan, lambda *_: decoded)
         (after,) = applied.manifests
         assert (after.data is not None) == bool(manifests_written)
         if after.data is not None:

@@ -20,7 +20,7 @@ from windrow_service.planner.pruning.bounds import Bools, Ints, mask
 
 # Manifests of similar size are merged once there are many of them, as in a log-structured merge
 # tree (O'Neil et al. 1996; size-tiered compaction): each row is rewritten about once for each
-# 16-fold growth. Only one merge at a time limits what one delta has to write.
+# 16-fold growth. Only one merge at a time limits what one change has to write.
 
 # How many small manifests of one tier are merged, and the ratio of sizes between tiers.
 _FAN_IN = 16
@@ -83,12 +83,12 @@ def _worn(manifests: Sequence[Manifest]) -> list[int]:
 # Returns the decoded rows of a manifest, with at least the given columns; None means all.
 Decode: TypeAlias = Callable[[Manifest, Sequence[str] | None], pa.Table]
 
-# The columns needed from rows that a delta replaces or removes.
+# The columns needed from rows that a change replaces or removes.
 _LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count", "etag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class FileChange:
     """The files that a table gains and loses.
 
     Attributes:
@@ -104,11 +104,11 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaPlan:
-    """The manifests that a delta needs to read, by position.
+class ChangePlan:
+    """The manifests that a change needs to read, by position.
 
     Attributes:
-        looked_up: Manifests that may hold files that the delta names.
+        looked_up: Manifests that may hold files that the change names.
         merged: Manifests to rewrite; see `worth_merging`.
     """
 
@@ -123,7 +123,7 @@ class DeltaPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The state of a table after a delta.
+    """The state of a table after a change.
 
     Attributes:
         manifests: By first path; without data if they are stored already.
@@ -155,25 +155,25 @@ class _Gone:
         return cls(positions, _sum(sizes), rows_in(files), size_counts(sizes))
 
 
-def plan_delta(
-    manifests: Sequence[Manifest], delta: Delta, *, manifest_files: int = MANIFEST_FILES
-) -> DeltaPlan:
-    """Tell which manifests must be read to apply a delta.
+def plan_change(
+    manifests: Sequence[Manifest], change: FileChange, *, manifest_files: int = MANIFEST_FILES
+) -> ChangePlan:
+    """Tell which manifests must be read to apply a change.
 
     Args:
-        manifests: Manifests of the snapshot that the delta changes.
-        delta: The change of files.
+        manifests: Manifests of the snapshot that the change changes.
+        change: The change of files.
         manifest_files: Most files of a manifest.
     """
-    paths = _paths(delta)
+    paths = _paths(change)
     looked_up = [at for at, one in enumerate(manifests) if _within(one, paths).any()]
-    return DeltaPlan(tuple(looked_up), tuple(worth_merging(manifests, manifest_files)))
+    return ChangePlan(tuple(looked_up), tuple(worth_merging(manifests, manifest_files)))
 
 
-def apply_delta(
+def apply_change(
     manifests: Sequence[Manifest],
-    delta: Delta,
-    plan: DeltaPlan,
+    change: FileChange,
+    plan: ChangePlan,
     decode: Decode,
     *,
     manifest_files: int = MANIFEST_FILES,
@@ -182,12 +182,12 @@ def apply_delta(
     """Return the manifests of the next snapshot.
 
     Added files make a new manifest; removed files are noted beside the manifest that holds them.
-    A delta that changes nothing returns the same manifests.
+    A change that changes nothing returns the same manifests.
 
     Args:
-        manifests: Manifests of the snapshot that the delta changes.
-        delta: The change of files, under the schema of the manifests.
-        plan: The result of `plan_delta` for the same arguments.
+        manifests: Manifests of the snapshot that the change changes.
+        change: The change of files, under the schema of the manifests.
+        plan: The result of `plan_change` for the same arguments.
         decode: Called only for manifests in `plan.read`.
         manifest_files: Most files of a manifest.
         may_miss: Whether files to remove may be missing.
@@ -195,8 +195,8 @@ def apply_delta(
     Raises:
         InvalidInventoryError: A file to remove is missing.
     """
-    paths = _paths(delta)
-    added_count = len(delta.added)
+    paths = _paths(change)
+    added_count = len(change.added)
     missing = np.arange(len(paths)) >= added_count
     is_new = np.ones(added_count, np.bool_)
     changes: list[pa.Table] = []
@@ -208,11 +208,11 @@ def apply_delta(
         goes = np.ones(len(positions_named), np.bool_)
         same = np.flatnonzero(positions_named < added_count)
         same = same[
-            _same_file(_take(files, positions[same]), _take(delta.added, positions_named[same]))
+            _same_file(_take(files, positions[same]), _take(change.added, positions_named[same]))
         ]
         if len(same):
             before = _take(decode(manifests[at], None), positions[same])
-            after = _carry(_take(delta.added, positions_named[same]), before, delta.carried)
+            after = _carry(_take(change.added, positions_named[same]), before, change.carried)
             goes[same] = differing(before, after)
             is_new[positions_named[same]] = False
             changes.append(after.filter(pa.array(goes[same])))
@@ -221,11 +221,11 @@ def apply_delta(
     if missing.any() and not may_miss:
         row = int(np.argmax(missing)) - added_count
         raise InvalidInventoryError(
-            f"column 'path', row {delta.removed['row'][row]}: "
-            f"{delta.removed['path'][row].as_py()!r} cannot be removed, because the table has no such "
+            f"column 'path', row {change.removed['row'][row]}: "
+            f"{change.removed['path'][row].as_py()!r} cannot be removed, because the table has no such "
             "file: leave it out"
         )
-    gains = pa.concat_tables([delta.added.filter(pa.array(is_new)), *changes]).combine_chunks()
+    gains = pa.concat_tables([change.added.filter(pa.array(is_new)), *changes]).combine_chunks()
     gains = gains.take(pc.sort_indices(gains["path"]))
     return Applied(
         manifests=_rebuild(manifests, losses, gains, plan.merged, decode, manifest_files),
@@ -373,8 +373,8 @@ def _carry(after: pa.Table, before: pa.Table, names: Sequence[str]) -> pa.Table:
     return after
 
 
-def _paths(delta: Delta) -> pa.Array:
-    chunks = [*delta.added["path"].chunks, *delta.removed["path"].chunks]
+def _paths(change: FileChange) -> pa.Array:
+    chunks = [*change.added["path"].chunks, *change.removed["path"].chunks]
     return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
 
 
