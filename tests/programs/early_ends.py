@@ -51,8 +51,8 @@ def main(url: str, folder: Path) -> None:
             for name in ("packed", "nested")
         }
         failure = _failure(client.read(spark, "packed", reader="grouped"), location / "packed")
-    found = {"version": spark.version, "counts": counts, "failure": failure}
-    sys.stdout.write("\n" + json.dumps(found) + "\n")
+    report = {"version": spark.version, "counts": counts, "failure": failure}
+    sys.stdout.write("\n" + json.dumps(report) + "\n")
     sys.stdout.flush()
     # Workers may still be printing when the last query ends; this waits for them.
     spark.stop()

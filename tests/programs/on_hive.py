@@ -20,9 +20,9 @@ from tests.support.spark.metastore_tables import DATABASE, found_on_metastore
 
 def outcome(table: DataFrame, number: int) -> list[str] | str:
     """Return the sorted rows, of every other table only its last columns, or `refused`."""
-    asked = table.columns if number % 2 else table.columns[: -len(table.columns) // 2 - 1 : -1]
+    columns = table.columns if number % 2 else table.columns[: -len(table.columns) // 2 - 1 : -1]
     try:
-        return sorted(map(repr, table.select(*asked).collect()))
+        return sorted(map(repr, table.select(*columns).collect()))
     except Exception:
         return "refused"
 
@@ -45,22 +45,22 @@ def main(folder: Path, url: str) -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     tables = json.loads((folder / "tables.json").read_text())
-    found = [outcome(_created(spark, folder, one), at) for at, one in enumerate(tables)]
-    imported = found_on_metastore(spark, url, folder)
-    sys.stdout.write("\n" + json.dumps([found, imported]) + "\n")
+    outcomes = [outcome(_created(spark, folder, one), at) for at, one in enumerate(tables)]
+    imports = found_on_metastore(spark, url, folder)
+    sys.stdout.write("\n" + json.dumps([outcomes, imports]) + "\n")
 
 
 def _created(spark: SparkSession, folder: Path, table: dict[str, Any]) -> DataFrame:
     columns = ", ".join(f"`{name}` {type_}" for name, type_ in table["columns"].items())
     # Spark's Hive knows `collection.delim` only by the misspelt name that Hive used before 3.
-    named = {
+    properties = {
         name.replace("collection", "colelction"): value
         for name, value in table["properties"].items()
     }
-    given = ", ".join(f"'{name}' = {_quoted(value)}" for name, value in named.items())
+    clause = ", ".join(f"'{name}' = {_quoted(value)}" for name, value in properties.items())
     spark.sql(
         f"CREATE EXTERNAL TABLE {table['name']} ({columns}) ROW FORMAT SERDE '{table['serde']}' "
-        + (f"WITH SERDEPROPERTIES ({given}) " if given else "")
+        + (f"WITH SERDEPROPERTIES ({clause}) " if clause else "")
         + f"STORED AS TEXTFILE LOCATION '{folder / table['name']}'"
     )
     return spark.table(table["name"])

@@ -45,7 +45,7 @@ def main(url: str, folder: Path) -> None:
     spark.sparkContext.setLogLevel("OFF")
     with windrow.connect(url) as client:
         rewritten = rewrites.results(spark, client, folder)
-        joined = bucket_joins.results(spark, client, folder)
+        joins = bucket_joins.results(spark, client, folder)
         hybrid = hybrids.outcome(spark, client, folder)
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
@@ -54,12 +54,12 @@ def main(url: str, folder: Path) -> None:
             "refusals": file_names.refusals(spark),
             "of_groups": file_names.of_groups(spark, client, folder),
         }
-        compacted = compactions.differences_after_compaction(spark, client, folder)
+        compaction = compactions.differences_after_compaction(spark, client, folder)
         times = folder / "int96"
         int96.write_files(spark, times)
         client.register_table("int96", str(times))
         client.refresh("int96")
-        moved = int96.differences(spark, client, "int96", times, ["Pacific/Apia"])
+        times_by_zone = int96.differences(spark, client, "int96", times, ["Pacific/Apia"])
         client.register_table("refused", str(hive.write_events(folder / "refused")))
         client.refresh("refused")
         windrow.register(spark, client)
@@ -67,18 +67,18 @@ def main(url: str, folder: Path) -> None:
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
-    found = {
+    report = {
         "outcomes": outcomes,
-        "joined": joined,
+        "joined": joins,
         "hybrid": hybrid,
-        "compacted": compacted,
-        "int96": moved,
+        "compacted": compaction,
+        "int96": times_by_zone,
         "formats": formats,
         "file_names": names,
         "uses": uses,
         **rewritten,
     }
-    sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")
+    sys.stdout.write(json.dumps({"version": spark.version, **report}) + "\n")
     spark.stop()
 
 

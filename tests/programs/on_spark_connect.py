@@ -45,7 +45,7 @@ def main(url: str, folder: Path) -> None:
         client.refresh("sales.connected")
         windrow.register(spark)
         reading = _Reading(spark, client, url, events)
-        found = {
+        report = {
             "rows": reading.rows(),
             "options": reading.options(),
             "filters": reading.filters(),
@@ -54,7 +54,7 @@ def main(url: str, folder: Path) -> None:
             "uses": reading.uses(folder / "streams"),
             "refusals": reading.refusals(),
         }
-    sys.stdout.write("\n" + json.dumps({"version": spark.version, **found}) + "\n")
+    sys.stdout.write("\n" + json.dumps({"version": spark.version, **report}) + "\n")
     sys.stdout.flush()
     spark.stop()
 
@@ -72,9 +72,9 @@ class _Reading:
 
     def rows(self) -> dict[str, Any]:
         """Return the table as it is read, and as Spark reads it."""
-        ours, expected = self._table(), self._spark.read.parquet(str(self._events))
+        ours, theirs = self._table(), self._spark.read.parquet(str(self._events))
         tasks = ours.selectExpr("spark_partition_id() AS task").distinct().count()
-        return {"ours": _texts(ours), "expected": _texts(expected), "tasks": tasks}
+        return {"ours": _texts(ours), "expected": _texts(theirs), "tasks": tasks}
 
     def uses(self, folder: Path) -> dict[str, list[str]]:
         """Return what writes and streams are refused with."""
@@ -122,11 +122,11 @@ class _Reading:
         pq.write_table(_typed(), location / "part-0.parquet")
         self._client.register_table("typed", str(location))
         self._client.refresh("typed")
-        ours, expected = self._table("typed"), self._spark.read.parquet(str(location))
+        ours, theirs = self._table("typed"), self._spark.read.parquet(str(location))
         return {
             "ours": _texts(ours),
-            "expected": _texts(expected),
-            "schemas": [rows.schema.simpleString() for rows in (ours, expected)],
+            "expected": _texts(theirs),
+            "schemas": [rows.schema.simpleString() for rows in (ours, theirs)],
             "pruned": [self._table("typed", columns="i", filter="d < 3").count()],
         }
 
@@ -145,9 +145,9 @@ class _Reading:
 
     def refusals(self) -> dict[str, str]:
         """Return the error of each read that is refused."""
-        changed = self._events / "ds=2026-11-01" / "part-00000.parquet"
+        victim = self._events / "ds=2026-11-01" / "part-00000.parquet"
         whole = self._table()
-        os.utime(changed, ns=(0, changed.stat().st_mtime_ns + 10**9))
+        os.utime(victim, ns=(0, victim.stat().st_mtime_ns + 10**9))
         self._spark.conf.set("spark.sql.caseSensitive", "true")
         sensitive = _refusal(lambda: windrow.register(self._spark))
         self._spark.conf.set("spark.sql.caseSensitive", "false")

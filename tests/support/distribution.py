@@ -28,8 +28,8 @@ def place_in_line(item: pytest.Item) -> int:
 
     The many short files at the end then keep all processes of a run busy.
     """
-    if shared := shared_by(str(item.path)):
-        return min(list(_SHARED).index(name) for name in shared)
+    if resources := shared_by(str(item.path)):
+        return min(list(_SHARED).index(name) for name in resources)
     if item.get_closest_marker("spark"):
         return len(_SHARED)
     return len(_SHARED) + (1 if item.get_closest_marker("slow") else 2)
@@ -40,10 +40,12 @@ def shared_by(file: str) -> frozenset[str]:
     """Return the names of the things that a file shares with others."""
     path = _TESTS.parent / file
     used_there = {
-        name: used for name, (folder, used, _) in _SHARED.items() if _TESTS / folder in path.parents
+        name: marker
+        for name, (folder, marker, _) in _SHARED.items()
+        if _TESTS / folder in path.parents
     }
     text = path.read_text() if used_there else ""
-    return frozenset(name for name, used in used_there.items() if used in text)
+    return frozenset(name for name, marker in used_there.items() if marker in text)
 
 
 class WholeFiles(LoadFileScheduling):  # type: ignore[misc]

@@ -80,8 +80,8 @@ def _body_names_table(operation: dict[str, Any]) -> bool:
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get("application/json", {}).get("schema", {})
     name = str(schema.get("$ref", "")).rpartition("/")[2]
-    found = contract.schemas().get(name, {})
-    return "table" in found.get("properties", {})
+    body_schema = contract.schemas().get(name, {})
+    return "table" in body_schema.get("properties", {})
 
 
 def expected(call: Call, grants: tuple[str, ...] | None, *, own: bool) -> Outcome:
@@ -96,9 +96,9 @@ def expected(call: Call, grants: tuple[str, ...] | None, *, own: bool) -> Outcom
 
     def holds(scope: str, *, own: bool = True, everywhere: bool = False) -> bool:
         for grant in grants or ():
-            given, _, pattern = grant.partition(":")
-            of_workers = (scope == "worker") == (given == "worker")
-            if scope in _INCLUDED[given] and (
+            granted_scope, _, pattern = grant.partition(":")
+            of_workers = (scope == "worker") == (granted_scope == "worker")
+            if scope in _INCLUDED[granted_scope] and (
                 not pattern or (own and not everywhere and of_workers)
             ):
                 return True
@@ -147,7 +147,7 @@ def page() -> str:
 def path_of(call: Call, values: dict[str, str]) -> tuple[str, str]:
     """Return the method and the path of a call, with values in place of its parameters."""
     method, path = call.name.split(" ")
-    return method, re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "some"), path)
+    return method, re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], "some"), path)
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ def violations(page: Page) -> list[str]:
     # A page that is checked again at another size has the script already.
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
-    found: list[dict[str, Any]] = page.evaluate(
+    rules: list[dict[str, Any]] = page.evaluate(
         "rules => axe.run(rules).then(results => results.violations)", _RULES
     )
     return [
         f"{rule['id']}: {json.dumps([node['html'][:200] for node in rule['nodes']])}"
-        for rule in found
+        for rule in rules
     ]
 
 
@@ -52,11 +52,11 @@ def lost_to_the_keyboard(page: Page) -> list[str]:
         if not missing:
             break
         page.keyboard.press("Tab")
-        focused = page.evaluate(_FOCUSED)
-        if focused is not None:
-            number, is_seen, said = focused
+        focus = page.evaluate(_FOCUSED)
+        if focus is not None:
+            number, is_seen, text = focus
             missing.discard(number)
-            unseen += [] if is_seen else [said]
+            unseen += [] if is_seen else [text]
     texts = page.evaluate(
         "numbers => numbers.map(number => "
         "document.querySelector(`[data-control='${number}']`).outerHTML.slice(0, 200))",

@@ -23,8 +23,8 @@ def document() -> dict[str, Any]:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the schemas of `openapi.yaml`, by name."""
-    found: dict[str, dict[str, Any]] = document()["components"]["schemas"]
-    return found
+    models: dict[str, dict[str, Any]] = document()["components"]["schemas"]
+    return models
 
 
 @cache

@@ -94,21 +94,21 @@ class Operated:
         assert answer.is_success, answer.text
 
 
-def fill(operated: Operated) -> None:
+def fill(coordinator: Operated) -> None:
     """Make tables of exploded writes, of small appends and of good files, and an empty one."""
     days = [f"ds=2026-11-{day:02d}" for day in range(2, 14)]
-    operated.register("sales.events")
-    operated.register("sales.clicks")
-    operated.register("sales.orders")
-    operated.register("sales.new")
-    operated.register("hr.salaries")
+    coordinator.register("sales.events")
+    coordinator.register("sales.clicks")
+    coordinator.register("sales.orders")
+    coordinator.register("sales.new")
+    coordinator.register("hr.salaries")
     for day, folder in enumerate(days):
-        operated.publish("sales.events", written([folder], 2, 100 * MIB, day=day))
-        operated.publish("sales.clicks", written(days[:3], 2, 90 * KIB, day=day))
-    operated.publish("sales.events", written(days, 60, 300 * KIB, day=13))
-    operated.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
-    operated.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
-    http = operated.http
+        coordinator.publish("sales.events", written([folder], 2, 100 * MIB, day=day))
+        coordinator.publish("sales.clicks", written(days[:3], 2, 90 * KIB, day=day))
+    coordinator.publish("sales.events", written(days, 60, 300 * KIB, day=13))
+    coordinator.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
+    coordinator.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
+    http = coordinator.http
     # These fail: neither the table's location nor the driver of the writes exists.
     http.post("/tables/sales.clicks/refresh")
     for kind, table, states in (
@@ -126,7 +126,7 @@ def fill(operated: Operated) -> None:
         http.put(f"/workers/host-{number}", json=beat).raise_for_status()
     rule = {"filter": "ds >= '2026-11-10'"}
     http.put("/tables/sales.events/cache-rules/latest", json=rule).raise_for_status()
-    operated.register("sales.old")
+    coordinator.register("sales.old")
     http.delete("/tables/sales.old").raise_for_status()
 
 
@@ -174,15 +174,15 @@ def multiply(state_dir: Path, count: int) -> None:
             rows: dict[int, list[dict[str, Any]]] = {}
             for row in database.execute(f"SELECT * FROM {kind}"):
                 rows.setdefault(row["table_id"], []).append(dict(row))
-            made = [
+            new_rows = [
                 {**row, "table_id": number}
                 | ({"name": f"many.t{number:05d}"} if "name" in row else {})
-                for number, copied in copies
-                for row in rows[copied]
+                for number, original in copies
+                for row in rows[original]
             ]
-            names = ", ".join(made[0])
-            values = ", ".join(f":{column}" for column in made[0])
-            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", made)
+            names = ", ".join(new_rows[0])
+            values = ", ".join(f":{column}" for column in new_rows[0])
+            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", new_rows)
 
 
 def forget_sizes(state_dir: Path, name: str) -> None:
@@ -207,19 +207,19 @@ def let_time_pass(state_dir: Path, plan_id: str, hours: int) -> datetime:
         (body,) = database.execute(
             "SELECT body FROM plan_history WHERE plan_id = ?", (plan_id,)
         ).fetchone()
-        told = json.loads(body)
+        plan = json.loads(body)
         ago = timedelta(hours=hours)
-        made, expires = (
-            datetime.fromisoformat(told[name].replace("Z", "+00:00")) - ago
+        created_at, expires = (
+            datetime.fromisoformat(plan[name].replace("Z", "+00:00")) - ago
             for name in ("created_at", "expires_at")
         )
-        told |= {"created_at": made.isoformat(), "expires_at": expires.isoformat()}
+        plan |= {"created_at": created_at.isoformat(), "expires_at": expires.isoformat()}
         database.execute(
             "UPDATE plan_history SET body = ?, created_at = ? WHERE plan_id = ?",
-            (json.dumps(told), f"{made:%Y-%m-%d %H:%M:%S.%f}", plan_id),
+            (json.dumps(plan), f"{created_at:%Y-%m-%d %H:%M:%S.%f}", plan_id),
         )
         database.execute(
             "UPDATE plans SET expires_at = ? WHERE plan_id = ?",
             (f"{expires:%Y-%m-%d %H:%M:%S.%f}", plan_id),
         )
-    return made
+    return created_at

@@ -53,7 +53,7 @@ def samples_of(error_type: type[Exception]) -> list[Exception]:
         return [error_type("reason")]
     samples = []
     for is_full in (False, True):
-        positional, named = [], {}
+        positional, by_keyword = [], {}
         for at, parameter in enumerate(inspect.signature(error_type).parameters.values()):
             is_optional = parameter.default is not parameter.empty
             type_ = _type_of(parameter)
@@ -63,10 +63,10 @@ def samples_of(error_type: type[Exception]) -> list[Exception]:
                 return []
             value = _distinct(type_, at, is_full)
             if parameter.kind is parameter.KEYWORD_ONLY:
-                named[parameter.name] = value
+                by_keyword[parameter.name] = value
             else:
                 positional.append(value)
-        samples.append(error_type(*positional, **named))
+        samples.append(error_type(*positional, **by_keyword))
     return samples
 
 
@@ -76,11 +76,11 @@ def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
         if module.name.endswith(".errors"):
             importlib.import_module(module.name)
     pending: list[type[Exception]] = [Exception]
-    seen = set(pending)
+    all_types = set(pending)
     while pending:
         for error_type in pending.pop().__subclasses__():
-            if error_type not in seen:
-                seen.add(error_type)
+            if error_type not in all_types:
+                all_types.add(error_type)
                 pending.append(error_type)
                 defined_in = error_type.__module__
                 is_ours = defined_in.startswith(package_prefix) and not error_type.__subclasses__()

@@ -39,5 +39,7 @@ def _below(base: type[Any]) -> Iterator[type[Any]]:
 
 
 if __name__ == "__main__":
-    found = {name: list(model.model_fields) for name, model in sorted(strict_models().items())}
-    print(json.dumps(found, indent=1))  # noqa: T201
+    fields_of_models = {
+        name: list(model.model_fields) for name, model in sorted(strict_models().items())
+    }
+    print(json.dumps(fields_of_models, indent=1))  # noqa: T201

@@ -57,16 +57,16 @@ def tell(http: httpx.Client, folder: Path) -> Iterator[Told]:
     path_of = {operation["operationId"]: name for name, operation in operations().items()}
     really = {_DATA: str(folder)}
     for step in examples.story():
-        sent: examples.Step = _renamed(step, really) | {"answer": None}
+        request: examples.Step = _renamed(step, really) | {"answer": None}
         method, _, path = path_of[step["operation"]].partition(" ")
         answer = http.request(
             method,
-            path.format(**sent.get("path", {})),
-            params=sent.get("query"),
-            headers=sent.get("headers"),
-            json=sent.get("body"),
+            path.format(**request.get("path", {})),
+            params=request.get("query"),
+            headers=request.get("headers"),
+            json=request.get("body"),
         )
-        yield Told(step, sent, answer)
+        yield Told(step, request, answer)
         if answer.content:
             _learn(step.get("answer"), answer.json(), really)
 
@@ -92,16 +92,16 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-def _learn(told: Any, really: Any, names: dict[str, str]) -> None:
+def _learn(shown_value: Any, really: Any, names: dict[str, str]) -> None:
     """Note the real values of strings in an example, such as ids."""
-    if isinstance(told, dict) and isinstance(really, dict):
-        for key in told.keys() & really.keys():
-            _learn(told[key], really[key], names)
-    elif isinstance(told, list) and isinstance(really, list):
-        for one, other in zip(told, really, strict=False):
+    if isinstance(shown_value, dict) and isinstance(really, dict):
+        for key in shown_value.keys() & really.keys():
+            _learn(shown_value[key], really[key], names)
+    elif isinstance(shown_value, list) and isinstance(really, list):
+        for one, other in zip(shown_value, really, strict=False):
             _learn(one, other, names)
-    elif isinstance(told, str) and isinstance(really, str) and told != really:
-        names.setdefault(told, really)
+    elif isinstance(shown_value, str) and isinstance(really, str) and shown_value != really:
+        names.setdefault(shown_value, really)
 
 
 async def _token(settings: Settings) -> str:
@@ -123,18 +123,20 @@ def _write_files(folder: Path) -> None:
 
 
 def _main() -> None:
-    written = []
+    steps = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with stage(folder) as http:
-            for told in tell(http, folder):
-                assert told.answer.status_code == told.step["status"], told.answer.text
-                answer = json.loads(told.answer.content or b"null")
-                if told.step["operation"] == "create_token":
+            for sent_step in tell(http, folder):
+                assert sent_step.answer.status_code == sent_step.step["status"], (
+                    sent_step.answer.text
+                )
+                answer = json.loads(sent_step.answer.content or b"null")
+                if sent_step.step["operation"] == "create_token":
                     answer["token"] = _SECRET
-                step = told.sent | {"answer": answer}
-                written.append(json.loads(json.dumps(step).replace(name, _DATA)))
-    text = json.dumps(written, indent=2, ensure_ascii=False)
+                step = sent_step.sent | {"answer": answer}
+                steps.append(json.loads(json.dumps(step).replace(name, _DATA)))
+    text = json.dumps(steps, indent=2, ensure_ascii=False)
     examples.FILE.write_text(text + "\n")
 
 

@@ -96,8 +96,8 @@ def _fields(model: type[BaseModel], prefix: str, leave_out: Iterable[str] = ()) 
     yield from _table("setting", "values", "default", "meaning")
     for name, field in model.model_fields.items():
         if name not in leave_out:
-            shown = f"`{prefix}{name.upper() if prefix else name}`"
-            yield _row(shown, _values(field), _default(field), _cell(field.description or ""))
+            field_name = f"`{prefix}{name.upper() if prefix else name}`"
+            yield _row(field_name, _values(field), _default(field), _cell(field.description or ""))
 
 
 # --- commands ---------------------------------------------------------------
@@ -113,10 +113,10 @@ def _commands() -> Iterator[str]:
     yield _COMMANDS
     text = (ROOT / "tests/golden/commands.txt").read_text()
     helps = re.findall(r"^\$ (windrow[^\n]*) --help\n(.*?)^exit code 0$", text, re.M | re.S)
-    for name, shown in helps:
+    for name, help_text in helps:
         # Groups only list their commands.
-        if name != "windrow" and "\nCommands:\n" not in shown:
-            yield f"\n## `{name}`\n\n```text\n{shown.rstrip()}\n```"
+        if name != "windrow" and "\nCommands:\n" not in help_text:
+            yield f"\n## `{name}`\n\n```text\n{help_text.rstrip()}\n```"
 
 
 # --- the client -------------------------------------------------------------

@@ -34,8 +34,8 @@ def nearly_full(disk: Path, pages: int) -> Iterator[None]:
     status = os.statvfs(disk)
     ballast = disk / "ballast"
     with ballast.open("wb") as file:
-        taken = status.f_bavail * status.f_frsize - pages * PAGE_BYTES
-        os.posix_fallocate(file.fileno(), 0, taken)
+        filler_bytes = status.f_bavail * status.f_frsize - pages * PAGE_BYTES
+        os.posix_fallocate(file.fileno(), 0, filler_bytes)
     try:
         yield
     finally:

@@ -60,11 +60,11 @@ def notes_in(folder: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def drive(asked: Mapping[str, Any]) -> None:
+def drive(orders: Mapping[str, Any]) -> None:
     """Write to a table, compact it or read it until killed.
 
     Args:
-        asked: `url`, `table`, `location`, `is_flat`, `notes`, `kind` (`writer`, `compaction` or
+        orders: `url`, `table`, `location`, `is_flat`, `notes`, `kind` (`writer`, `compaction` or
             `reader`), `number`, which no other driver has, and `replicas`: a file with the process
             ids of the replicas, which some of its writes kill; None if no write kills or dies.
     """
@@ -76,11 +76,11 @@ def drive(asked: Mapping[str, Any]) -> None:
         "reader": Driver.read,
     }
     # Every other driver gives up at once if the coordinator is away.
-    attempts = 1 if asked["number"] % 2 else 4
-    with windrow.connect(asked["url"], attempts=attempts) as client:
-        driver = Driver(client, asked)
+    attempts = 1 if orders["number"] % 2 else 4
+    with windrow.connect(orders["url"], attempts=attempts) as client:
+        driver = Driver(client, orders)
         while True:
-            work[asked["kind"]](driver)
+            work[orders["kind"]](driver)
 
 
 class Driver:
@@ -88,20 +88,20 @@ class Driver:
 
     Args:
         client: Client of the coordinator.
-        asked: See `drive`.
+        orders: See `drive`.
     """
 
-    def __init__(self, client: Client, asked: Mapping[str, Any]) -> None:
+    def __init__(self, client: Client, orders: Mapping[str, Any]) -> None:
         self._client = client
-        self._table = asked["table"]
-        self._location = Path(asked["location"])
-        self._folders = ("",) if asked["is_flat"] else PARTITIONS
-        self._overwrite = "overwrite" if asked["is_flat"] else "overwrite_partitions"
-        self._number = asked["number"]
-        self._replicas = asked["replicas"]
+        self._table = orders["table"]
+        self._location = Path(orders["location"])
+        self._folders = ("",) if orders["is_flat"] else PARTITIONS
+        self._overwrite = "overwrite" if orders["is_flat"] else "overwrite_partitions"
+        self._number = orders["number"]
+        self._replicas = orders["replicas"]
         self._writes = 0
-        self._random = random.Random(asked["number"])
-        self._notes = Notes(Path(asked["notes"]) / f"{self._number}.notes")
+        self._random = random.Random(orders["number"])
+        self._notes = Notes(Path(orders["notes"]) / f"{self._number}.notes")
         self._looked: tuple[int, list[int]] | None = None
 
     def write(self) -> None:
@@ -131,8 +131,8 @@ class Driver:
     def compact(self) -> None:
         """Join the files of a folder, if there are many, or wait."""
         folder = self._random.choice(self._folders)
-        listed = list_local(str(self._location))
-        inside = [path.rpartition("/")[0] == folder for path in listed["path"].to_pylist()]
+        files = list_local(str(self._location))
+        inside = [path.rpartition("/")[0] == folder for path in files["path"].to_pylist()]
         if sum(inside) < _MANY:
             time.sleep(0.05)
             return
@@ -142,11 +142,11 @@ class Driver:
         ):
             note(write.write_id)
             # Only what a plan names is in the table.
-            planned = {split["path"] for split in self._splits()}
-            small = listed.filter(
+            planned_paths = {split["path"] for split in self._splits()}
+            small = files.filter(
                 pa.array(
-                    is_inside and path in planned
-                    for is_inside, path in zip(inside, listed["path"].to_pylist(), strict=True)
+                    is_inside and path in planned_paths
+                    for is_inside, path in zip(inside, files["path"].to_pylist(), strict=True)
                 )
             )
             ids = [id_ for path in small["path"].to_pylist() for id_ in self._ids(path)]
@@ -201,12 +201,12 @@ class Driver:
 
         try:
             yield note
-            outcome, said = "committed", ""
+            outcome, message = "committed", ""
         except (WindrowError, OSError) as error:
-            outcome, said = type(error).__name__, str(error)
+            outcome, message = type(error).__name__, str(error)
             time.sleep(0.05)
         restore()
-        self._notes.add(ended=write_id[0] if write_id else None, outcome=outcome, said=said)
+        self._notes.add(ended=write_id[0] if write_id else None, outcome=outcome, said=message)
 
     def _set_trap(self) -> Callable[[], None]:
         """Make the next write die, or kill the replicas, at a step; return what undoes this."""

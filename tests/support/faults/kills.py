@@ -80,21 +80,21 @@ class Replicas:
         processes: A file with their process ids.
     """
 
-    def __init__(self, database_url: str, folder: Path, shared: Front) -> None:
-        self.url = f"http://127.0.0.1:{shared.port}"
+    def __init__(self, database_url: str, folder: Path, entrance: Front) -> None:
+        self.url = f"http://127.0.0.1:{entrance.port}"
         self.processes = folder / "processes"
         self._database_url = database_url
         self._folder = folder
-        self._front = shared
+        self._front = entrance
         self._running: list[tuple[CoordinatorProcess, ExitStack]] = []
         self.start_missing()
 
     def start_missing(self) -> int:
         """Start replicas until there are two; return how many drivers had killed."""
-        killed = [one for one in self._running if one[0].has_ended()]
-        self._running = [one for one in self._running if one not in killed]
-        for _, ended in killed:
-            ended.close()
+        dead = [one for one in self._running if one[0].has_ended()]
+        self._running = [one for one in self._running if one not in dead]
+        for _, services in dead:
+            services.close()
         self._share()
         while len(self._running) < 2:
             with ExitStack() as stack:
@@ -108,7 +108,7 @@ class Replicas:
                 )
                 self._running.append((replica, stack.pop_all()))
             self._share()
-        return len(killed)
+        return len(dead)
 
     def kill(self) -> None:
         """Kill the older replica."""
@@ -186,15 +186,15 @@ class KilledTable:
         for record in client.writes(self.name):
             self.records[record.write_id] = record
 
-    def states(self, noted: dict[str, dict[str, Any]]) -> tuple[list[int], list[frozenset[int]]]:
+    def states(self, writes: dict[str, dict[str, Any]]) -> tuple[list[int], list[frozenset[int]]]:
         """Return the snapshots in which the rows changed, and the rows from each one on."""
         rows: dict[str, set[int]] = {}
         snapshots, states = [0], [frozenset[int]()]
-        published = [one for one in self.records.values() if one.snapshot_id is not None]
-        for record in sorted(published, key=lambda one: one.snapshot_id or 0):
+        records = [one for one in self.records.values() if one.snapshot_id is not None]
+        for record in sorted(records, key=lambda one: one.snapshot_id or 0):
             if record.kind == "compaction":
                 continue
-            what = noted[record.write_id]
+            what = writes[record.write_id]
             for folder, ids in what["rows"].items():
                 before = rows.get(folder, set()) if what["mode"] == "append" else set()
                 rows[folder] = before | set(ids)
@@ -304,13 +304,13 @@ class Battle:
             missing = Counter(_KINDS)
             missing.subtract({kind: present[table.name, kind] for kind in _KINDS})
             for kind in missing.elements():
-                asked = table.asked(self._replicas, kind, self.next_number())
-                process = fork(drive, asked, output=self._log(table))
+                orders = table.asked(self._replicas, kind, self.next_number())
+                process = fork(drive, orders, output=self._log(table))
                 self._drivers.append((table, kind, process))
 
     def _start_missing_replicas(self) -> None:
-        if killed := self._replicas.start_missing():
-            self.figures.kills["replica at a step"] += killed
+        if count := self._replicas.start_missing():
+            self.figures.kills["replica at a step"] += count
 
     def _log(self, table: KilledTable) -> Path:
         return self._folder / f"{table.name}.log"
@@ -320,10 +320,10 @@ class Battle:
         alive = [one for one in self._drivers if one[1] == kind and one[2].poll() is None]
         if not alive:
             return False
-        chosen = self._random.choice(alive)
-        self._drivers.remove(chosen)
-        chosen[2].kill()
-        chosen[2].wait()
+        victim = self._random.choice(alive)
+        self._drivers.remove(victim)
+        victim[2].kill()
+        victim[2].wait()
         self.figures.kills[kind] += 1
         return True
 
@@ -331,8 +331,8 @@ class Battle:
         """Write once, as the next writer does: it finishes or undoes all that was begun."""
         folders = [""] if table.is_flat else ["p=0"]
         self._probes[table.name].write_once("append", folders, wait_seconds=0)
-        ended = [note for note in notes_in(table.notes) if "ended" in note]
-        newest = max(ended, key=lambda note: note["at"])
+        ends = [note for note in notes_in(table.notes) if "ended" in note]
+        newest = max(ends, key=lambda note: note["at"])
         if newest["outcome"] != "committed":
             self.figures.stuck.append(f"{table.name}: {newest['outcome']}: {newest['said']}")
 
@@ -342,38 +342,38 @@ class Battle:
         for record in table.records.values():
             if record.state == "committing":
                 self.figures.stuck.append(f"{table.name}: {record.write_id} is still committing")
-        noted = {one["write_id"]: one for one in notes_in(table.notes) if "write_id" in one}
-        _, states = table.states(noted)
+        writes = {one["write_id"]: one for one in notes_in(table.notes) if "write_id" in one}
+        _, states = table.states(writes)
         paths = list_local(str(table.location))["path"].to_pylist()
-        listed = [id_ for path in paths for id_ in ids_in(table.location / path)]
-        planned = planned_ids(self._replicas.url, table.name, table.location)
-        self._compare(f"{table.name} as planned", planned or [], states[-1])
-        self._compare(f"{table.name} as listed", listed, states[-1])
+        ids_of_files = [id_ for path in paths for id_ in ids_in(table.location / path)]
+        ids_of_plan = planned_ids(self._replicas.url, table.name, table.location)
+        self._compare(f"{table.name} as planned", ids_of_plan or [], states[-1])
+        self._compare(f"{table.name} as listed", ids_of_files, states[-1])
 
-    def _compare(self, what: str, seen: list[int], expected: frozenset[int]) -> None:
-        distinct = set(seen)
+    def _compare(self, what: str, ids: list[int], true_ids: frozenset[int]) -> None:
+        distinct = set(ids)
         figures = self.figures
-        figures.lost += [f"{what}: {id_}" for id_ in expected - distinct]
-        figures.foreign += [f"{what}: {id_}" for id_ in distinct - expected]
-        if len(seen) > len(distinct):
-            figures.doubled += [f"{what}: {id_}" for id_, n in Counter(seen).items() if n > 1]
+        figures.lost += [f"{what}: {id_}" for id_ in true_ids - distinct]
+        figures.foreign += [f"{what}: {id_}" for id_ in distinct - true_ids]
+        if len(ids) > len(distinct):
+            figures.doubled += [f"{what}: {id_}" for id_, n in Counter(ids).items() if n > 1]
 
     def _account(self, table: KilledTable) -> None:
         table.update(self.client)
         notes = list(notes_in(table.notes))
-        noted = {one["write_id"]: one for one in notes if "write_id" in one}
-        ended = {one["ended"]: one for one in notes if one.get("ended") is not None}
-        for write_id, what in noted.items():
-            self._account_write(table, what, ended.get(write_id), table.records.get(write_id))
+        writes = {one["write_id"]: one for one in notes if "write_id" in one}
+        ends = {one["ended"]: one for one in notes if one.get("ended") is not None}
+        for write_id, what in writes.items():
+            self._account_write(table, what, ends.get(write_id), table.records.get(write_id))
         for one in notes:
             if "ended" in one and one["ended"] is None:
                 self.figures.outcomes[f"begin: {one['outcome']}"] += 1
-        acknowledged = sorted(
+        successes = sorted(
             (one["at"], table.records[one["ended"]].snapshot_id or 0)
-            for one in ended.values()
+            for one in ends.values()
             if one["outcome"] == "committed"
         )
-        self._account_looks(table, notes, noted, acknowledged)
+        self._account_looks(table, notes, writes, successes)
 
     def _account_write(
         self,
@@ -399,14 +399,14 @@ class Battle:
         self,
         table: KilledTable,
         notes: list[dict[str, Any]],
-        noted: dict[str, dict[str, Any]],
-        acknowledged: list[tuple[float, int]],
+        writes: dict[str, dict[str, Any]],
+        successes: list[tuple[float, int]],
     ) -> None:
         """Compare what readers saw with the rows of the snapshot, and it with the newest one."""
-        snapshots, states = table.states(noted)
-        times = [at for at, _ in acknowledged]
+        snapshots, states = table.states(writes)
+        times = [at for at, _ in successes]
         newest: list[int] = [0]
-        for _, snapshot in acknowledged:
+        for _, snapshot in successes:
             newest.append(max(newest[-1], snapshot))
         for one in notes:
             self.figures.outdated += "outdated" in one
@@ -417,8 +417,8 @@ class Battle:
             if snapshot < newest[bisect_right(times, one["began"])]:
                 self.figures.wrong.append(f"{table.name}: snapshot {snapshot} is too old: {one}")
             if "ids" in one:
-                expected = states[bisect_right(snapshots, snapshot) - 1]
-                self._compare(f"{table.name} in snapshot {snapshot}", one["ids"], expected)
+                true_ids = states[bisect_right(snapshots, snapshot) - 1]
+                self._compare(f"{table.name} in snapshot {snapshot}", one["ids"], true_ids)
 
 
 def fought(server: str, folder: Path, kills: int, *, each: int, seed: int) -> Figures:

@@ -127,13 +127,13 @@ class ObjectProxy:
 
     def counts(self) -> Counts:
         """Return the counts."""
-        told = self._command(do="counts")
+        answer = self._command(do="counts")
         return Counts(
-            Counter({(method, key): count for method, key, count in told["requests"]}),
-            Counter(told["sent"]),
-            Counter({int(status): count for status, count in told["statuses"].items()}),
-            told["seconds"],
-            told["most_in_flight"],
+            Counter({(method, key): count for method, key, count in answer["requests"]}),
+            Counter(answer["sent"]),
+            Counter({int(status): count for status, count in answer["statuses"].items()}),
+            answer["seconds"],
+            answer["most_in_flight"],
         )
 
     def cpu_s(self) -> float:
@@ -141,10 +141,10 @@ class ObjectProxy:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / 100
 
-    def _command(self, **asked: Any) -> Any:
+    def _command(self, **command: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 

@@ -88,13 +88,13 @@ class Upstream(asyncio.Protocol):
         self.transport = transport
 
     def ask(
-        self, request: bytes, has_body: bool, answered: Answered, lost: Callable[[], None]
+        self, request: bytes, has_body: bool, on_answer: Answered, on_loss: Callable[[], None]
     ) -> None:
-        """Send a request; call `answered` with the head and body of its answer, or `lost`."""
+        """Send a request; call `on_answer` with the head and body of its answer, or `on_loss`."""
         self._got = bytearray()
         self._head = b""
         self._has_body = has_body
-        self._answered, self._lost = answered, lost
+        self._answered, self._lost = on_answer, on_loss
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -111,13 +111,13 @@ class Upstream(asyncio.Protocol):
                 # The client has sent its body without waiting for the server's permission.
                 self._head = b""
             length = header(self._head, b"content-length")
-            chunked = b"chunked" in (header(self._head, b"transfer-encoding") or b"")
+            is_chunked = b"chunked" in (header(self._head, b"transfer-encoding") or b"")
             status = int(self._head[9:12])
             if not self._has_body or status in (204, 304):
                 self._wanted: int | None = 0
             else:
-                self._wanted = int(length) if length is not None and not chunked else None
-            self._chunked = chunked
+                self._wanted = int(length) if length is not None and not is_chunked else None
+            self._chunked = is_chunked
         if self._wanted is not None:
             if len(self._got) >= self._wanted:
                 self._complete(bytes(self._got))
@@ -125,14 +125,14 @@ class Upstream(asyncio.Protocol):
             self._complete(body)
 
     def _complete(self, body: bytes) -> None:
-        answered, self._answered = self._answered, None
-        assert answered is not None
+        on_answer, self._answered = self._answered, None
+        assert on_answer is not None
         closes = b"close" in (header(self._head, b"connection") or b"").lower()
         if closes or self._head.startswith(b"HTTP/1.0"):
             self.transport.close()
         else:
             self._idle.append(self)
-        answered(self._head, body)
+        on_answer(self._head, body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self in self._idle:
@@ -239,18 +239,18 @@ class Proxying:
         else:
             self._ask(request, method != "HEAD", answered)
 
-    def _ask(self, request: bytes, has_body: bool, answered: Answered) -> None:
+    def _ask(self, request: bytes, has_body: bool, on_answer: Answered) -> None:
         while self._idle:
             upstream = self._idle.pop()
             if not upstream.transport.is_closing():
                 # The server may be closing the connection right now.
-                again = partial(self._connect, request, has_body, answered)
-                upstream.ask(request, has_body, answered, again)
+                again = partial(self._connect, request, has_body, on_answer)
+                upstream.ask(request, has_body, on_answer, again)
                 return
-        self._connect(request, has_body, answered)
+        self._connect(request, has_body, on_answer)
 
-    def _connect(self, request: bytes, has_body: bool, answered: Answered) -> None:
-        unavailable = partial(answered, *error_answer(502, "BadGateway", {}))
+    def _connect(self, request: bytes, has_body: bool, on_answer: Answered) -> None:
+        unavailable = partial(on_answer, *error_answer(502, "BadGateway", {}))
 
         async def connect() -> None:
             try:
@@ -260,7 +260,7 @@ class Proxying:
             except OSError:
                 unavailable()
                 return
-            upstream.ask(request, has_body, answered, unavailable)
+            upstream.ask(request, has_body, on_answer, unavailable)
 
         task = self._loop.create_task(connect())
         task.add_done_callback(lambda done: done.result())
@@ -282,12 +282,12 @@ class Proxying:
             client.transport.close()
 
 
-def in_full(answered: Answered, head: bytes, body: bytes) -> None:
+def in_full(on_answer: Answered, head: bytes, body: bytes) -> None:
     """Pass a whole object on as the part that was asked for."""
     if head[9:12] == b"200":
         size = len(body)
         head = with_header(head, b"Content-Range", f"bytes 0-{size - 1}/{size}")
-    answered(head, body)
+    on_answer(head, body)
 
 
 def spoilt(rule: dict[str, Any], head: bytes, body: bytes) -> tuple[bytes, bytes, bool]:
@@ -354,18 +354,18 @@ def with_header(head: bytes, name: bytes, value: object) -> bytes:
     return rest[:-2] + name + b": " + str(value).encode() + b"\r\n\r\n"
 
 
-def unchunked(got: bytearray) -> bytes | None:
+def unchunked(stream: bytearray) -> bytes | None:
     """Return a body that came in chunks; None while it is not complete."""
     parts: list[bytes] = []
     at = 0
-    while (end := got.find(b"\r\n", at)) >= 0:
-        size = int(bytes(got[at:end]).split(b";")[0], 16)
+    while (end := stream.find(b"\r\n", at)) >= 0:
+        size = int(bytes(stream[at:end]).split(b";")[0], 16)
         at = end + 2
         if size == 0:
-            return b"".join(parts) if got.find(b"\r\n", at) >= 0 else None
-        if len(got) < at + size + 2:
+            return b"".join(parts) if stream.find(b"\r\n", at) >= 0 else None
+        if len(stream) < at + size + 2:
             return None
-        parts.append(bytes(got[at : at + size]))
+        parts.append(bytes(stream[at : at + size]))
         at += size + 2
     return None
 
@@ -380,23 +380,23 @@ def key_of(target: str) -> str:
     return f"{bucket}/?{parse_qs(query).get('prefix', [''])[0]}"
 
 
-async def commanded(proxy: Proxying, state: State, asked: dict[str, Any]) -> Any:
+async def commanded(proxy: Proxying, state: State, command: dict[str, Any]) -> Any:
     """Carry out a command, and return its answer."""
-    if asked["do"] == "set":
+    if command["do"] == "set":
         for name in ("delay_s", "limit", "burst", "rules"):
-            if name in asked:
-                setattr(state, name, asked[name])
+            if name in command:
+                setattr(state, name, command[name])
         state.tokens, state.filled_s = state.burst, time.monotonic()
-    elif asked["do"] == "clear":
+    elif command["do"] == "clear":
         for counter in (state.requests, state.sent, state.statuses):
             counter.clear()
         state.first_s = state.last_s = None
         state.most_in_flight = state.in_flight
-    elif asked["do"] == "stop":
+    elif command["do"] == "stop":
         await proxy.stop_listening()
-    elif asked["do"] == "listen":
+    elif command["do"] == "listen":
         await proxy.listen()
-    elif asked["do"] == "counts":
+    elif command["do"] == "counts":
         return {
             "requests": [[*what, count] for what, count in state.requests.items()],
             "sent": dict(state.sent),
@@ -423,7 +423,7 @@ def main(host: str, port: str) -> None:
     async def run() -> None:
         await proxy.listen()
         say(proxy.port)
-        ended = asyncio.Event()
+        end_of_input = asyncio.Event()
         commands: asyncio.Queue[bytes] = asyncio.Queue()
 
         class Input(asyncio.Protocol):
@@ -434,7 +434,7 @@ def main(host: str, port: str) -> None:
                     del waiting[: end + 1]
 
             def connection_lost(self, exc: Exception | None) -> None:
-                ended.set()
+                end_of_input.set()
 
         async def serve() -> None:
             while True:
@@ -446,10 +446,10 @@ def main(host: str, port: str) -> None:
 
         def end(task: asyncio.Task[None]) -> None:
             if not task.cancelled():
-                ended.set()
+                end_of_input.set()
 
         serving.add_done_callback(end)
-        await ended.wait()
+        await end_of_input.wait()
         if serving.done():
             serving.result()
         serving.cancel()

@@ -22,9 +22,9 @@ _PAUSE_S = 0.01
 def ids_in(file: Path) -> list[int]:
     """Return the ids in a Parquet file."""
     # Not `read_table`: making a dataset of the file would take most of the time of a look.
-    with pq.ParquetFile(file) as opened:
+    with pq.ParquetFile(file) as parquet:
         # Waking up threads would take longer than reading a column of so few rows.
-        ids: list[int] = opened.read(["id"], use_threads=False)["id"].to_pylist()
+        ids: list[int] = parquet.read(["id"], use_threads=False)["id"].to_pylist()
     return ids
 
 
@@ -33,16 +33,16 @@ def listed_ids(location: Path) -> dict[str, list[int] | None]:
 
     None means that a file of the partition vanished after it was listed.
     """
-    found: dict[str, list[int] | None] = {}
+    ids: dict[str, list[int] | None] = {}
     for folder in sorted(location.iterdir()):
         if is_hidden(folder.name):
             continue
         try:
             names = sorted(path.name for path in folder.iterdir() if not is_hidden(path.name))
-            found[folder.name] = sorted(id_ for name in names for id_ in ids_in(folder / name))
+            ids[folder.name] = sorted(id_ for name in names for id_ in ids_in(folder / name))
         except FileNotFoundError:
-            found[folder.name] = None
-    return found
+            ids[folder.name] = None
+    return ids
 
 
 def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
@@ -65,24 +65,24 @@ def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
 @contextmanager
 def looking(look: Callable[[], T]) -> Iterator[list[T]]:
     """Call `look` repeatedly in a thread, at least once; yield the list of results."""
-    seen: list[T] = []
+    looks: list[T] = []
     failed: list[BaseException] = []
-    ended = threading.Event()
+    end = threading.Event()
 
     def go_on() -> None:
         try:
-            while not (seen and ended.is_set()):
-                seen.append(look())
-                ended.wait(_PAUSE_S)
+            while not (looks and end.is_set()):
+                looks.append(look())
+                end.wait(_PAUSE_S)
         except BaseException as error:
             failed.append(error)
 
     thread = threading.Thread(target=go_on)
     thread.start()
     try:
-        yield seen
+        yield looks
     finally:
-        ended.set()
+        end.set()
         thread.join()
     if failed:
         raise failed[0]

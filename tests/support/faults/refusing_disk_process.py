@@ -107,11 +107,11 @@ class RefusingFolder:
             refusals = json.load(file)
         path = self._paths.get(node, "")
         if code in (1, 9, 10, 11, 13, 35):
-            named = {9: 8, 13: 8, 35: 16}.get(code, 0)
-            path = f"{path}/{os.fsdecode(data[named:].split(bytes(1))[0])}"
+            name_at = {9: 8, 13: 8, 35: 16}.get(code, 0)
+            path = f"{path}/{os.fsdecode(data[name_at:].split(bytes(1))[0])}"
         offset = struct.unpack_from("<Q", data, 8)[0] if operation in ("read", "write") else 0
-        for wanted, where, number, below in refusals:
-            if wanted != operation or re.search(where, path) is None:
+        for kind, where, number, below in refusals:
+            if kind != operation or re.search(where, path) is None:
                 continue
             if below is None or offset < below:
                 raise OSError(number, "")
@@ -131,8 +131,8 @@ class RefusingFolder:
         return self._ids[path]
 
     def _entry(self, path: str) -> bytes:
-        found = os.lstat(path)
-        return struct.pack("<QQQQII", self._id_of(path), 0, 0, 0, 0, 0) + _packed(found)
+        status = os.lstat(path)
+        return struct.pack("<QQQQII", self._id_of(path), 0, 0, 0, 0, 0) + _packed(status)
 
     def _lookup(self, node: int, data: bytes) -> bytes:
         return self._entry(self._child(node, data.rstrip(b"\0")))
@@ -152,10 +152,10 @@ class RefusingFolder:
         if valid & 8:
             os.truncate(path, size)
         if valid & 48:
-            found = os.stat(path)
+            status = os.stat(path)
             times = (
-                atime * 10**9 + a_ns if valid & 16 else found.st_atime_ns,
-                mtime * 10**9 + m_ns if valid & 32 else found.st_mtime_ns,
+                atime * 10**9 + a_ns if valid & 16 else status.st_atime_ns,
+                mtime * 10**9 + m_ns if valid & 32 else status.st_mtime_ns,
             )
             os.utime(path, ns=times)
         return self._attributes(node, b"")
@@ -187,17 +187,17 @@ class RefusingFolder:
         source = self._child(node, old)
         target = self._child(struct.unpack("<Q", onto)[0], new)
         at_cwd = -100
-        given = (at_cwd, os.fsencode(source), at_cwd, os.fsencode(target), flags)
-        if _libc.renameat2(*given):
+        arguments = (at_cwd, os.fsencode(source), at_cwd, os.fsencode(target), flags)
+        if _libc.renameat2(*arguments):
             raise OSError(ctypes.get_errno(), "")
-        moved = {one: id_ for one, id_ in self._ids.items() if _lies_below(source, one)}
-        other = {one: id_ for one, id_ in self._ids.items() if _lies_below(target, one)}
-        for path in (*moved, *other):
+        sources = {one: id_ for one, id_ in self._ids.items() if _lies_below(source, one)}
+        targets = {one: id_ for one, id_ in self._ids.items() if _lies_below(target, one)}
+        for path in (*sources, *targets):
             del self._ids[path]
-        for path, id_ in moved.items():
+        for path, id_ in sources.items():
             self._place(id_, target + path[len(source) :])
         if flags & 2:
-            for path, id_ in other.items():
+            for path, id_ in targets.items():
                 self._place(id_, source + path[len(target) :])
         return b""
 
@@ -238,19 +238,21 @@ class RefusingFolder:
         return b""
 
     def _figures(self, _: int, __: bytes) -> bytes:
-        found = os.statvfs(self._root)
-        counts = (found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree)
-        return struct.pack("<QQQQQIIII", *counts, found.f_bsize, 255, found.f_frsize, 0) + bytes(24)
+        status = os.statvfs(self._root)
+        counts = (status.f_blocks, status.f_bfree, status.f_bavail, status.f_files, status.f_ffree)
+        return struct.pack("<QQQQQIIII", *counts, status.f_bsize, 255, status.f_frsize, 0) + bytes(
+            24
+        )
 
     def _list(self, node: int, data: bytes) -> bytes:
         _, offset, size = struct.unpack_from("<QQI", data)
         content = b""
         names = sorted(os.listdir(self._paths[node]))
         for at, name in enumerate(names[offset:], offset + 1):
-            found = os.lstat(f"{self._paths[node]}/{name}")
+            status = os.lstat(f"{self._paths[node]}/{name}")
             encoded = os.fsencode(name)
-            kind = stat.S_IFMT(found.st_mode) >> 12
-            entry = struct.pack("<QQII", found.st_ino, at, len(encoded), kind) + encoded
+            kind = stat.S_IFMT(status.st_mode) >> 12
+            entry = struct.pack("<QQII", status.st_ino, at, len(encoded), kind) + encoded
             entry += bytes(-len(entry) % 8)
             if len(content) + len(entry) > size:
                 break
@@ -258,18 +260,18 @@ class RefusingFolder:
         return content
 
 
-def _packed(found: os.stat_result) -> bytes:
-    times = (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)
+def _packed(status: os.stat_result) -> bytes:
+    times = (status.st_atime_ns, status.st_mtime_ns, status.st_ctime_ns)
     return _ATTRIBUTES.pack(
-        found.st_ino,
-        found.st_size,
-        found.st_blocks,
+        status.st_ino,
+        status.st_size,
+        status.st_blocks,
         *(time // 10**9 for time in times),
         *(time % 10**9 for time in times),
-        found.st_mode,
-        found.st_nlink,
-        found.st_uid,
-        found.st_gid,
+        status.st_mode,
+        status.st_nlink,
+        status.st_uid,
+        status.st_gid,
         0,
         4096,
         0,
@@ -280,10 +282,10 @@ def _lies_below(folder: str, path: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _unmount_at_end_of_input(mounted: str) -> None:
+def _unmount_at_end_of_input(folder: str) -> None:
     sys.stdin.buffer.read()
     lazily = 2
-    _libc.umount2(os.fsencode(mounted), lazily)
+    _libc.umount2(os.fsencode(folder), lazily)
     # Files that are still open would keep the kernel asking.
     os._exit(0)
 

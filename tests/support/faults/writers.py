@@ -124,7 +124,7 @@ class Writers:
             can_exchange: Whether the file system can exchange folders.
             **options: Options of `begin`.
         """
-        asked = {
+        order = {
             "url": url,
             "table": table,
             "files": files,
@@ -140,11 +140,11 @@ class Writers:
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        print(json.dumps(order), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         assert answer, "the process that forks drivers has ended"
-        told: str = json.loads(answer)
-        return told
+        outcome: str = json.loads(answer)
+        return outcome
 
 
 @contextmanager
@@ -172,12 +172,12 @@ def at_step(step: str, nth: int, act: Callable[[], object]) -> Callable[[], None
     """
     holder, name, when = STEPS[step]
     original = getattr(holder, name)
-    reached = 0
+    visits = 0
 
     def instead(*args: Any, **kwargs: Any) -> Any:
-        nonlocal reached
-        reached += 1
-        due = reached == nth
+        nonlocal visits
+        visits += 1
+        due = visits == nth
         if due and when == "before":
             act()
         result = original(*args, **kwargs)
@@ -209,32 +209,32 @@ def _limit(kind: int, limit: int) -> None:
     resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
 
 
-def _drive(asked: Mapping[str, Any]) -> str:
-    if asked["dies"]:
-        step, nth = asked["dies"]
+def _drive(order: Mapping[str, Any]) -> str:
+    if order["dies"]:
+        step, nth = order["dies"]
         at_step(step, nth, die)
     for name, kind in (
         ("file_limit", resource.RLIMIT_FSIZE),
         ("open_limit", resource.RLIMIT_NOFILE),
     ):
-        if asked[name]:
-            step, limit = asked[name]
+        if order[name]:
+            step, limit = order[name]
             at_step(step, 1, partial(_limit, kind, limit))
-    if asked["kills"]:
-        step, process = asked["kills"]
+    if order["kills"]:
+        step, process = order["kills"]
         at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))
-    if asked["pauses"]:
-        step, path = asked["pauses"]
+    if order["pauses"]:
+        step, path = order["pauses"]
         at_step(step, 1, lambda: _pause(Path(path)))
-    if not asked["can_exchange"]:
+    if not order["can_exchange"]:
         posix.exchange = _unsupported
-    replaces = asked["replaces"] or None
+    replaces = order["replaces"] or None
     try:
         with (
-            windrow.connect(asked["url"], attempts=2) as client,
-            begin(client, asked["table"], asked["mode"], **asked["options"]) as write,
+            windrow.connect(order["url"], attempts=2) as client,
+            begin(client, order["table"], order["mode"], **order["options"]) as write,
         ):
-            write.commit(report_of(stage(write.folder, asked["files"])), replaces)
+            write.commit(report_of(stage(write.folder, order["files"])), replaces)
     except (WindrowError, OSError) as error:
         return f"{type(error).__name__}: {error}"
     return "committed"
@@ -257,10 +257,10 @@ def _main() -> None:
                 os._exit(status)
         os.close(writing)
         with os.fdopen(reading) as answers:
-            told = answers.read()
+            message = answers.read()
         _, status = os.waitpid(child, 0)
-        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        answer = "killed" if killed else told or f"status {status}"
+        is_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        answer = "killed" if is_killed else message or f"status {status}"
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

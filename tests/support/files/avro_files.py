@@ -28,11 +28,11 @@ def avro_file(
 def long(number: int) -> bytes:
     """Return a number in zigzag encoding, with seven bits per byte."""
     left = (number << 1) ^ (number >> 63)
-    found = bytearray()
+    encoding = bytearray()
     while left > 127:
-        found.append(left & 127 | 128)
+        encoding.append(left & 127 | 128)
         left >>= 7
-    return bytes(found) + bytes([left])
+    return bytes(encoding) + bytes([left])
 
 
 def block(content: bytes) -> bytes:

@@ -43,9 +43,11 @@ def file_vector(path: Path, relative: str, positions: Iterable[int]) -> dict[str
     return {"kind": "vector", "path": relative, "offset": offset, "length": len(content)}
 
 
-def position_file(path: Path, relative: str, named: Iterable[tuple[str, int]]) -> dict[str, Any]:
+def position_file(
+    path: Path, relative: str, deletions: Iterable[tuple[str, int]]
+) -> dict[str, Any]:
     """Write a file of positions, and return it as inventories record it."""
-    paths, positions = zip(*named, strict=True)
+    paths, positions = zip(*deletions, strict=True)
     columns = {"file_path": pa.array(paths, pa.string()), "pos": pa.array(positions, pa.int64())}
     pq.write_table(pa.table(columns), path)
     return {"kind": "positions", "path": relative, "size_bytes": path.stat().st_size}

@@ -86,24 +86,26 @@ def contents(names: Sequence[str]) -> st.SearchStrategy[pa.Table]:
 
 def conditions(names: Sequence[str]) -> st.SearchStrategy[list[Condition]]:
     """Draw conditions on columns: comparisons with one of their values, and with null."""
-    found = []
+    all_conditions = []
     for name in names:
         _, values, sql = COLUMNS[name]
-        found.append(Condition(f"{name} IS NULL", name, lambda value: value is None))
-        found.append(Condition(f"{name} IS NOT NULL", name, lambda value: value is not None))
+        all_conditions.append(Condition(f"{name} IS NULL", name, lambda value: value is None))
+        all_conditions.append(
+            Condition(f"{name} IS NOT NULL", name, lambda value: value is not None)
+        )
         for one in values:
             # A filter takes no NaN and no infinity.
             if isinstance(one, float) and not math.isfinite(one):
                 continue
-            found += [
+            all_conditions += [
                 Condition(f"{name} {operator} {sql(one)}", name, _compares(operator, one))
                 for operator in ("=", "<", "<=", ">", ">=", "<>")
             ]
-    return st.lists(st.sampled_from(found), min_size=_CONDITIONS, max_size=_CONDITIONS)
+    return st.lists(st.sampled_from(all_conditions), min_size=_CONDITIONS, max_size=_CONDITIONS)
 
 
 def lost(
-    client: Client, table: str, files: Mapping[str, pa.Table], asked: Sequence[Condition]
+    client: Client, table: str, files: Mapping[str, pa.Table], conditions: Sequence[Condition]
 ) -> list[tuple[str, str]]:
     """Return the conditions for which a plan lacks a file with matching rows, and the file.
 
@@ -113,22 +115,22 @@ def lost(
         client: A client.
         table: The table's name.
         files: The rows of each file, by the last part of its path.
-        asked: The conditions.
+        conditions: The conditions.
     """
-    found = []
-    for condition in asked:
-        planned = {
+    losses = []
+    for condition in conditions:
+        residuals = {
             split["path"].rpartition("/")[2]: group["residual_filter"]
             for group in client.plan(table, filter=condition.sql).groups.to_pylist()
             for split in group["splits"]
         }
         for file, rows in files.items():
             matches = [condition.holds(value) for value in rows[condition.column].to_pylist()]
-            if any(matches) and file not in planned:
-                found.append((condition.sql, file))
-            elif file in planned and planned[file] is None and not all(matches):
-                found.append((f"{condition.sql}, without a residual filter", file))
-    return found
+            if any(matches) and file not in residuals:
+                losses.append((condition.sql, file))
+            elif file in residuals and residuals[file] is None and not all(matches):
+                losses.append((f"{condition.sql}, without a residual filter", file))
+    return losses
 
 
 def _compares(operator: str, literal: Any) -> Callable[[Any], bool]:

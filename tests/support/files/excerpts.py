@@ -17,10 +17,10 @@ from windrow_core.files.excerpts.outlines import Outline, Outlines
 def recorded(file: bytes) -> tuple[str, list[int]] | None:
     """Return the outline and numbers of a file, as in inventories; None if it has none."""
     metadata = pq.read_metadata(io.BytesIO(file))
-    found = chunk_ranges_in(metadata, len(file))
-    if found is None:
+    ranges = chunk_ranges_in(metadata, len(file))
+    if ranges is None:
         return None
-    codecs, numbers = found
+    codecs, numbers = ranges
     footer = file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
     outline = Outlines().of(footer, metadata, codecs)
     return None if outline is None else (outline, numbers)
@@ -38,13 +38,13 @@ def planned(
 
 def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[ExcerptFile, bytes]:
     """Return the excerpt of some row groups of a file, and its bytes."""
-    (found,) = excerpts_of(some, groups.reshape(-1), len(file), len(file))
-    return found, content(file, found)
+    (whole,) = excerpts_of(some, groups.reshape(-1), len(file), len(file))
+    return whole, content(file, whole)
 
 
-def content(file: bytes, found: ExcerptFile) -> bytes:
+def content(file: bytes, whole: ExcerptFile) -> bytes:
     """Return the bytes of an excerpt."""
-    return found.content([file[begin:end] for begin, end in found.ranges])
+    return whole.content([file[begin:end] for begin, end in whole.ranges])
 
 
 def read(file: bytes, columns: Sequence[str] | None = None) -> pa.Table:

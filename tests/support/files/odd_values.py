@@ -50,6 +50,6 @@ def with_value(document: Any, place: Place, value: Any) -> Any:
     """Return a document with another value in one place."""
     if not place:
         return value
-    found = document.copy()
-    found[place[0]] = with_value(found[place[0]], place[1:], value)
-    return found
+    copy = document.copy()
+    copy[place[0]] = with_value(copy[place[0]], place[1:], value)
+    return copy

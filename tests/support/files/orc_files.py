@@ -57,12 +57,12 @@ def _add(footer: Any, column: dict[str, Any]) -> int:
     return at
 
 
-def file_of(footer: Any, **stated: Any) -> bytes:
+def file_of(footer: Any, **fields: Any) -> bytes:
     """Return a file without rows, of this footer.
 
     Args:
         footer: The message, or its bytes as they are in the file.
-        stated: Fields of the message `PostScript`.
+        fields: Fields of the message `PostScript`.
     """
     content = footer if isinstance(footer, bytes) else footer.SerializeToString()
     postscript = PostScript(
@@ -73,7 +73,7 @@ def file_of(footer: Any, **stated: Any) -> bytes:
         writer_version=6,
         magic=b"ORC",
     )
-    for name, value in stated.items():
+    for name, value in fields.items():
         if name == "version":
             postscript.ClearField("version")
             postscript.version.extend(value)
@@ -99,9 +99,9 @@ def edit_statistics(path: Path, change: Callable[[Any], None], *, rotated: bool 
     for statistics in footer.statistics[1:]:
         change(statistics)
     if rotated:
-        mixed = [type(one).FromString(one.SerializeToString()) for one in footer.statistics]
+        originals = [type(one).FromString(one.SerializeToString()) for one in footer.statistics]
         for at, statistics in enumerate(footer.statistics[1:], 1):
-            statistics.CopyFrom(mixed[1 + at % (len(mixed) - 1)])
+            statistics.CopyFrom(originals[1 + at % (len(originals) - 1)])
         footer.writer, postscript.writer_version = 0, 0
     encoded = footer.SerializeToString()
     postscript.footer_length = len(encoded)
@@ -114,6 +114,6 @@ def deflated(content: bytes) -> bytes:
     chunks = []
     for start in range(0, len(content), 2**18):
         packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-        packed = packer.compress(content[start : start + 2**18]) + packer.flush()
-        chunks.append((len(packed) * 2).to_bytes(3, "little") + packed)
+        block = packer.compress(content[start : start + 2**18]) + packer.flush()
+        chunks.append((len(block) * 2).to_bytes(3, "little") + block)
     return b"".join(chunks)

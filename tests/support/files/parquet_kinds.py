@@ -153,21 +153,21 @@ def differences(before: Sequence[pq.ParquetFile], after: pq.ParquetFile) -> list
 
 
 def _lost_statistics(before: Any, after: Any) -> list[str]:
-    lost = []
+    losses = []
     for at in range(before.num_columns):
         one, other = before.column(at), after.column(at)
         # Arrow does not write the LZ4 of Hadoop, which it calls unknown.
         if one.compression not in (other.compression, "UNKNOWN"):
-            lost.append(f"{one.path_in_schema}: {other.compression} for {one.compression}")
+            losses.append(f"{one.path_in_schema}: {other.compression} for {one.compression}")
         if (
             one.is_stats_set
             and one.statistics.has_min_max
             and (not other.is_stats_set or not other.statistics.has_min_max)
         ):
-            lost.append(f"{one.path_in_schema}: bounds")
+            losses.append(f"{one.path_in_schema}: bounds")
         if one.has_column_index and not other.has_column_index:
-            lost.append(f"{one.path_in_schema}: index of pages")
-    return lost
+            losses.append(f"{one.path_in_schema}: index of pages")
+    return losses
 
 
 def _comparable(column: pa.ChunkedArray) -> Any:

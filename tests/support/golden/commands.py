@@ -30,12 +30,12 @@ _UNREACHABLE = "no answer from the coordinator"
 
 def text() -> str:
     """Return each command line with its exit code, standard output and standard error."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     # Calls are repeated after a pause until the coordinator is given up.
-    with patch.dict(os.environ, kept | _ENVIRONMENT, clear=True), patch("time.sleep"):
+    with patch.dict(os.environ, environment | _ENVIRONMENT, clear=True), patch("time.sleep"):
         root: Any = get_command(app)
-        said = [one for path, command in _commands((), root) for one in _all_said(path, command)]
-    return "\n".join(said)
+        blocks = [one for path, command in _commands((), root) for one in _all_said(path, command)]
+    return "\n".join(blocks)
 
 
 def _all_said(path: tuple[str, ...], command: Any) -> Iterator[str]:
@@ -44,27 +44,27 @@ def _all_said(path: tuple[str, ...], command: Any) -> Iterator[str]:
     if hasattr(command, "commands"):
         yield _said(*path, "no-such-command")
         return
-    required = [one for one in command.params if one.required]
-    if required:
+    parameters = [one for one in command.params if one.required]
+    if parameters:
         yield _said(*path)
-    given = list(path)
-    for one in required:
-        given += [*(one.opts[:1] if one.param_type_name == "option" else ()), "given"]
+    words = list(path)
+    for one in parameters:
+        words += [*(one.opts[:1] if one.param_type_name == "option" else ()), "given"]
     if not any(one.nargs == -1 for one in command.params):
-        yield _said(*given, *["more"] * 3)
+        yield _said(*words, *["more"] * 3)
     options = [one for one in command.params if one.param_type_name == "option"]
-    named = {name for one in options for name in one.opts}
-    if "--url" in named:
-        given += ["--url", _NOBODY]
+    option_names = {name for one in options for name in one.opts}
+    if "--url" in option_names:
+        words += ["--url", _NOBODY]
     if path not in _NOT_RUN:
-        yield _said(*given)
+        yield _said(*words)
     for one in options:
         name, type_ = one.opts[0], one.type_descriptor.annotation
         if one.is_flag or name in _NOT_WRONG or (path in _NOT_RUN and type_ is str):
             continue
-        said = _said(*given, name, _WRONG)
-        if _UNREACHABLE not in said:
-            yield said
+        output = _said(*words, name, _WRONG)
+        if _UNREACHABLE not in output:
+            yield output
 
 
 def _commands(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -33,8 +33,8 @@ class Golden:
     def text(self) -> str:
         """Return what it would hold now."""
         module = import_module(f"tests.support.golden.{self.path.stem}")
-        made: str = module.text()
-        return self.first_line() + made
+        rest: str = module.text()
+        return self.first_line() + rest
 
     def first_line(self) -> str:
         """Return its first line, or nothing if it depends on no package."""

@@ -60,11 +60,11 @@ def text() -> str:
 @contextmanager
 def _same_processes() -> Iterator[None]:
     """Read all tables in the same processes: new ones for each would take most of the time."""
-    with ExitStack() as opened:
-        executor = opened.enter_context(IsolatedExecutor(1))
+    with ExitStack() as stack:
+        executor = stack.enter_context(IsolatedExecutor(1))
         for name in ("take_inventory", "take_version"):
             take = partial(getattr(directories, name), executor=executor)
-            opened.enter_context(patch.object(directories, name, take))
+            stack.enter_context(patch.object(directories, name, take))
         yield
 
 
@@ -107,17 +107,17 @@ def _row(root: Path, name: str, location: Path, options: dict[str, Any]) -> dict
     row = {"table": name, "format": definition.format}
     never = threading.Event()
     try:
-        taken = inventories.take(definition, None, (), None, True, lambda _: None, never)
+        inventory = inventories.take(definition, None, (), None, True, lambda _: None, never)
     except Exception as error:
         return {**row, "refused": str(error).replace(str(root), "")}
-    schemas = f"{taken.data_schema}\n{taken.partition_schema}\n{taken.log}\n{taken.delete_files}"
+    schemas = f"{inventory.data_schema}\n{inventory.partition_schema}\n{inventory.log}\n{inventory.delete_files}"
     return {
         **row,
-        "files": taken.file_count,
-        "rows": taken.row_count,
-        "bytes": taken.size_bytes,
+        "files": inventory.file_count,
+        "rows": inventory.row_count,
+        "bytes": inventory.size_bytes,
         "schemas": _digest(schemas.encode()),
-        "manifests": _digest(*(manifest.data or b"" for manifest in taken.manifests)),
+        "manifests": _digest(*(manifest.data or b"" for manifest in inventory.manifests)),
     }
 
 

@@ -44,22 +44,22 @@ def _under_options(benchmark: Any) -> Iterator[dict[str, Any]]:
     for workload in benchmark.workloads(_SCALE):
         for strategies, options in _OPTIONS:
             for strategy in strategies:
-                known = {"strategy": strategy, "parallelism": workload.parallelism}
-                yield _row(benchmark, workload, known | options)
+                base = {"strategy": strategy, "parallelism": workload.parallelism}
+                yield _row(benchmark, workload, base | options)
 
 
 def _row(benchmark: Any, workload: Any, options: dict[str, Any]) -> dict[str, Any]:
     complete = benchmark.with_defaults(benchmark.PlanOptions(**options))
     policy = benchmark.policy_of(complete, benchmark.MAX_FILES)
     plan = benchmark.plan_groups(workload.files, None, policy)
-    predicted = benchmark.predict(plan, policy)
+    prediction = benchmark.predict(plan, policy)
     return {
         "workload": workload.name,
         "files": len(workload.files),
         **options,
         "groups": len(plan),
         "splits": len(plan.splits.file),
-        "slowest_slot_ms": round(predicted.slowest_slot_seconds * 1_000),
+        "slowest_slot_ms": round(prediction.slowest_slot_seconds * 1_000),
         "plan": _digest(plan),
     }
 

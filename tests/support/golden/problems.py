@@ -60,7 +60,7 @@ def _of_status(status: int) -> dict[str, Any]:
 
 def _row(body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
     row = {**body, "headers": headers}
-    shown = in_commands(error_of(Problem.model_validate(body)))
-    if shown != body["detail"]:
-        row["in_commands"] = shown
+    output = in_commands(error_of(Problem.model_validate(body)))
+    if output != body["detail"]:
+        row["in_commands"] = output
     return row

@@ -123,8 +123,8 @@ def run_forked(
             code = process.wait()
         finally:
             process.kill()
-        asked = [module, *arguments]
-        return CompletedProcess(asked, code, output.read_text(), errors.read_text())
+        command = [module, *arguments]
+        return CompletedProcess(command, code, output.read_text(), errors.read_text())
 
 
 def _call(

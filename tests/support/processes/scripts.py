@@ -51,8 +51,8 @@ class Programs:
         print(json.dumps([str(script), *arguments]), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         assert answer, "the process has ended"
-        code, said = json.loads(answer)
-        return code, said
+        code, errors = json.loads(answer)
+        return code, errors
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
     # As in a separate process.
     sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
     code = 0
-    with contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
         try:
             runpy.run_path(arguments[0], run_name="__main__")
         except SystemExit as end:
@@ -91,7 +91,7 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
             sys.path[:], sys.argv = path, argv
             os.environ.clear()
             os.environ.update(environment)
-    return code, said.getvalue()
+    return code, errors.getvalue()
 
 
 class Sessions:
@@ -121,8 +121,8 @@ class Sessions:
         kind = (master, dict(conf or {}))
         if self._first is None or self._kind != kind:
             self.close()
-            opened = self._open(app_name, log, master=master, conf=conf)
-            self._first, self._kind = self._opened.enter_context(opened), kind
+            session = self._open(app_name, log, master=master, conf=conf)
+            self._first, self._kind = self._opened.enter_context(session), kind
         try:
             yield self._first.newSession()
         finally:

@@ -33,6 +33,6 @@ def differences_after_compaction(
             continue
         (path,) = hive.data_files(location)
         before = [pq.ParquetFile(pa.BufferReader(content)) for content in contents]
-        if found := differences(before, pq.ParquetFile(location / path)):
-            differing[kind] = found
+        if file_differences := differences(before, pq.ParquetFile(location / path)):
+            differing[kind] = file_differences
     return differing

@@ -113,11 +113,11 @@ def differences(
     different = {}
     for name in QUERIES if every else _QUICK:
         query = QUERIES[name]
-        expected = sorted_rows(spark.sql(query.format(t="theirs")))
+        theirs = sorted_rows(spark.sql(query.format(t="theirs")))
         for reader in READERS if name == "select" else ("grouped",):
-            given = sorted_rows(spark.sql(query.format(t=f"by_{reader}")))
-            if given != expected:
-                different[f"{reader}: {name}"] = (given, expected)
+            ours = sorted_rows(spark.sql(query.format(t=f"by_{reader}")))
+            if ours != theirs:
+                different[f"{reader}: {name}"] = (ours, theirs)
     return different
 
 
@@ -153,21 +153,21 @@ def of_groups(spark: SparkSession, client: windrow.Client, folder: Path) -> dict
         "read_buckets": client.read_buckets(spark, "names.buckets"),
         "join_buckets": client.join_buckets(spark, "names.buckets", "names.buckets"),
     }
-    found = {}
+    errors = {}
     for name, rows in frames.items():
         for query, ask in OF_GROUPS.items():
             try:
                 ask(rows).collect()
-                found[f"{name}: {query}"] = ""
+                errors[f"{name}: {query}"] = ""
             # Which error it is depends on the release.
             except Exception as error:
-                found[f"{name}: {query}"] = str(error)
+                errors[f"{name}: {query}"] = str(error)
         # The other rows are as before, and the names of other tables are Spark's own matter.
         rows.where("id >= 0").collect()
         theirs = spark.table("theirs").select("id", F.input_file_name().alias("f"))
         if "file:///" not in str(theirs.join(rows.select("id"), "id", "left_semi").first()):
-            found[f"{name}: of another table"] = ""
-    return found
+            errors[f"{name}: of another table"] = ""
+    return errors
 
 
 def refusals(spark: SparkSession) -> dict[str, str]:
@@ -175,17 +175,17 @@ def refusals(spark: SparkSession) -> dict[str, str]:
 
     They are asked of a table of `differences`.
     """
-    found = {}
+    errors = {}
     for function in ("input_file_block_start", "input_file_block_length"):
         try:
             spark.table("by_grouped").select(F.expr(f"{function}()")).collect()
         # Which error it is depends on the release.
         except Exception as error:
-            found[function] = str(error)
+            errors[function] = str(error)
     spark.table("by_grouped").createOrReplaceGlobalTempView("of_another")
     try:
         query = "SELECT id FROM global_temp.of_another WHERE input_file_name() != ''"
         spark.newSession().sql(query).collect()
     except Exception as error:
-        found["another session"] = str(error)
-    return found
+        errors["another session"] = str(error)
+    return errors

@@ -36,8 +36,8 @@ def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[s
     read = asdict(scan.read)
     files = [path for day in ("02", "03") for path in (location / f"ds=2026-11-{day}").iterdir()]
     plan = rows._jdf.queryExecution().executedPlan().toString()
-    changed = location / "ds=2026-11-03" / "part-00000.parquet"
-    os.utime(changed, ns=(0, changed.stat().st_mtime_ns + 10**9))
+    victim = location / "ds=2026-11-03" / "part-00000.parquet"
+    os.utime(victim, ns=(0, victim.stat().st_mtime_ns + 10**9))
     try:
         with plain_errors():
             rows.collect()

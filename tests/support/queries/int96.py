@@ -52,11 +52,11 @@ def write_files(spark: SparkSession, table: Path) -> None:
     rows = pa.concat_tables([rows, empty], promote_options="default")
     old = {"org.apache.spark.version": "2.4.8", "org.apache.spark.timeZone": "Europe/Amsterdam"}
     new = {"org.apache.spark.version": "3.5.9"}
-    for number, told in enumerate(({}, old, new)):
+    for number, marks in enumerate(({}, old, new)):
         folder = table / f"file={number}"
         folder.mkdir(parents=True)
         pq.write_table(
-            rows.replace_schema_metadata(told),
+            rows.replace_schema_metadata(marks),
             folder / "a.parquet",
             store_schema=False,
             use_deprecated_int96_timestamps=True,
@@ -116,10 +116,12 @@ def differences(
     different = []
     for zone in zones:
         with converting(spark, zone):
-            expected = numbers(spark.read.parquet(str(folder)))
+            spark_numbers = numbers(spark.read.parquet(str(folder)))
             for reader in READERS:
                 rows = numbers(client.read(spark, table, reader=reader))
-                wrong = sum(ours != theirs for ours, theirs in zip(rows, expected, strict=True))
+                wrong = sum(
+                    ours != theirs for ours, theirs in zip(rows, spark_numbers, strict=True)
+                )
                 if wrong:
-                    different.append(f"{zone} {reader}: {wrong} of {len(expected)} rows")
+                    different.append(f"{zone} {reader}: {wrong} of {len(spark_numbers)} rows")
     return different

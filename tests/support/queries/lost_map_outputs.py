@@ -44,19 +44,19 @@ def outcomes(spark: SparkSession, scratch: Path, local: Path) -> dict[str, dict[
         scratch: Folder for the written files.
         local: The session's folder of shuffle output.
     """
-    found = {}
+    results = {}
     for way in (*HAZARDS, *SCHEMES):
         folder = scratch / way
         folder.mkdir()
-        found[way] = _outcome(_source(spark, folder), way, folder, local)
-    return found
+        results[way] = _outcome(_source(spark, folder), way, folder, local)
+    return results
 
 
 def _outcome(df: DataFrame, way: str, folder: Path, local: Path) -> dict[str, Any]:
     staging = folder / "staged"
     stop = threading.Event()
-    deleted: list[str] = []
-    thread = threading.Thread(target=_delete_one_output, args=(staging, local, stop, deleted))
+    lost_outputs: list[str] = []
+    thread = threading.Thread(target=_delete_one_output, args=(staging, local, stop, lost_outputs))
     thread.start()
     failed = False
     try:
@@ -67,16 +67,16 @@ def _outcome(df: DataFrame, way: str, folder: Path, local: Path) -> dict[str, An
         stop.set()
         thread.join()
     files = staging.rglob("*.parquet")
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     if not failed:
         for file in files:
-            found.update(pq.ParquetFile(file).read(["id"])["id"].to_pylist())
+            counts.update(pq.ParquetFile(file).read(["id"])["id"].to_pylist())
     runs = [path.stat().st_size for path in folder.glob("runs-*")]
     return {
         "failed": failed,
-        "lost": _ROWS - len(found),
-        "doubled": sum(count > 1 for count in found.values()),
-        "deleted": len(deleted),
+        "lost": _ROWS - len(counts),
+        "doubled": sum(count > 1 for count in counts.values()),
+        "deleted": len(lost_outputs),
         "runs": min(runs),
     }
 
@@ -116,12 +116,12 @@ def _source(spark: SparkSession, folder: Path) -> DataFrame:
         names = [f"name-{number}" for number in ids.tolist()]
         yield pd.DataFrame({"id": ids, "name": names, "ds": np.array(days)[of_days]})
 
-    made = spark.range(_ROWS, numPartitions=4)
-    return made.mapInPandas(rows, "id bigint, name string, ds string")
+    source = spark.range(_ROWS, numPartitions=4)
+    return source.mapInPandas(rows, "id bigint, name string, ds string")
 
 
 def _delete_one_output(
-    staging: Path, local: Path, stop: threading.Event, deleted: list[str]
+    staging: Path, local: Path, stop: threading.Event, lost_outputs: list[str]
 ) -> None:
     """Wait for the first file of the write, and delete the shuffle output of a map task."""
     deadline = time.monotonic() + _TIMEOUT_S
@@ -134,4 +134,4 @@ def _delete_one_output(
     first_map = min(int(parts[2]) for parts in outputs if int(parts[1]) == shuffle)
     for path in local.rglob(f"shuffle_{shuffle}_{first_map}_*"):
         os.unlink(path)
-        deleted.append(path.name)
+        lost_outputs.append(path.name)

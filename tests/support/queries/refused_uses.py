@@ -34,7 +34,9 @@ def refusals(
     """
     rows = spark.table("refused")
     stream = spark.readStream.format("rate").load().writeStream
-    listed = ", ".join(f"{name} '{text}'" for name, text in {"table": table, **options}.items())
+    options_text = ", ".join(
+        f"{name} '{text}'" for name, text in {"table": table, **options}.items()
+    )
 
     def write(mode: str) -> Any:
         return lambda: rows.write.format("windrow").options(**options).mode(mode).save(table)
@@ -46,7 +48,7 @@ def refusals(
         "INSERT INTO": lambda: spark.sql("INSERT INTO refused SELECT * FROM refused"),
         "INSERT OVERWRITE": lambda: spark.sql("INSERT OVERWRITE refused SELECT * FROM refused"),
         "CREATE TABLE AS": lambda: spark.sql(
-            f"CREATE TABLE made USING windrow OPTIONS ({listed}) AS SELECT * FROM refused"
+            f"CREATE TABLE made USING windrow OPTIONS ({options_text}) AS SELECT * FROM refused"
         ),
         "saveAsTable": lambda: (
             rows.write.format("windrow").options(**options, table=table).saveAsTable("made")

@@ -45,8 +45,8 @@ def rewritten(
 
     # Only the first day, so that overwriting partitions differs from overwriting everything.
     read = client.read(spark, name, columns=["id", "ds"], filter=f"ds = '{_FIRST_DAY}'")
-    changed = read.where("id % 2 = 0").withColumn("state", F.lit("new"))
-    client.write(changed, name, mode, target_rows=40)
+    new_rows = read.where("id % 2 = 0").withColumn("state", F.lit("new"))
+    client.write(new_rows, name, mode, target_rows=40)
 
     there = client.read(spark, name).collect()
     assert there
@@ -57,8 +57,8 @@ def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
     """Return the rows that `rewritten` must leave, computed without Spark."""
     old = [(id_, "old", "2026-11-01" if id_ < 60 else "2026-11-02") for id_ in range(100)]
     new = [(id_, "new", "2026-11-01") for id_ in range(0, 60, 2)]
-    kept = {"append": old, "overwrite": [], "overwrite_partitions": old[60:]}[mode]
-    return sorted(kept + new)
+    old_rows = {"append": old, "overwrite": [], "overwrite_partitions": old[60:]}[mode]
+    return sorted(old_rows + new)
 
 
 def queried(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
@@ -75,17 +75,20 @@ def queried(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
         "joined": both,
         "formatted": "SELECT count(*) AS n FROM days WHERE id <=> 3",
     }
-    found: dict[str, Any] = {name: spark.sql(text).collect()[0].n for name, text in texts.items()}
-    found["columns"] = sorted(recent_scans("events_append")[0].columns)
-    return found
+    counts: dict[str, Any] = {name: spark.sql(text).collect()[0].n for name, text in texts.items()}
+    counts["columns"] = sorted(recent_scans("events_append")[0].columns)
+    return counts
 
 
 def unstable_of_plans(spark: SparkSession) -> dict[str, dict[str, str]]:
     """Return the unstable columns of many kinds of DataFrames, with reasons."""
     rows = spark.range(10).selectExpr("id", "id % 3 AS key")
     return {
-        name: {column: found.reason for column, found in lineage_of(made(rows)).unstable.items()}
-        for name, made in PLANS.items()
+        name: {
+            column: column_state.reason
+            for column, column_state in lineage_of(plan(rows)).unstable.items()
+        }
+        for name, plan in PLANS.items()
     }
 
 
@@ -106,17 +109,17 @@ def _table(table: pa.Table) -> pa.Table:
 
 
 def _in_arrow_groups(rows: DataFrame) -> DataFrame:
-    grouped = rows.groupBy("key")
+    groups = rows.groupBy("key")
     # New in Spark 4.0.
-    apply = getattr(grouped, "applyInArrow", None)
+    apply = getattr(groups, "applyInArrow", None)
     return (
-        grouped.applyInPandas(_frame, rows.schema) if apply is None else apply(_table, rows.schema)
+        groups.applyInPandas(_frame, rows.schema) if apply is None else apply(_table, rows.schema)
     )
 
 
 def _of_cogroups(rows: DataFrame) -> DataFrame:
-    grouped = rows.groupBy("key")
-    return grouped.cogroup(rows.groupBy("key")).applyInPandas(_first_frame, rows.schema)
+    groups = rows.groupBy("key")
+    return groups.cogroup(rows.groupBy("key")).applyInPandas(_first_frame, rows.schema)
 
 
 _CODE: dict[str, Callable[[DataFrame], DataFrame]] = {

@@ -35,19 +35,17 @@ EXPECTED = {
 
 def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
     """Return the rows of each table, or the error if this Spark has no reader for it."""
-    found = {}
+    outcomes = {}
     for name, (format_, options, columns, content) in _TABLES.items():
         location = folder / "formats" / name
         location.mkdir(parents=True)
         (location / "file").write_bytes(content)
-        declared = dict(column.split(" ") for column in columns.split(", "))
+        types = dict(column.split(" ") for column in columns.split(", "))
         table = f"formats.{name}"
-        client.register_table(
-            table, str(location), format_, columns=declared, format_options=options
-        )
+        client.register_table(table, str(location), format_, columns=types, format_options=options)
         client.refresh(table)
         try:
-            found[name] = repr([tuple(row) for row in client.read(spark, table).collect()])
+            outcomes[name] = repr([tuple(row) for row in client.read(spark, table).collect()])
         except FormatUnavailableError as error:
-            found[name] = str(error)
-    return found
+            outcomes[name] = str(error)
+    return outcomes

@@ -88,9 +88,9 @@ class CoordinatorProcess:
 def peak_bytes(coordinator: CoordinatorProcess) -> int:
     """Return the most memory that a coordinator has taken so far."""
     status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 @contextmanager

@@ -64,9 +64,9 @@ def postgresql() -> Iterator[PostgreSQL]:
 @contextmanager
 def server_url() -> Iterator[str]:
     """Yield the URL of a server: `WINDROW_TEST_DATABASE_URL`, or that of a new one."""
-    given = os.environ.get("WINDROW_TEST_DATABASE_URL")
-    if given:
-        yield given
+    url = os.environ.get("WINDROW_TEST_DATABASE_URL")
+    if url:
+        yield url
     else:
         with postgresql() as server:
             yield server.url
@@ -116,5 +116,5 @@ def address_of(server: str) -> tuple[str, int] | str:
 def through(port: int, url: str) -> str:
     """Return the URL of a database through a proxy on a loopback port."""
     # Without encryption, which would hide the traffic from the proxy.
-    proxied = sa.make_url(url).set(host="127.0.0.1", port=port, query={"sslmode": "disable"})
-    return proxied.render_as_string(hide_password=False)
+    new_url = sa.make_url(url).set(host="127.0.0.1", port=port, query={"sslmode": "disable"})
+    return new_url.render_as_string(hide_password=False)

@@ -84,8 +84,8 @@ class IssuerServer:
                     self._answer(200, body, "json")
 
             def do_POST(self) -> None:
-                sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                fields = self._fields(sent)
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                fields = self._fields(body)
                 if server.is_away:
                     self.send_error(503)
                 elif self.path == "/realm/token" and server.drips:
@@ -107,17 +107,17 @@ class IssuerServer:
                         self.wfile.write(b" ")
                         time.sleep(0.02)
 
-            def _fields(self, sent: str) -> dict[str, str]:
-                return dict(parse_qsl(sent, strict_parsing=True))
+            def _fields(self, body: str) -> dict[str, str]:
+                return dict(parse_qsl(body, strict_parsing=True))
 
             def _answer(self, status: int, body: bytes, kind: str) -> None:
                 # Real servers compress if the client accepts it.
-                packed = "gzip" in self.headers.get("Accept-Encoding", "")
-                body = gzip.compress(body) if packed else body
+                is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
+                body = gzip.compress(body) if is_packed else body
                 self.send_response(status)
                 self.send_header("Content-Type", f"text/{kind}")
                 self.send_header("Content-Length", str(len(body)))
-                if packed:
+                if is_packed:
                     self.send_header("Content-Encoding", "gzip")
                 self.end_headers()
                 self.wfile.write(body)
@@ -147,37 +147,37 @@ class IssuerServer:
             "keys": [*(self.public(kid, key) for kid, key in self.keys.items()), *self.odd_keys]
         }
 
-    def page(self, asked: dict[str, str]) -> bytes:
+    def page(self, query: dict[str, str]) -> bytes:
         """Return the page on which people say who they are."""
-        assert asked["theme"] == "plain"
-        hidden = "".join(
+        assert query["theme"] == "plain"
+        inputs = "".join(
             f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
-            for name, value in asked.items()
+            for name, value in query.items()
         )
         return (
             f'<!doctype html><title>Who are you?</title><link rel="icon" href="data:,">'
-            f'<form method="post" action="/realm/authorize">{hidden}'
+            f'<form method="post" action="/realm/authorize">{inputs}'
             '<label>Name <input name="who"></label>'
             '<button>Allow</button><button name="denied" value="1">Deny</button></form>'
         ).encode()
 
-    def sent_back(self, asked: dict[str, str]) -> str:
+    def sent_back(self, query: dict[str, str]) -> str:
         """Return the address to which somebody is sent back after signing in or refusing."""
-        assert asked["redirect_uri"] in self.backs, asked
-        assert asked["client_id"] == self.client_id
-        assert asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256"
-        assert "openid" in asked["scope"].split()
-        fields: dict[str, str | None] = {"state": asked["state"], "iss": self.url}
-        if "denied" in asked or asked["who"] not in self.people:
+        assert query["redirect_uri"] in self.backs, query
+        assert query["client_id"] == self.client_id
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
+        assert "openid" in query["scope"].split()
+        fields: dict[str, str | None] = {"state": query["state"], "iss": self.url}
+        if "denied" in query or query["who"] not in self.people:
             fields |= {"error": "access_denied", "error_description": "<b>call 555-0100</b>"}
         else:
             code = secrets.token_urlsafe(16)
             fields["code"] = code
-            self._codes[code] = asked
+            self._codes[code] = query
         fields |= self.back_with
-        sent = {name: value for name, value in fields.items() if value is not None}
-        return f"{asked['redirect_uri']}?{urlencode(sent)}"
+        present = {name: value for name, value in fields.items() if value is not None}
+        return f"{query['redirect_uri']}?{urlencode(present)}"
 
     def redeem(self, form: dict[str, str], authorization: str | None) -> tuple[int, bytes]:
         """Return the tokens for a code, once."""
@@ -189,31 +189,31 @@ class IssuerServer:
             if authorization != basic and form.get("client_secret") != self.client_secret:
                 return 401, b'{"error": "invalid_client"}'
         # A code works only once, whoever brings it.
-        asked = self._codes.pop(form["code"], None)
+        query = self._codes.pop(form["code"], None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if (
-            asked is None
+            query is None
             or form["grant_type"] != "authorization_code"
-            or form["redirect_uri"] != asked["redirect_uri"]
+            or form["redirect_uri"] != query["redirect_uri"]
             or form["client_id"] != self.client_id
-            or challenge != asked["code_challenge"]
+            or challenge != query["code_challenge"]
         ):
             return 400, b'{"error": "invalid_grant"}'
         claims = {
             "aud": self.client_id,
-            "sub": asked["who"],
-            "nonce": asked["nonce"],
-            **self.people[asked["who"]],
+            "sub": query["who"],
+            "nonce": query["nonce"],
+            **self.people[query["who"]],
             **self.id_claims,
         }
-        told = {
+        answer = {
             "access_token": "opaque",
             "refresh_token": "not to be kept",
             "token_type": "Bearer",
             "id_token": self.token(**self.id_options, **claims),
         }
-        return 200, json.dumps(told).encode()
+        return 200, json.dumps(answer).encode()
 
     @staticmethod
     def public(kid: str, key: Any) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class IssuerServer:
     ) -> str:
         """Return a token; claims that are None are left out."""
         now = int(time.time())
-        said: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "iss": self.url,
             "aud": "windrow",
             "sub": "someone",
@@ -249,7 +249,7 @@ class IssuerServer:
             # Some tests sign with a weak key.
             warnings.simplefilter("ignore")
             return jwt.encode(
-                {name: value for name, value in said.items() if value is not None},
+                {name: value for name, value in payload.items() if value is not None},
                 signing,
                 algorithm=alg,
                 headers=headers,

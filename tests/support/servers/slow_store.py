@@ -98,11 +98,11 @@ class _Connection(asyncio.Protocol):
     _transport: asyncio.Transport
 
     def __init__(
-        self, store: SlowStore, loop: asyncio.AbstractEventLoop, opened: set[_Connection]
+        self, store: SlowStore, loop: asyncio.AbstractEventLoop, connections: set[_Connection]
     ) -> None:
         self._store = store
         self._loop = loop
-        self._opened = opened
+        self._opened = connections
         self._parser = httptools.HttpRequestParser(self)
 
     def abort(self) -> None:
@@ -222,27 +222,27 @@ def listing(bucket: Path, query: dict[str, str]) -> bytes:
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
     after = query.get("continuation-token", query.get("start-after", ""))
     limit = min(_MAX_LISTED_KEYS, int(query.get("max-keys", _MAX_LISTED_KEYS)))
-    found = sorted(name for name in _names(bucket, prefix, deep=not delimiter) if name > after)
-    listed, more = found[:limit], len(found) > limit
+    names = sorted(name for name in _names(bucket, prefix, deep=not delimiter) if name > after)
+    page, more = names[:limit], len(names) > limit
     parts = []
-    for name in listed:
+    for name in page:
         if name.endswith("/"):
             parts.append(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>")
             continue
         status = (bucket / name).stat()
-        changed = datetime.fromtimestamp(int(status.st_mtime), timezone.utc)
+        modified_at = datetime.fromtimestamp(int(status.st_mtime), timezone.utc)
         parts.append(
             f"<Contents><Key>{escape(name)}</Key><Size>{status.st_size}</Size>"
-            f"<LastModified>{changed:%Y-%m-%dT%H:%M:%S.000Z}</LastModified>"
+            f"<LastModified>{modified_at:%Y-%m-%dT%H:%M:%S.000Z}</LastModified>"
             f"<ETag>&quot;{_etag(status)}&quot;</ETag>"
             "<StorageClass>STANDARD</StorageClass></Contents>"
         )
-    token = f"<NextContinuationToken>{escape(listed[-1])}</NextContinuationToken>" if more else ""
+    token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
         f"<Name>{escape(bucket.name)}</Name><Prefix>{escape(prefix)}</Prefix>"
-        f"<KeyCount>{len(listed)}</KeyCount><MaxKeys>{limit}</MaxKeys>"
+        f"<KeyCount>{len(page)}</KeyCount><MaxKeys>{limit}</MaxKeys>"
         f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{''.join(parts)}</ListBucketResult>"
     ).encode()
 

@@ -217,9 +217,9 @@ def counters(client: Client) -> CacheCounters:
     """Return up-to-date statistics of all caches, after waiting for new heartbeats."""
     # The first heartbeat may have started before this call, so wait for another.
     for _ in range(2):
-        told = {worker.worker_id: worker.expires_at for worker in client.workers()}
+        expiries = {worker.worker_id: worker.expires_at for worker in client.workers()}
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while any(told.get(one.worker_id) == one.expires_at for one in client.workers()):
+        while any(expiries.get(one.worker_id) == one.expires_at for one in client.workers()):
             assert time.monotonic() < deadline, "an agent sends no heartbeats"
             time.sleep(0.1)
     each = [worker.counters.model_dump() for worker in client.workers()]
@@ -241,7 +241,7 @@ def _daemon(
 
 def _session(leader: int) -> list[int]:
     """Return the processes of a session; Python workers of executors have separate groups."""
-    found = []
+    processes = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
@@ -249,5 +249,5 @@ def _session(leader: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[3]) == leader:
-                found.append(int(folder.name))
-    return found
+                processes.append(int(folder.name))
+    return processes

@@ -48,11 +48,11 @@ class Driver:
     def wait_for_hosts(self, hosts: Sequence[str]) -> None:
         """Wait until executors run on exactly these hosts."""
         deadline = time.monotonic() + _TIMEOUT_S
-        found: list[str] = []
-        while found != sorted(["127.0.0.1", *hosts]):
-            assert time.monotonic() < deadline, f"executors run on {found}"
+        live_hosts: list[str] = []
+        while live_hosts != sorted(["127.0.0.1", *hosts]):
+            assert time.monotonic() < deadline, f"executors run on {live_hosts}"
             self.begin("hosts")
-            found = self.finish()
+            live_hosts = self.finish()
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ def checkpointed(folder: Path) -> Path:
 def damage_rows(folder: Path, content: bytes, at: int = 0) -> None:
     """Change one byte of a small entry's content on disk."""
     database = checkpointed(folder)
-    stored = bytearray(database.read_bytes())
+    database_bytes = bytearray(database.read_bytes())
     # A part that fits into one page.
-    found = stored.find(content[at : at + 64])
-    assert found > 0, "the content is not stored unchanged in the database"
-    stored[found] ^= 0xFF
-    database.write_bytes(stored)
+    position = database_bytes.find(content[at : at + 64])
+    assert position > 0, "the content is not stored unchanged in the database"
+    database_bytes[position] ^= 0xFF
+    database.write_bytes(database_bytes)

@@ -42,16 +42,16 @@ TABLES = {
 
 def differences(spark: SparkSession, client: windrow.Client, name: str) -> list[str]:
     """Return how the columns, rows or counts of Spark and Windrow differ; empty if they agree."""
-    wanted, found = spark.table(name), client.read(spark, name)
-    if {field.name: field.dataType for field in wanted.schema} != {
-        field.name: field.dataType for field in found.schema
+    spark_table, table = spark.table(name), client.read(spark, name)
+    if {field.name: field.dataType for field in spark_table.schema} != {
+        field.name: field.dataType for field in table.schema
     }:
-        return [f"columns: {wanted.schema.simpleString()} {found.schema.simpleString()}"]
-    theirs = sorted(map(repr, wanted.collect()))
-    ours = sorted(map(repr, found.select(*wanted.columns).collect()))
+        return [f"columns: {spark_table.schema.simpleString()} {table.schema.simpleString()}"]
+    theirs = sorted(map(repr, spark_table.collect()))
+    ours = sorted(map(repr, table.select(*spark_table.columns).collect()))
     if theirs == ours:
         # Counting reads no columns.
-        counts = wanted.count(), found.count()
+        counts = spark_table.count(), table.count()
         return [] if counts[0] == counts[1] == len(ours) else [f"counts: {counts}"]
     return [f"spark: {theirs}", f"windrow: {ours}"]
 
@@ -65,12 +65,12 @@ def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str,
         folder: Folder that tables may be in.
     """
     with windrow.connect(url) as client:
-        found = _found(spark, client, folder)
+        results = _found(spark, client, folder)
         metastore = _served(spark, folder)
         # The job starts a session that knows only the metastore's address.
         spark.stop()
         SparkSession.builder._options.clear()
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             fine = run(
                 ["sales.parquet_", "sales.bad_"],
                 client,
@@ -78,7 +78,7 @@ def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str,
                 settings=_SETTINGS,
                 master="local[1]",
             )
-    return {**found, "remote": [fine, said.getvalue()]}
+    return {**results, "remote": [fine, output.getvalue()]}
 
 
 def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
@@ -114,13 +114,13 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
     spark.sql("ALTER TABLE sales.orc_ DROP PARTITION (p=10)")
     spark.sql("ALTER TABLE sales.orc_ ADD COLUMNS (added DECIMAL(9,3))")
     spark.sql("INSERT INTO sales.orc_ VALUES (9, 'new', 1.5, 3)")
-    changed = _imported(spark, client, "sales.orc_")
+    reimport = _imported(spark, client, "sales.orc_")
     return {
         "first": first,
         "unlike": unlike,
         "again": sorted({one.outcome for one in again}),
         "trusting": sorted({one.outcome for one in trusting}),
-        "changed": changed,
+        "changed": reimport,
         "then": differences(spark, client, "sales.orc_"),
     }
 

@@ -30,12 +30,12 @@ def python_with_spark(version: str) -> str:
     folder = _ROOT / f".venv-spark{''.join(version.split('.')[:2])}"
     python = folder / "bin" / "python"
     others = sysconfig.get_path("purelib")
-    installed = folder / f".installed-{version}"
+    stamp = folder / f".installed-{version}"
     folder.mkdir(exist_ok=True)
     # Two test runs may reach this point at once.
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not installed.exists() or installed.read_text() != others:
+        if not stamp.exists() or stamp.read_text() != others:
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
             # Spark's dependencies are shared; only Spark 3.5 also needs distutils, which setuptools
             # provides on Python 3.12 and later.
@@ -44,7 +44,7 @@ def python_with_spark(version: str) -> str:
             subprocess.run([*pip, *packages], check=True)
             own = folder / Path(others).relative_to(sys.prefix)
             (own / "others.pth").write_text(f"import site; site.addsitedir({others!r})\n")
-            installed.write_text(others)
+            stamp.write_text(others)
     return str(python)
 
 

@@ -67,9 +67,9 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
     environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
     # Servers of Spark Connect pass only the paths of their own environment to workers.
-    known = environment.get("PYTHONPATH", "").split(os.pathsep)
-    if _ROOT not in known:
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*known, _ROOT]))
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if _ROOT not in paths:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*paths, _ROOT]))
 
 
 def remember_classes() -> None:
@@ -84,18 +84,18 @@ def remember_classes() -> None:
         kind.__getattr__ = _remembering(kind.__getattr__, (JavaClass, JavaPackage))
 
 
-def _remembering(look_up: Callable[[Any, str], Any], kept: tuple[type, ...]) -> Any:
+def _remembering(look_up: Callable[[Any, str], Any], kinds: tuple[type, ...]) -> Any:
     def get(self: Any, name: str) -> Any:
         # By `vars`, since an attribute that is not found in the usual way calls `get` again.
         its = vars(self)
-        known = vars(its["_gateway_client"]).setdefault("known", {})
+        memory = vars(its["_gateway_client"]).setdefault("known", {})
         key = its.get("_fqn"), name
-        if key not in known:
-            found = look_up(self, name)
-            if not isinstance(found, kept):
-                return found
-            known[key] = found
-        return known[key]
+        if key not in memory:
+            answer = look_up(self, name)
+            if not isinstance(answer, kinds):
+                return answer
+            memory[key] = answer
+        return memory[key]
 
     return get
 
@@ -140,8 +140,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = spark.range(100).selectExpr("id", "string(id) AS name", "id % 2 AS p")
         rows.repartition(2, "p").write.partitionBy("p").parquet(f"{folder}/rows")
-        written = spark.read.parquet(f"{folder}/rows")
-        written.mapInArrow(same, written.schema).where("p = 1").groupBy("p").count().collect()
+        copy = spark.read.parquet(f"{folder}/rows")
+        copy.mapInArrow(same, copy.schema).where("p = 1").groupBy("p").count().collect()
         rows.rdd.map(len).collect()
     spark.stop()
     jvm = spark.sparkContext._gateway.proc

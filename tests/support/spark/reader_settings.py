@@ -46,29 +46,29 @@ def settings_of_readers(jars: Path) -> dict[str, set[str]]:
     for reader, file in classes.items():
         if not _READERS.match(reader):
             continue
-        asked = names.intersection(file.texts())
+        settings = names.intersection(file.texts())
         for member in file.members():
             if member.owner in _ENTRIES and member.name in entries:
-                asked.add(entries[member.name])
+                settings.add(entries[member.name])
             elif member.owner in _ACCESS:
-                asked |= accessors.get(member.name, set())
-        for name in asked:
+                settings |= accessors.get(member.name, set())
+        for name in settings:
             uses[name].add(reader.rpartition("/")[2].partition("$")[0])
     return dict(uses)
 
 
 def _classes(jars: Path) -> dict[str, ClassFile]:
-    found = {}
+    classes = {}
     for jar in jars.iterdir():
         if not _JARS.fullmatch(jar.name):
             continue
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
                 owner = name.removesuffix(".class")
-                wanted = owner in (*_ENTRIES, *_ACCESS, _NAMES) or _READERS.match(owner)
-                if wanted and owner != name:
-                    found[owner] = ClassFile(archive.read(name))
-    return found
+                is_reader = owner in (*_ENTRIES, *_ACCESS, _NAMES) or _READERS.match(owner)
+                if is_reader and owner != name:
+                    classes[owner] = ClassFile(archive.read(name))
+    return classes
 
 
 def _texts_of(classes: Mapping[str, ClassFile]) -> dict[str, str]:
@@ -102,8 +102,8 @@ def _entries_of(file: ClassFile, texts: Mapping[str, str]) -> dict[str, str]:
             elif step.member and _BUILDERS.fullmatch(step.member.name):
                 name = text
             elif step.code in PUTS and step.member and "ConfigEntry" in step.member.type:
-                known = name is not None and name.startswith("spark.")
-                entries[step.member.name] = name if known and name else step.member.name
+                is_setting = name is not None and name.startswith("spark.")
+                entries[step.member.name] = name if is_setting and name else step.member.name
                 name = None
     return entries
 
@@ -119,11 +119,11 @@ def _accessors_of(file: ClassFile, entries: Mapping[str, str]) -> dict[str, set[
             elif step.member and step.member.owner == _CONF:
                 calls[method].add(step.member.name)
 
-    def reached(method: str, seen: set[str]) -> Iterator[str]:
-        if method not in seen:
-            seen.add(method)
+    def reached(method: str, visits: set[str]) -> Iterator[str]:
+        if method not in visits:
+            visits.add(method)
             yield from direct.get(method, ())
-            for called in calls.get(method, ()):
-                yield from reached(called, seen)
+            for callee in calls.get(method, ()):
+                yield from reached(callee, visits)
 
     return {method: set(reached(method, set())) for method in {*direct, *calls}}

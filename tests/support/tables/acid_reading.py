@@ -35,7 +35,7 @@ def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Invento
 
 def groups_of(inventory: Inventory, columns: Sequence[str], tasks: int = 1) -> pa.Table:
     """Return the groups of a plan of a whole inventory, as a client gets them."""
-    planned = plan_groups(
+    plan = plan_groups(
         inventory.files,
         None,
         Policy(parallelism=tasks),
@@ -43,7 +43,7 @@ def groups_of(inventory: Inventory, columns: Sequence[str], tasks: int = 1) -> p
         table_format="orc",
         delete_files=inventory.delete_files,
     )
-    body = ArrowGroups().encode(planned)
+    body = ArrowGroups().encode(plan)
     return read_group_stream("p", body.head + b"".join(c.data for c in body.chunks) + body.tail)
 
 
@@ -58,23 +58,23 @@ def rows_of(
     """Return the rows that the tasks of a plan read."""
     partition = inventory.partition_schema
     data = inventory.data_schema
-    asked = [*data.names, *partition.names] if columns is None else list(columns)
+    names = [*data.names, *partition.names] if columns is None else list(columns)
     spec = ReadSpec(
         table="t",
         location=str(location),
-        data=pa.schema([field for field in data if field.name in asked]),
+        data=pa.schema([field for field in data if field.name in names]),
         hidden=pa.schema([]),
         partition=partition,
-        output=tuple(asked),
+        output=tuple(names),
         is_acid=True,
         valid_write_ids=ids,
         **changes,
     )
     rows: list[dict[str, Any]] = []
-    groups = groups_of(inventory, asked)
+    groups = groups_of(inventory, names)
     for deletes, splits in zip(groups["delete_files"].to_pylist(), groups["splits"], strict=True):
         batch = pa.RecordBatch.from_struct_array(splits.values)
         files = [DeleteFile(**file) for file in deletes]
-        for got in read_group(spec, batch, None, None, counts, files):
-            rows += got.to_pylist()
+        for piece in read_group(spec, batch, None, None, counts, files):
+            rows += piece.to_pylist()
     return rows

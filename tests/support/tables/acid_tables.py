@@ -123,12 +123,12 @@ class AcidTable:
         numbers: defaultdict[tuple[str, int], int] = defaultdict(int)
         for partition, name, count in sorted(files, key=lambda one: one[0] + one[1]):
             bucket = int(name.rpartition("/")[2].split("_")[0])
-            made = []
+            new_rows = []
             for _ in range(count):
                 at = numbers[partition, bucket]
                 numbers[partition, bucket] += 1
-                made.append(self.new_row(partition, bucket, 0, 0, at).values)
-            self.put(partition + name, orc_bytes(pa.Table.from_pylist(made, schema=TYPES)))
+                new_rows.append(self.new_row(partition, bucket, 0, 0, at).values)
+            self.put(partition + name, orc_bytes(pa.Table.from_pylist(new_rows, schema=TYPES)))
 
     def begin(self) -> int:
         """Start a write."""

@@ -63,14 +63,14 @@ def metadata(
 def add(path: str, *, rows: int | None = None, **fields: Any) -> Action:
     """Return an action that adds a file."""
     stats = {"stats": json.dumps({"numRecords": rows})} if rows is not None else {}
-    known = {
+    figures = {
         "path": path,
         "partitionValues": {},
         "size": 1_000,
         "modificationTime": 1_700_000_000_000,
         "dataChange": True,
     }
-    return {"add": {**known, **stats, **fields}}
+    return {"add": {**figures, **stats, **fields}}
 
 
 def remove(path: str, **fields: Any) -> Action:
@@ -148,10 +148,10 @@ def write_vectors(
     name = uuid.uuid4()
     path = folder / prefix / f"deletion_vector_{name}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
-    content, described = b"\x01", []
+    content, descriptors = b"\x01", []
     for positions in map(list, vectors):
         body = bitmap(positions)
-        described.append(
+        descriptors.append(
             {
                 "storageType": "u",
                 "pathOrInlineDv": prefix + base85(name.bytes),
@@ -162,4 +162,4 @@ def write_vectors(
         )
         content += struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     path.write_bytes(content)
-    return described
+    return descriptors

@@ -31,8 +31,8 @@ def table_of_hive(spark: SparkSession, folder: Path) -> Any:
 
 def valid(highest: int, left_out: Sequence[int] = ()) -> str:
     """Return valid transactions as Hive 2.3 writes them; those left out are aborted."""
-    listed = ":".join(map(str, sorted(left_out)))
-    return f"{highest}:{_NO_LIMIT}:{listed}" + ("" if left_out else ":")
+    exceptions = ":".join(map(str, sorted(left_out)))
+    return f"{highest}:{_NO_LIMIT}:{exceptions}" + ("" if left_out else ":")
 
 
 def rows_of(text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -86,11 +86,11 @@ class History:
                 bucket = self.random.randrange(self.buckets)
                 events.setdefault(bucket, []).append(f"insert\t\t{self._values()}")
             # Rows of an earlier statement are left alone: Hive's own merger needs them in order.
-            changed = sorted(
+            changes = sorted(
                 (live.pop() for _ in range(self.random.randint(0, min(3, len(live))))),
                 key=lambda row: tuple(map(int, row[0].split(","))),
             )
-            for row_id, _ in changed:
+            for row_id, _ in changes:
                 update = f"update\t{row_id}\t{self._values()}"
                 is_update = statement == 0 and self.random.random() < 0.5
                 what = update if is_update else f"delete\t{row_id}"

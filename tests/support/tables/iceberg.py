@@ -70,8 +70,8 @@ def table_with_odd_names(folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     return _unpacked(_ODD_NAMES, "odd_names", folder), rows
 
 
-def _unpacked(packed: Path, name: str, folder: Path) -> Path:
-    with zipfile.ZipFile(packed) as archive:
+def _unpacked(zip_path: Path, name: str, folder: Path) -> Path:
+    with zipfile.ZipFile(zip_path) as archive:
         members = [one for one in archive.namelist() if one.startswith(f"{name}/")]
         archive.extractall(folder / "published", members)
     return moved_table(folder / "published" / name, folder / name)
@@ -79,8 +79,8 @@ def _unpacked(packed: Path, name: str, folder: Path) -> Path:
 
 def newest_metadata(table: Path) -> Path:
     """Return the newest metadata file of a table without a catalog."""
-    found = table.glob("metadata/*.metadata.json")
-    return max(found, key=lambda path: int(re.findall(r"[0-9]+", path.name)[0]))
+    paths = table.glob("metadata/*.metadata.json")
+    return max(paths, key=lambda path: int(re.findall(r"[0-9]+", path.name)[0]))
 
 
 def planned_by_pyiceberg(table: Path) -> Mapping[str, tuple[int, list[str]]]:

@@ -132,12 +132,14 @@ def _local(uri: str) -> Path:
 def _commit(table: Table, files: Sequence[tuple[Path, Record]], format_version: int = 2) -> None:
     """Commit delete files of an unpartitioned table, and tell its catalog."""
     table.refresh()
-    stated = json.loads(_local(table.metadata_location).read_text())
+    metadata = json.loads(_local(table.metadata_location).read_text())
     current = next(
-        one for one in stated["snapshots"] if one["snapshot-id"] == stated["current-snapshot-id"]
+        one
+        for one in metadata["snapshots"]
+        if one["snapshot-id"] == metadata["current-snapshot-id"]
     )
     list_schema, list_head, manifests = read_avro(_local(current["manifest-list"]))
-    sequence, snapshot_id = stated["last-sequence-number"] + 1, uuid.uuid4().int >> 65
+    sequence, snapshot_id = metadata["last-sequence-number"] + 1, uuid.uuid4().int >> 65
     folder = _location(table) / "metadata"
     manifest = folder / f"{uuid.uuid4()}-m0.avro"
     entry_schema, head, entries = read_avro(_local(manifests[0]["manifest_path"]))
@@ -159,7 +161,7 @@ def _commit(table: Table, files: Sequence[tuple[Path, Record]], format_version: 
     length = write_avro(
         manifest, _with_fields(entry_schema), {**head, "content": "deletes"}, records
     )
-    added = {
+    list_entry = {
         **manifests[0],
         "manifest_path": f"file://{manifest}",
         "manifest_length": length,
@@ -172,27 +174,27 @@ def _commit(table: Table, files: Sequence[tuple[Path, Record]], format_version: 
         "deleted_files_count": 0,
     }
     list_path = folder / f"snap-{snapshot_id}-0-{uuid.uuid4()}.avro"
-    write_avro(list_path, list_schema, list_head, [*manifests, added])
+    write_avro(list_path, list_schema, list_head, [*manifests, list_entry])
     snapshot = {
         "snapshot-id": snapshot_id,
         "parent-snapshot-id": current["snapshot-id"],
         "sequence-number": sequence,
-        "timestamp-ms": max(int(time.time() * 1_000), stated["last-updated-ms"] + 1),
+        "timestamp-ms": max(int(time.time() * 1_000), metadata["last-updated-ms"] + 1),
         "manifest-list": f"file://{list_path}",
         "summary": {"operation": "delete"},
-        "schema-id": stated["current-schema-id"],
+        "schema-id": metadata["current-schema-id"],
     }
     if format_version > 2:
         snapshot |= {"first-row-id": 0, "added-rows": 0}
-        stated |= {"format-version": format_version, "next-row-id": 1_000_000}
-    stated["snapshots"].append(snapshot)
-    stated["refs"]["main"]["snapshot-id"] = snapshot_id
-    stated |= {
+        metadata |= {"format-version": format_version, "next-row-id": 1_000_000}
+    metadata["snapshots"].append(snapshot)
+    metadata["refs"]["main"]["snapshot-id"] = snapshot_id
+    metadata |= {
         "current-snapshot-id": snapshot_id,
         "last-sequence-number": sequence,
         "last-updated-ms": snapshot["timestamp-ms"],
     }
-    _tell(table, folder, stated)
+    _tell(table, folder, metadata)
 
 
 def _with_fields(schema: Any) -> Any:
@@ -206,10 +208,10 @@ def _with_fields(schema: Any) -> Any:
     return schema
 
 
-def _tell(table: Table, folder: Path, stated: Record) -> None:
+def _tell(table: Table, folder: Path, metadata: Record) -> None:
     number = 1 + max(int(path.name.split("-")[0]) for path in folder.glob("*.metadata.json"))
     path = folder / f"{number:05}-{uuid.uuid4()}.metadata.json"
-    path.write_text(json.dumps(stated))
+    path.write_text(json.dumps(metadata))
     database = str(table.catalog.properties["uri"]).removeprefix("sqlite:///")
     with sqlite3.connect(database) as connection:
         connection.execute(

@@ -37,9 +37,9 @@ async def publish_days(database: Database, name: str, days: int, files_per_day: 
 
     files = _day(files_per_day)
     numbers = np.char.zfill(np.arange(files_per_day).astype("S5"), 5)
-    named = (_on(files, _FIRST_DAY + timedelta(day), numbers) for day in range(days))
+    parts = (_on(files, _FIRST_DAY + timedelta(day), numbers) for day in range(days))
     inventory = Inventory(
-        files=pa.concat_tables(named),
+        files=pa.concat_tables(parts),
         data_schema=_DATA,
         partition_schema=_PARTITION,
         added_count=days * files_per_day,
