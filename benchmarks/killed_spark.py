@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.support.faults.killed_drivers import PARTITIONS, Notes
 
 import windrow
-from windrow import commits
+from windrow_spark import commits
 from windrow_spark.commits import TableWrite
 from windrow_spark.writing import write as writing
 
