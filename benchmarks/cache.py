@@ -4,7 +4,7 @@
 
 A Spark standalone cluster, a coordinator with Redis, and the workers' agents run on loopback. So
 does the S3 store, which delays and counts requests. The peer is the same read of the same table
-before it had a cache rule.
+before it had a cache rule. A quick run has one worker.
 """
 
 from __future__ import annotations
