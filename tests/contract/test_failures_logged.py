@@ -49,6 +49,7 @@ def test_a_failed_refresh_is_one_line_with_table_and_reason(tmp_path: Path) -> N
     assert (line["level"], line["table"], line["error"]) == ("warning", "t", "LocationError")
     assert line["reason"] == problem["detail"]
     assert "exception" not in line
+    assert lines_of(log, "request failed") == []
 
 
 def test_a_failed_plan_in_the_background_is_one_line_with_table_and_reason(tmp_path: Path) -> None:

@@ -156,7 +156,8 @@ def add_problem_schema(document: dict[str, Any]) -> None:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    if isinstance(error, StatedError) and error.fault is None:
+    is_repeated = isinstance(error, RefreshFailedError)
+    if isinstance(error, StatedError) and error.fault is None and not is_repeated:
         # Not meant for callers: a fault of the coordinator, which `RequestLog` logs.
         raise error
     return problem_answer(request, error)
