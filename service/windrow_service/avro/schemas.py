@@ -85,10 +85,10 @@ class _Reader:
         if _CATALYST in schema:
             raise AvroSchemaError(f"it holds Spark's type {schema[_CATALYST]}, which is not read")
         logical = schema.get("logicalType")
-        if (kind, logical) in _UNSURE:
-            raise AvroSchemaError(f"it holds values of {logical}, which are not read")
         if kind == "bytes" and logical == "decimal":
             return _decimal_of(schema) or pa.binary()
+        if (kind, logical) in _UNSURE and f"{kind} {logical}" not in _TYPES:
+            raise AvroSchemaError(f"it holds values of {logical}, which are not read")
         return _TYPES.get(f"{kind} {logical}", _TYPES[kind])
 
     def _by_name(self, name: str, space: str) -> pa.DataType:
