@@ -15,7 +15,7 @@ from windrow.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from windrow_spark.data_source import Opened
+    from windrow_spark.data_source import OpenTable
 
 
 def register(spark: SparkSession, client: Client | None = None) -> None:
@@ -130,13 +130,13 @@ def _register_data_source(spark: SparkSession, client: Client | None) -> None:
     register_data_source(spark, partial(_opened, None if client is None else client.url))
 
 
-def _opened(default_url: str | None, texts: Mapping[str, str]) -> Opened:
+def _opened(default_url: str | None, texts: Mapping[str, str]) -> OpenTable:
     """Open a table in a process of Spark's server."""
-    from windrow_spark.data_source import Opened
+    from windrow_spark.data_source import OpenTable
 
     read = _read_of(texts, default_url)
     if read.options.pop("reader", "grouped") not in ("auto", "grouped"):
         raise InvalidArgumentError(
             "reader", "on Spark Connect all files are read in groups: leave out 'reader'"
         )
-    return Opened(connect(_url_of(read)), read.table, read.options)
+    return OpenTable(connect(_url_of(read)), read.table, read.options)

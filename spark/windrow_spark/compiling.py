@@ -32,6 +32,12 @@ def compiled(
     return compiler
 
 
+def new_object(jvm: Any, package: str, source: str, parent: Any, name: str) -> Any:
+    """Return a new object of the class `name`, after compiling its file; see `compiled`."""
+    classes = compiled(jvm, package, source, parent).getClassLoader()
+    return classes.loadClass(name).newInstance()
+
+
 def source_text(template: str, scala: str, words: Mapping[str, str] = _NO_WORDS) -> str:
     """Return the text of classes for a version of Scala.
 

@@ -43,7 +43,7 @@ _TEXT = re.compile(r"(?:var)?char\(\d+\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenTable:
     """The table that a read's options name.
 
     Attributes:
@@ -58,7 +58,7 @@ class Opened:
 
 
 # Opens the table that options name, in a process of Spark's server.
-Opener = Callable[[Mapping[str, str]], Opened]
+Opener = Callable[[Mapping[str, str]], OpenTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def register_data_source(spark: SparkSession, opener: Opener) -> None:
     """Register the format `windrow` in a session of Spark Connect, with its current settings."""
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
-    given = {"opened": staticmethod(opener), "settings": settings_of(spark)}
-    spark.dataSource.register(type("Registered", (TableSource, DataSource), given))
+    namespace = {"opener": staticmethod(opener), "settings": settings_of(spark)}
+    spark.dataSource.register(type("Registered", (TableSource, DataSource), namespace))
 
 
 def settings_of(spark: SparkSession) -> SessionSettings:
@@ -115,7 +115,7 @@ class TableSource:
     of the table in the session, so other queries would miss rows.
     """
 
-    opened: Opener
+    opener: Opener
     settings: SessionSettings
     options: Mapping[str, str]
 
@@ -129,14 +129,14 @@ class TableSource:
 
     def schema(self) -> str:
         """Return the table's columns as SQL writes them, and pin its snapshot."""
-        opened = self.opened(self.options)
-        with opened.client as client:
+        source = self.opener(self.options)
+        with source.client as client:
             # A plan of one file tells the columns and the snapshot.
             first = client.plan(
-                opened.table,
+                source.table,
                 limit=1,
                 session_options=self.settings.options,
-                **opened.options,
+                **source.options,
             ).info
         check_files(first)
         check_refusable(self.settings.refusable, first)
@@ -149,15 +149,15 @@ class TableSource:
             raise InvalidArgumentError(
                 "schema", "a table of Windrow has columns of its own: leave out .schema(…)"
             )
-        opened = self.opened(self.options)
-        options = opened.options | {
+        source = self.opener(self.options)
+        options = source.options | {
             "columns": schema.names,
             "snapshot_id": self._snapshot_id,
             "version": None,
             "max_staleness": None,
         }
-        with opened.client as client:
-            plan = client.plan(opened.table, session_options=self.settings.options, **options)
+        with source.client as client:
+            plan = client.plan(source.table, session_options=self.settings.options, **options)
         check_files(plan.info)
         check_groups(plan.info, plan.groups)
         try:

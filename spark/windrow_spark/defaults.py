@@ -27,10 +27,15 @@ def with_defaults(schema: StructType, fields: Mapping[str, FileField]) -> Struct
     return StructType([_with_default(field, fields.get(field.name)) for field in schema])
 
 
-def _with_default(field: StructField, stored: FileField | None) -> StructField:
-    if stored is None or stored.default is None or stored.id is not None or stored.names:
+def _with_default(field: StructField, file_field: FileField | None) -> StructField:
+    if (
+        file_field is None
+        or file_field.default is None
+        or file_field.id is not None
+        or file_field.names
+    ):
         return field
-    sql = _as_sql(json.loads(stored.default), field.dataType)
+    sql = _as_sql(json.loads(file_field.default), field.dataType)
     return StructField(field.name, field.dataType, field.nullable, {EXISTS_DEFAULT: sql})
 
 

@@ -25,8 +25,12 @@ def infer_columns(
 ) -> dict[str, str]:
     """Return the columns that Spark infers; see `windrow.Client.infer_columns`."""
     require_classic(spark)
-    given = {"location": location, "format": format, "format_options": option_texts(format_options)}
-    definition = checked(TableDefinition, given)
+    fields = {
+        "location": location,
+        "format": format,
+        "format_options": option_texts(format_options),
+    }
+    definition = checked(TableDefinition, fields)
     if definition.format not in _INFERRED:
         raise InvalidArgumentError(
             "format",
@@ -37,13 +41,13 @@ def infer_columns(
     # Only CSV needs this option to infer types from values.
     rows = reader.option("inferSchema", "true").load(location)
     relation: Any = rows._jdf.queryExecution().analyzed().relation()
-    held, partition = (
+    data, partition = (
         StructType.fromJson(json.loads(schema.json()))
         for schema in (relation.dataSchema(), relation.partitionSchema())
     )
     folders = {name.lower() for name in partition.names}
     return {
         field.name: spark_type(field.type)
-        for field in arrow_schema(held)
+        for field in arrow_schema(data)
         if field.name.lower() not in folders
     }

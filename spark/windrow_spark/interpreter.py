@@ -40,9 +40,9 @@ def tasks_interpreter(context: SparkContext) -> str:
     if spark_takes != _DEFAULT:
         return spark_takes
     # Not `getConf()`, which copies all settings, one call of the JVM for each.
-    chosen = os.environ.get("PYSPARK_PYTHON") or context._conf.get("spark.pyspark.python")
-    if chosen:
-        return chosen
+    python = os.environ.get("PYSPARK_PYTHON") or context._conf.get("spark.pyspark.python")
+    if python:
+        return python
     return (is_local(context) and sys.executable) or _DEFAULT
 
 

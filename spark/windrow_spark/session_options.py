@@ -26,8 +26,8 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
         SparkConnectError: The session is one of Spark Connect.
     """
     require_classic(spark)
-    given = options_of_texts(settings_of(spark))
-    return {"parallelism": given.get("parallelism") or default_parallelism(spark)} | given
+    options = options_of_texts(settings_of(spark))
+    return {"parallelism": options.get("parallelism") or default_parallelism(spark)} | options
 
 
 def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class _Rule(NamedTuple):
     """When a setting matters.
 
     Attributes:
-        agreed: The value with which all ways read the same rows; Spark's default.
+        safe: The value with which all ways read the same rows; Spark's default.
         effect: What Spark's own reader does with any other value.
         types: Types that it concerns, within others too; empty if it concerns all rows.
         formats: Formats that it concerns; empty if all.
@@ -30,7 +30,7 @@ class _Rule(NamedTuple):
             not those with a log.
     """
 
-    agreed: str
+    safe: str
     effect: str
     types: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
@@ -132,13 +132,13 @@ def check_refusable(settings: Mapping[str, str], plan: Plan) -> None:
 def _check(settings: Mapping[str, str | None], plan: Plan, rules: Mapping[str, _Rule]) -> None:
     types = {column.name: column.type for column in plan.columns}
     for name, rule in rules.items():
-        value = settings.get(name) or rule.agreed
-        if value.strip().lower() == rule.agreed or not _applies(name, rule, plan):
+        value = settings.get(name) or rule.safe
+        if value.strip().lower() == rule.safe or not _applies(name, rule, plan):
             continue
         what = _concerned(types, rule)
         if what is not None:
-            agreed = rule.agreed or "its default"
-            raise SettingError(plan.table, name, value, rule.effect, agreed, what)
+            remedy = rule.safe or "its default"
+            raise SettingError(plan.table, name, value, rule.effect, remedy, what)
 
 
 def _applies(name: str, rule: _Rule, plan: Plan) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql.functions import expr
 
 from windrow.errors import InvalidArgumentError, WindrowError
 from windrow_core.files.entries import unescape
-from windrow_spark.compiling import compiled
+from windrow_spark.compiling import new_object
 from windrow_spark.placement import require_classic
 
 # A pattern for the database, and one for the table.
@@ -120,9 +120,9 @@ class SparkCatalog:
         require_classic(spark)
         self._spark = spark
         self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
-        kept = self._catalog.unwrapped()
-        is_hive = str(kept.getClass().getName()) == _HIVE_CATALOG
-        self._hive: Any = kept if is_hive else None
+        store = self._catalog.unwrapped()
+        is_hive = str(store.getClass().getName()) == _HIVE_CATALOG
+        self._hive: Any = store if is_hive else None
         self._reader = _reader_of(spark)
         jvm: Any = spark.sparkContext._jvm
         self._nothing = jvm.scala.Option.apply(None)
@@ -154,12 +154,12 @@ class SparkCatalog:
     def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
         """Return the values of all partitions of a table; faster than `partitions`."""
         with _catalog_errors_of(entry):
-            joined = self._names_of_partitions(entry)
-        found: set[tuple[str, ...]] = set()
-        for name in joined.split("\n") if joined else ():
+            lines = self._names_of_partitions(entry)
+        values: set[tuple[str, ...]] = set()
+        for name in lines.split("\n") if lines else ():
             pairs = (folder.partition("=") for folder in name.split("/"))
-            found.add(tuple(unescape(text) for _, _, text in pairs))
-        return found
+            values.add(tuple(unescape(text) for _, _, text in pairs))
+        return values
 
     def value_of(self, sql: str, type_: str) -> Any:
         """Return the value of a constant expression of Spark's SQL as a type.
@@ -169,8 +169,8 @@ class SparkCatalog:
         """
         try:
             one: Any = self._spark.range(1).select(expr(sql).cast(type_))
-            named = one._jdf.queryExecution().analyzed().expressions().apply(0)
-            row = one.first() if named.children().apply(0).foldable() else None
+            cast = one._jdf.queryExecution().analyzed().expressions().apply(0)
+            row = one.first() if cast.children().apply(0).foldable() else None
         except PySparkException as error:
             raise NotConstantError(str(error).partition("\n")[0]) from error
         if row is None:
@@ -188,8 +188,8 @@ class SparkCatalog:
         if self._hive is None:
             return None
         with _catalog_errors_of(entry):
-            found = self._reader.withOtherColumns(self._hive, entry.database, entry.name)
-        return None if found is None else str(found).split("\n")
+            values = self._reader.withOtherColumns(self._hive, entry.database, entry.name)
+        return None if values is None else str(values).split("\n")
 
 
 @contextmanager
@@ -223,8 +223,8 @@ def pattern_of(text: str) -> Pattern:
 
 
 def _texts(names: Any) -> list[str]:
-    joined = str(names.mkString("\n"))
-    return sorted(joined.split("\n")) if joined else []
+    text = str(names.mkString("\n"))
+    return sorted(text.split("\n")) if text else []
 
 
 def _reader_of(spark: SparkSession) -> Any:
@@ -232,6 +232,5 @@ def _reader_of(spark: SparkSession) -> Any:
     with _compiling:
         if gateway not in _readers:
             parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-            made = compiled(gateway.jvm, __package__ or "", _SOURCE, parent)
-            _readers[gateway] = made.getClassLoader().loadClass(_READER).newInstance()
+            _readers[gateway] = new_object(gateway.jvm, __package__ or "", _SOURCE, parent, _READER)
         return _readers[gateway]

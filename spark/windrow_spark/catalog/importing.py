@@ -87,21 +87,21 @@ def import_tables(
     """
     if not patterns:
         raise InvalidArgumentError("tables", "say which tables: 'sales.events' or 'sales.*'")
-    wanted = [pattern_of(text) for text in patterns]
-    known = {info.name: info for info in coordinator.tables()}
+    name_patterns = [pattern_of(text) for text in patterns]
+    tables = {info.name: info for info in coordinator.tables()}
     catalog = SparkCatalog(spark)
-    work = _Import(coordinator, catalog, known, refresh, refresh_with, trust_partitions, take_over)
+    work = _Import(coordinator, catalog, tables, refresh, refresh_with, trust_partitions, take_over)
     done: list[ImportedTable] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="windrow-import") as threads:
         running: list[Future[ImportedTable]] = []
-        for entry in catalog.entries(wanted):
-            seen.add(entry.full_name)
+        for entry in catalog.entries(name_patterns):
+            names.add(entry.full_name)
             running.append(threads.submit(work.import_one, entry))
         for future in running:
             done.append(future.result())
             on_table(done[-1])
-    for one in _vanished(coordinator, known, wanted, seen, delete_vanished):
+    for one in _vanished(coordinator, tables, name_patterns, names, delete_vanished):
         done.append(one)
         on_table(one)
     return sorted(done, key=lambda one: one.name)
@@ -111,7 +111,7 @@ def import_tables(
 class _Import:
     coordinator: Coordinator
     catalog: SparkCatalog
-    known: Mapping[str, TableInfo]
+    tables: Mapping[str, TableInfo]
     refresh: Literal["changed", "all", "none"]
     refresh_with: Refresh | None
     trust_partitions: bool
@@ -119,15 +119,17 @@ class _Import:
 
     def import_one(self, entry: CatalogEntry) -> ImportedTable:
         name = entry.full_name
-        before = self.known.get(name)
-        kept = {} if before is None else {one: getattr(before.definition, one) for one in _OF_USERS}
+        before = self.tables.get(name)
+        of_users = (
+            {} if before is None else {one: getattr(before.definition, one) for one in _OF_USERS}
+        )
         try:
-            mapped = definition_of(entry, self.catalog.value_of)
-            fields = {**mapped.fields, **kept, "imported_from": _ORIGIN + name}
-            wanted = checked(TableDefinition, fields)
-            listed = None
-            if wanted.listed_partitions and not self._is_trusted(entry, wanted, before):
-                listed = partitions_of(entry, self.catalog.partitions(entry))
+            mapping = definition_of(entry, self.catalog.value_of)
+            fields = {**mapping.fields, **of_users, "imported_from": _ORIGIN + name}
+            definition = checked(TableDefinition, fields)
+            partitions = None
+            if definition.listed_partitions and not self._is_trusted(entry, definition, before):
+                partitions = partitions_of(entry, self.catalog.partitions(entry))
                 if reads_columns_of_partitions(entry):
                     odd = self.catalog.partition_with_other_columns(entry)
                     if odd is not None:
@@ -138,7 +140,7 @@ class _Import:
             return ImportedTable(name=name, outcome="failed", reason=str(error))
         if (
             before is not None
-            and before.definition.imported_from != wanted.imported_from
+            and before.definition.imported_from != definition.imported_from
             and not self.take_over
         ):
             reason = (
@@ -147,7 +149,7 @@ class _Import:
             )
             return ImportedTable(name=name, outcome="skipped", reason=reason)
         try:
-            changes = self._register(name, wanted, listed, before)
+            changes = self._register(name, definition, partitions, before)
             outcome: Outcome = (
                 "created" if before is None else "updated" if changes else "unchanged"
             )
@@ -160,20 +162,22 @@ class _Import:
         except CoordinatorUnreachableError:
             raise
         except WindrowError as error:
-            return ImportedTable(name=name, outcome="failed", reason=str(error), notes=mapped.notes)
+            return ImportedTable(
+                name=name, outcome="failed", reason=str(error), notes=mapping.notes
+            )
         changes = () if outcome == "created" else changes
-        return ImportedTable(name=name, outcome=outcome, changes=changes, notes=mapped.notes)
+        return ImportedTable(name=name, outcome=outcome, changes=changes, notes=mapping.notes)
 
     def _is_trusted(
-        self, entry: CatalogEntry, wanted: TableDefinition, before: TableInfo | None
+        self, entry: CatalogEntry, definition: TableDefinition, before: TableInfo | None
     ) -> bool:
         """Tell whether a table still has the same partitions, judged by their values alone."""
         if not self.trust_partitions or before is None or before.partition_count is None:
             return False
-        if wanted != before.definition:
+        if definition != before.definition:
             return False
-        known = {tuple(one.values) for one in self.coordinator.partitions(entry.full_name)}
-        return known == self.catalog.partition_values(entry)
+        values = {tuple(one.values) for one in self.coordinator.partitions(entry.full_name)}
+        return values == self.catalog.partition_values(entry)
 
     def _is_due(self, before: TableInfo | None, changes: Sequence[str]) -> bool:
         # A table whose first refresh failed has no snapshot yet, and is tried again.
@@ -182,26 +186,26 @@ class _Import:
     def _register(
         self,
         name: str,
-        wanted: TableDefinition,
-        listed: pa.Table | None,
+        definition: TableDefinition,
+        partitions: pa.Table | None,
         before: TableInfo | None,
     ) -> tuple[str, ...]:
         """Register a table and its partitions; return what has changed."""
         changes: list[str] = []
-        if before is None or wanted != before.definition:
+        if before is None or definition != before.definition:
             # The catalog decides what an imported table is. A table registered by another caller
             # since the import began is not replaced.
             replace = before is not None
-            after = self.coordinator.put_table(name, wanted, replace=replace).definition
+            after = self.coordinator.put_table(name, definition, replace=replace).definition
             if before is not None:
                 changes = [
                     field
                     for field in TableDefinition.model_fields
                     if getattr(after, field) != getattr(before.definition, field)
                 ]
-        if listed is not None:
-            changes += _change_texts(self.coordinator.set_partitions(name, listed))
-        elif not wanted.listed_partitions and before and before.partition_count is not None:
+        if partitions is not None:
+            changes += _change_texts(self.coordinator.set_partitions(name, partitions))
+        elif not definition.listed_partitions and before and before.partition_count is not None:
             changes += _change_texts(self.coordinator.remove_partitions(name))
         return tuple(changes)
 
@@ -216,22 +220,22 @@ class _Import:
 
 
 def _change_texts(change: PartitionListChange) -> list[str]:
-    found = {"added": change.added, "removed": change.removed, "moved": change.moved}
-    return [f"{count:,} partitions {what}" for what, count in found.items() if count]
+    counts = {"added": change.added, "removed": change.removed, "moved": change.moved}
+    return [f"{count:,} partitions {what}" for what, count in counts.items() if count]
 
 
 def _vanished(
     coordinator: Coordinator,
-    known: Mapping[str, TableInfo],
-    wanted: Sequence[tuple[str, str]],
-    seen: set[str],
+    tables: Mapping[str, TableInfo],
+    patterns: Sequence[tuple[str, str]],
+    names: set[str],
     delete: bool,
 ) -> Iterator[ImportedTable]:
     """Yield the imported tables that the catalog no longer has."""
-    for name, info in known.items():
-        if name in seen or info.definition.imported_from != _ORIGIN + name:
+    for name, info in tables.items():
+        if name in names or info.definition.imported_from != _ORIGIN + name:
             continue
-        if not matching(wanted, *name.split(".", 1)):
+        if not matching(patterns, *name.split(".", 1)):
             continue
         reason = "the catalog no longer has it; it stays registered"
         if delete:

@@ -120,10 +120,10 @@ def definition_of(entry: CatalogEntry, value_of: ValueOf) -> Mapped:
     if entry.location is None:
         raise UnreadableTableError("the catalog has no location for it")
     location = _as_registered(entry.location)
-    logged = _logged(entry)
-    if logged is not None:
-        fields: dict[str, Any] = {"location": location, "format": logged}
-        if logged == "iceberg" and "metadata_location" in entry.properties:
+    log_format = _logged(entry)
+    if log_format is not None:
+        fields: dict[str, Any] = {"location": location, "format": log_format}
+        if log_format == "iceberg" and "metadata_location" in entry.properties:
             # Only the metastore knows which metadata file in the folder is current.
             newest = _as_registered(entry.properties["metadata_location"])
             fields["format_options"] = {"metadata": newest}
@@ -157,19 +157,19 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
     """Return a table's partitions as `set_partitions` takes them."""
     options = _read_options(entry.options)
     for one in partitions:
-        named = _named(entry, one.values)
+        values = _named(entry, one.values)
         if one.location is None:
-            raise UnreadableTableError(f"the catalog has no location for its partition {named}")
+            raise UnreadableTableError(f"the catalog has no location for its partition {values}")
         if _is_sparks(entry):
             continue
         if (one.serde, one.input_format) != (entry.serde, entry.input_format):
             raise UnreadableTableError(
-                f"its partition {named} is read by {one.serde or one.input_format}, and the table by "
+                f"its partition {values} is read by {one.serde or one.input_format}, and the table by "
                 f"{entry.serde or entry.input_format}: rewrite the partition"
             )
         if reads_columns_of_partitions(entry) and _read_options(one.options) != options:
             raise UnreadableTableError(
-                f"the SerDe properties of its partition {named} differ from the table's: set the "
+                f"the SerDe properties of its partition {values} differ from the table's: set the "
                 "same for both"
             )
     return pa.table(
@@ -209,8 +209,8 @@ def _is_sparks(entry: CatalogEntry) -> bool:
 
 
 def _logged(entry: CatalogEntry) -> str | None:
-    named = (entry.provider or "").lower(), entry.properties.get("table_type", "").lower()
-    return next((one for one in _LOGGED if one in named), None)
+    hints = (entry.provider or "").lower(), entry.properties.get("table_type", "").lower()
+    return next((one for one in _LOGGED if one in hints), None)
 
 
 def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
@@ -236,8 +236,8 @@ def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
 
 
 def _passed_on(entry: CatalogEntry, names: Sequence[str]) -> dict[str, str]:
-    stated = {**entry.properties, **entry.options}
-    return {name: stated[name] for name in names if name in stated}
+    properties = {**entry.properties, **entry.options}
+    return {name: properties[name] for name in names if name in properties}
 
 
 def _text_options(entry: CatalogEntry) -> dict[str, str]:
@@ -264,18 +264,18 @@ def _columns(entry: CatalogEntry, format_: str, value_of: ValueOf) -> dict[str, 
         _refuse_collations(json.loads(entry.schema))
     schema = StructType.fromJson(json.loads(entry.schema))
     for field in schema:
-        declared = (field.metadata or {}).get(_DECLARED) or field.dataType.simpleString()
-        if _CHAR.search(declared):
+        type_text = (field.metadata or {}).get(_DECLARED) or field.dataType.simpleString()
+        if _CHAR.search(type_text):
             raise UnreadableTableError(
-                f"its column {field.name!r} is {declared}, whose values Spark pads as it reads them: "
+                f"its column {field.name!r} is {type_text}, whose values Spark pads as it reads them: "
                 "declare it as string"
             )
     try:
-        held = arrow_schema(schema)
+        arrow_fields = arrow_schema(schema)
     except UnsupportedTypeError as error:
         raise UnreadableTableError(_first_line(str(error))) from error
     partition = list(entry.partition_columns)
-    types = {field.name: spark_type(field.type) for field in held}
+    types = {field.name: spark_type(field.type) for field in arrow_fields}
     data = [field for field in schema if field.name not in partition]
     return {
         "columns": [
@@ -358,9 +358,9 @@ def _transactional(entry: CatalogEntry, format_: str) -> str | None:
 
 def _require_alike_in_avro(entry: CatalogEntry) -> None:
     """Refuse columns that Hive's Avro SerDe may read differently from Spark's own reader."""
-    stated = {**entry.properties, **entry.options}
-    literal = stated.get(_AVRO_SCHEMA, "")
-    if _AVRO_SCHEMA_FILE in stated or '"aliases"' in literal or _has_avro_default(literal):
+    properties = {**entry.properties, **entry.options}
+    literal = properties.get(_AVRO_SCHEMA, "")
+    if _AVRO_SCHEMA_FILE in properties or '"aliases"' in literal or _has_avro_default(literal):
         raise UnreadableTableError(
             f"{_AVRO_SCHEMA_FILE} or {_AVRO_SCHEMA} may give its columns defaults or other names "
             "in files, which Spark's own reader does not see: create the table with columns"

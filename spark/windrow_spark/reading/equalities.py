@@ -43,8 +43,8 @@ def check_equalities(plan: Plan) -> None:
     if plan.filter is None:
         return
     tree = plan.filter.model_dump()
-    held = [*plan.columns, *plan.hidden_columns]
-    others = {column.name for column in held if column.type != "timestamp"}
+    columns = [*plan.columns, *plan.hidden_columns]
+    others = {column.name for column in columns if column.type != "timestamp"}
     others.update(column.name for column in plan.partition_columns)
     # A plan does not tell the types of columns that no residual filter compares.
     if without_equalities(tree, columns_of(tree) - others) != tree:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from windrow_spark.compiling import compiled
+from windrow_spark.compiling import new_object
 from windrow_spark.executor.shipping import READER_NAME
 
 _SOURCE = "GroupNames.java"
@@ -32,8 +32,7 @@ def refuse_names_of_groups(spark: SparkSession) -> None:
         with _compiling:
             if gateway not in _rules:
                 parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-                made = compiled(gateway.jvm, __package__, _SOURCE, parent)
-                _rules[gateway] = made.getClassLoader().loadClass(_CLASS).newInstance()
+                _rules[gateway] = new_object(gateway.jvm, __package__, _SOURCE, parent, _CLASS)
             _rules[gateway].install(spark._jsparkSession, READER_NAME)
     # To py4j a missing class is a package, which cannot be called.
     except (Py4JError, TypeError):

@@ -93,7 +93,7 @@ def read_plan(
     check_readable(spark, plan)
     check_groups(plan, groups)
     if not len(groups):
-        return spark.createDataFrame([], _schemas_of(plan).asked)
+        return spark.createDataFrame([], _schemas_of(plan).output)
     tasks = placed(spark, descriptors_of(groups))
     refuse_names_of_groups(spark)
 
@@ -132,7 +132,7 @@ def read_descriptors(
     schemas = _schemas_of(plan)
     reader = shipped_reader(_read_spec(spark, plan, schemas), count)
     with interpreter_of_tasks(spark.sparkContext):
-        return tasks.mapInArrow(reader, schemas.asked)
+        return tasks.mapInArrow(reader, schemas.output)
 
 
 def packed_batches(
@@ -234,10 +234,10 @@ def descriptors_of(groups: pa.Table) -> list[Descriptor]:
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     descriptors = []
     # A coordinator that does not cache has no such column.
-    cached = "cached_on" in groups.column_names
+    has_caches = "cached_on" in groups.column_names
     for hosts, cached_on, residual, deletes, splits in zip(
         groups["hosts"].to_pylist(),
-        groups["cached_on"].to_pylist() if cached else [None] * len(groups),
+        groups["cached_on"].to_pylist() if has_caches else [None] * len(groups),
         groups["residual_filter"].to_pylist(),
         _delete_texts(groups),
         groups["splits"],
@@ -268,9 +268,9 @@ def _delete_texts(groups: pa.Table) -> Sequence[str | None]:
 def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
     """Return the plan of the same rows with only the columns that residual filters compare."""
     residuals = pc.drop_null(pc.unique(groups["residual_filter"])).to_pylist()
-    compared = {name for residual in residuals for name in columns_of(json.loads(residual))}
-    held = [*plan.columns, *plan.hidden_columns]
-    hidden = [column for column in held if column.name in compared]
+    names = {name for residual in residuals for name in columns_of(json.loads(residual))}
+    columns = [*plan.columns, *plan.hidden_columns]
+    hidden = [column for column in columns if column.name in names]
     return plan.model_copy(update={"columns": [], "hidden_columns": hidden, "sort_columns": []})
 
 
@@ -287,14 +287,14 @@ def partition_reader(spec: ReadSpec) -> PartitionReader:
 @cache
 def _packed_code(task: Callable[[bytes], Task]) -> tuple[bytes, str]:
     """Return the reader's code, which is the same for every read, and its digest."""
-    packed = zlib.compress(cloudpickle.dumps(task))
-    return packed, hashlib.sha256(packed).hexdigest()
+    code = zlib.compress(cloudpickle.dumps(task))
+    return code, hashlib.sha256(code).hexdigest()
 
 
 class Schemas(NamedTuple):
     """The columns of a plan as Spark's: those asked for, hidden ones, partition columns."""
 
-    asked: StructType
+    output: StructType
     hidden: StructType
     partition: StructType
 
@@ -321,21 +321,21 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         schemas: Its columns.
         calendars: Returns how old dates and times are read; called only if there may be any.
     """
-    asked, hidden, partition = map(arrow_schema, schemas)
-    asked, hidden = (_in_files(schema, plan.file_fields) for schema in (asked, hidden))
-    data = pa.schema([field for field in asked if field.name not in partition.names])
-    stored = {*partition.names, *data.names}
-    hidden = pa.schema([field for field in hidden if field.name not in stored])
+    output, hidden, partition = map(arrow_schema, schemas)
+    output, hidden = (_in_files(schema, plan.file_fields) for schema in (output, hidden))
+    data = pa.schema([field for field in output if field.name not in partition.names])
+    names = {*partition.names, *data.names}
+    hidden = pa.schema([field for field in hidden if field.name not in names])
     has_old = any(may_be_rebased(field.type) for field in (*data, *hidden))
-    known = {field.name: field.type for schema in (partition, data, hidden) for field in schema}
+    types = {field.name: field.type for schema in (partition, data, hidden) for field in schema}
     return ReadSpec(
         table=plan.table,
         location=plan.location,
         data=data,
         hidden=hidden,
         partition=partition,
-        output=tuple(asked.names),
-        sort=_sort_keys(plan.sort_columns, known),
+        output=tuple(output.names),
+        sort=_sort_keys(plan.sort_columns, types),
         calendars=calendars() if has_old else Calendars(),
         format=plan.format,
         is_acid=plan.transactional == "full",
@@ -356,36 +356,37 @@ def _limits(plan: Plan) -> ReadLimits:
     )
 
 
-def _in_files(schema: pa.Schema, stored: Mapping[str, FileField]) -> pa.Schema:
+def _in_files(schema: pa.Schema, file_fields: Mapping[str, FileField]) -> pa.Schema:
     """Return columns with metadata that says how files store them."""
     fields = [
-        _in_file(field, stored[field.name]) if field.name in stored else field for field in schema
+        _in_file(field, file_fields[field.name]) if field.name in file_fields else field
+        for field in schema
     ]
     return pa.schema(fields)
 
 
-def _in_file(field: pa.Field, stored: FileField) -> pa.Field:
+def _in_file(field: pa.Field, file_field: FileField) -> pa.Field:
     children = [
-        _in_file(child, stored.fields[name]) if name in stored.fields else child
+        _in_file(child, file_field.fields[name]) if name in file_field.fields else child
         for name, child in named_children(field.type)
     ]
     metadata = {
-        FIELD_ID: None if stored.id is None else str(stored.id),
-        NAMES_IN_FILES: json.dumps(stored.names) if stored.names else None,
-        DEFAULT: stored.default,
+        FIELD_ID: None if file_field.id is None else str(file_field.id),
+        NAMES_IN_FILES: json.dumps(file_field.names) if file_field.names else None,
+        DEFAULT: file_field.default,
     }
-    kept = {key: value for key, value in metadata.items() if value is not None}
-    return field.with_type(with_children(field.type, children)).with_metadata(kept)
+    texts = {key: value for key, value in metadata.items() if value is not None}
+    return field.with_type(with_children(field.type, children)).with_metadata(texts)
 
 
-def _sort_keys(columns: Sequence[SortColumn], known: dict[str, pa.DataType]) -> tuple[SortKey, ...]:
+def _sort_keys(columns: Sequence[SortColumn], types: dict[str, pa.DataType]) -> tuple[SortKey, ...]:
     """Return the keys to merge by, up to the first column that is not read or cannot be sorted by.
 
     The rows do not show the order beyond such a column.
     """
     keys: list[SortKey] = []
     for column in columns:
-        if column.name not in known or not is_sortable(known[column.name]):
+        if column.name not in types or not is_sortable(types[column.name]):
             break
         nulls_first = column.nulls_first
         keys.append(

@@ -179,7 +179,7 @@ public final class WindrowHybrid {
         private Object[] divided(WindrowRelation relation, String scan) {
             String query = relation.query();
             if (query == null) return relation.divided(scan);
-            String key = query + relation.pinned() + scan;
+            String key = query + relation.pin() + scan;
             synchronized (known) {
                 WeakReference held = (WeakReference) known.get(key);
                 Object[] parts = held == null ? null : (Object[]) held.get();

@@ -61,7 +61,7 @@ public final class WindrowRelation extends BaseRelation
     private final StructType schema;
     private final long sizeInBytes;
     private final String label;
-    private final String pinned;
+    private final String pin;
     private final BiFunction scans;
     private final String function;
     private final Planned planned = new Planned();
@@ -75,21 +75,21 @@ public final class WindrowRelation extends BaseRelation
         }
 
         public WindrowRelation relation(
-                SparkSession session, String schema, Number sizeInBytes, String label, String pinned) {
+                SparkSession session, String schema, Number sizeInBytes, String label, String pin) {
             return new WindrowRelation(
                 session, (StructType) DataType.fromJson(schema), sizeInBytes.longValue(), label,
-                pinned, scans, null);
+                pin, scans, null);
         }
     }
 
     WindrowRelation(
-            SparkSession session, StructType schema, long sizeInBytes, String label, String pinned,
+            SparkSession session, StructType schema, long sizeInBytes, String label, String pin,
             BiFunction scans, String function) {
         this.session = session;
         this.schema = schema;
         this.sizeInBytes = sizeInBytes;
         this.label = label;
-        this.pinned = pinned;
+        this.pin = pin;
         this.scans = scans;
         this.function = function;
     }
@@ -97,7 +97,7 @@ public final class WindrowRelation extends BaseRelation
     /** Returns this relation as a query reads it in which a function asks for the rows' files. */
     public WindrowRelation asked(String function) {
         return new WindrowRelation(
-            session, schema, sizeInBytes, label, pinned, scans, function);
+            session, schema, sizeInBytes, label, pin, scans, function);
     }
 
     /** Returns the function that asks for the rows' files; null if there is none. */
@@ -157,8 +157,8 @@ public final class WindrowRelation extends BaseRelation
         answered(JSON.createObjectNode().put("inserts", true).toString());
     }
 
-    public String pinned() {
-        return pinned;
+    public String pin() {
+        return pin;
     }
 
     /** Returns the id of the running query: Spark plans its parts again, for the same answers. */
@@ -178,7 +178,7 @@ public final class WindrowRelation extends BaseRelation
     }
 
     private Object answered(String scan) {
-        Object answer = scans.apply(pinned, scan);
+        Object answer = scans.apply(pin, scan);
         // This is the only exception of which PySpark shows nothing but the message.
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
         if (answer instanceof RDD) describe(((RDD) answer).name());
@@ -362,13 +362,13 @@ public final class WindrowRelation extends BaseRelation
     /** Relations of one table, snapshot and conditions are equal, so that Spark reads them once. */
     public boolean equals(Object other) {
         return other instanceof WindrowRelation
-            && pinned.equals(((WindrowRelation) other).pinned)
+            && pin.equals(((WindrowRelation) other).pin)
             && Objects.equals(function, ((WindrowRelation) other).function)
             && session == ((WindrowRelation) other).session;
     }
 
     public int hashCode() {
-        return pinned.hashCode();
+        return pin.hashCode();
     }
 
     /** Returns the name in Spark's plans and its UI. */

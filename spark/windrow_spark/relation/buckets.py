@@ -129,9 +129,9 @@ def _by_bucket(plan: SplitPlan, count: int) -> list[Descriptor]:
         raise BucketsUnavailableError(
             plan.info.table, "files of one bucket are cached on several workers"
         )
-    found = dict(zip(buckets.to_pylist(), descriptors_of(plan.groups), strict=True))
+    descriptors = dict(zip(buckets.to_pylist(), descriptors_of(plan.groups), strict=True))
     empty = Descriptor(content=b"", hosts=())
-    return [found.get(bucket, empty) for bucket in range(count)]
+    return [descriptors.get(bucket, empty) for bucket in range(count)]
 
 
 def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:

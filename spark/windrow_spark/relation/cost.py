@@ -44,7 +44,7 @@ NATIVE = Way(scan_s=0.04, file_s=0.0009, number_mb_s=0.0006, text_mb_s=0.0094)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Fractions:
     """The columns that a scan asks for, as fractions of the bytes of each file.
 
     Attributes:
@@ -56,27 +56,27 @@ class Asked:
     text: float
 
 
-def asked_of(asked: Iterable[pa.DataType], held: Iterable[pa.DataType]) -> Asked:
+def fractions_of(output: Iterable[pa.DataType], types: Iterable[pa.DataType]) -> Fractions:
     """Return the fractions of a file that hold the columns asked for.
 
     Args:
-        asked: The types of the columns asked for.
-        held: The types of all columns of the files.
+        output: The types of the columns asked for.
+        types: The types of all columns of the files.
     """
     numbers = text = 0.0
-    for type_ in asked:
+    for type_ in output:
         if _is_number(type_):
             numbers += _bytes_of(type_)
         else:
             text += _bytes_of(type_)
-    total = max(sum(map(_bytes_of, held)), numbers + text, 1.0)
-    return Asked(numbers / total, text / total)
+    total = max(sum(map(_bytes_of, types)), numbers + text, 1.0)
+    return Fractions(numbers / total, text / total)
 
 
 def native_files(
     sizes: npt.NDArray[np.int64],
     able: Marks,
-    asked: Asked,
+    fractions: Fractions,
     slots: int,
     grouped: Way = GROUPED,
     native: Way = NATIVE,
@@ -89,12 +89,12 @@ def native_files(
     Args:
         sizes: Bytes of each file.
         able: Whether Spark's own reader can read it.
-        asked: The columns that the scan asks for.
+        fractions: The columns that the scan asks for.
         slots: How many tasks run at the same time.
         grouped: The cost of reading in groups.
         native: The cost of Spark's own reader.
     """
-    one, other = _cost(grouped, sizes, asked), _cost(native, sizes, asked)
+    one, other = _cost(grouped, sizes, fractions), _cost(native, sizes, fractions)
     choices = (able & (other < one), np.zeros_like(able), able)
 
     def seconds(marks: Marks) -> float:
@@ -105,8 +105,8 @@ def native_files(
     return min(choices, key=seconds)
 
 
-def _cost(way: Way, sizes: npt.NDArray[np.int64], asked: Asked) -> Seconds:
-    mb_s = way.number_mb_s * asked.numbers + way.text_mb_s * asked.text
+def _cost(way: Way, sizes: npt.NDArray[np.int64], fractions: Fractions) -> Seconds:
+    mb_s = way.number_mb_s * fractions.numbers + way.text_mb_s * fractions.text
     cost: Seconds = way.file_s + sizes / 1e6 * mb_s
     return cost
 

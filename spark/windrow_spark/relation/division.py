@@ -17,7 +17,7 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.errors import OnlySparkReadsError
 from windrow_spark.reading.reader import check_groups
-from windrow_spark.relation.cost import asked_of, native_files
+from windrow_spark.relation.cost import fractions_of, native_files
 
 Reader = Literal["auto", "grouped", "native"]
 
@@ -78,7 +78,7 @@ def explained(plan: SplitPlan, division: Division) -> ReadExplanation:
 
 
 def divide(
-    plan: SplitPlan, reader: Reader, *, filtered: bool, asked: Sequence[Any], held: Sequence[Any]
+    plan: SplitPlan, reader: Reader, *, filtered: bool, output: Sequence[Any], types: Sequence[Any]
 ) -> Division:
     """Divide the files of a plan.
 
@@ -86,8 +86,8 @@ def divide(
         plan: The plan.
         reader: `auto` for whichever way is estimated to be faster; or the way to prefer.
         filtered: Whether there is a filter that the query itself does not apply.
-        asked: The types of the columns to read from the files.
-        held: The types of all columns of the files.
+        output: The types of the columns to read from the files.
+        types: The types of all columns of the files.
     """
     info = plan.info
     splits = splits_of(plan.groups)
@@ -120,25 +120,29 @@ def divide(
     slots = info.options.parallelism
     only_able = np.zeros(len(sizes), np.bool_)
     only_able[file[only_native]] = True
-    chosen = able if reader == "native" else native_files(sizes, able, asked_of(asked, held), slots)
-    chosen = chosen | only_able
-    if not chosen.any():
+    choice = (
+        able
+        if reader == "native"
+        else native_files(sizes, able, fractions_of(output, types), slots)
+    )
+    choice = choice | only_able
+    if not choice.any():
         why = "groups cost less for files of their size" if able.any() else _NOT_ABLE
         return _grouped(plan, splits, why + _unknown_text(unknown))
     first = np.full(len(sizes), -1, np.int64)
     first[file[::-1]] = np.arange(len(file))[::-1]
-    hosts = plan.groups["hosts"].take(group[first[chosen]])
-    native = splits.take(first[chosen]).append_column("hosts", hosts)
-    bytes_ = int(sizes[chosen].sum())
+    hosts = plan.groups["hosts"].take(group[first[choice]])
+    native = splits.take(first[choice]).append_column("hosts", hosts)
+    bytes_ = int(sizes[choice].sum())
     reason = (
-        f"Spark's own reader reads {int(chosen.sum()):,} files of {bytes_:,} bytes"
+        f"Spark's own reader reads {int(choice.sum()):,} files of {bytes_:,} bytes"
         + _WHY_NATIVE["only" if only_able.all() else reader]
-        + f"; {int((~chosen).sum()):,} files stay in groups"
+        + f"; {int((~choice).sum()):,} files stay in groups"
         + _unknown_text(unknown)
     )
     return Division(
         native=native,
-        grouped=_regrouped(plan.groups, splits, group, ~chosen[file], info, slots),
+        grouped=_regrouped(plan.groups, splits, group, ~choice[file], info, slots),
         reason=reason,
     )
 
@@ -235,17 +239,17 @@ def _group_of(groups: pa.Table) -> _Ints:
 
 
 def _regrouped(
-    groups: pa.Table, splits: pa.Table, group: _Ints, kept: _Marks, plan: Plan, slots: int
+    groups: pa.Table, splits: pa.Table, group: _Ints, mask: _Marks, plan: Plan, slots: int
 ) -> pa.Table:
     """Return new groups of the remaining splits, each with about the same work.
 
     Splits share a group only if their old groups have the same hosts, filter, bucket and worker.
     """
-    if not kept.any():
+    if not mask.any():
         return groups.slice(0, 0)
     alike = _codes([groups[n] for n in groups.column_names if n in _TOGETHER])
-    order = np.argsort(alike[group[kept]], kind="stable")
-    left = np.flatnonzero(kept)[order]
+    order = np.argsort(alike[group[mask]], kind="stable")
+    left = np.flatnonzero(mask)[order]
     key = alike[group[left]]
     work = np.asarray(splits["length"], np.int64)[left] + _OPEN_COST
     share = min(plan.options.max_split_size, -(-int(work.sum()) // max(1, slots)))
@@ -258,15 +262,15 @@ def _regrouped(
     lists = pa.ListArray.from_arrays(
         pa.array(offsets), splits.take(left).to_struct_array().combine_chunks()
     )
-    made = groups.take(group[left[begins]])
+    regrouping = groups.take(group[left[begins]])
     sizes = np.add.reduceat(np.asarray(splits["length"], np.int64)[left], begins)
     for name, column in (
         ("group_id", pa.array(np.arange(len(begins)), groups.schema.field("group_id").type)),
         ("size_bytes", pa.array(sizes)),
         ("splits", lists.cast(groups.schema.field("splits").type)),
     ):
-        made = made.set_column(made.column_names.index(name), name, column)
-    return made.take(np.argsort(-sizes, kind="stable"))
+        regrouping = regrouping.set_column(regrouping.column_names.index(name), name, column)
+    return regrouping.take(np.argsort(-sizes, kind="stable"))
 
 
 _TOGETHER = ("hosts", "residual_filter", "bucket", "cached_on")

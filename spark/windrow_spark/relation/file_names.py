@@ -42,8 +42,8 @@ def _unanswered(table: str, function: str, obstacle: str, way_out: str) -> Unfit
 
 def without_caches(plan: SplitPlan) -> SplitPlan:
     """Return a plan whose files are read where they are, though a worker has a copy."""
-    cached = [name for name in plan.groups.column_names if name == "cached_on"]
-    return SplitPlan(plan.info, plan.groups.drop_columns(cached))
+    names = [name for name in plan.groups.column_names if name == "cached_on"]
+    return SplitPlan(plan.info, plan.groups.drop_columns(names))
 
 
 def check_native_only(

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow_spark.compiling import compiled
+from windrow_spark.compiling import compiled, new_object
 from windrow_spark.errors import (
     FormatUnavailableError,
     HybridUnavailableError,
@@ -48,7 +48,7 @@ _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _rules: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _shipped_classes: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
-_supplied: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
+_supplies: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
 
 def relation(
@@ -56,7 +56,7 @@ def relation(
     schema: StructType,
     size_bytes: int,
     label: str,
-    pinned: str,
+    text: str,
     answer: Answer,
 ) -> DataFrame:
     """Return a relation as a DataFrame; `answer` is called whenever a query scans it.
@@ -66,16 +66,16 @@ def relation(
         schema: All of its columns.
         size_bytes: Its size for Spark's planner.
         label: Its name in Spark's plans.
-        pinned: Text that says what is read, passed to `answer` with each scan. Relations with the
+        text: Text that says what is read, passed to `answer` with each scan. Relations with the
             same text are equal.
-        answer: Takes `pinned` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
+        answer: Takes `text` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
             internal rows, or a text that says why there is none. The first one given in a process
             answers for all.
     """
     try:
         factory = _factory(spark, answer)
-        made = factory.relation(spark._jsparkSession, schema.json(), size_bytes, label, pinned)
-        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(made), spark)
+        jrelation = factory.relation(spark._jsparkSession, schema.json(), size_bytes, label, text)
+        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(jrelation), spark)
     # To py4j a missing class is a package, which cannot be called.
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -89,8 +89,9 @@ def hybrid(spark: SparkSession) -> Any:
         with _compiling:
             if gateway not in _hybrids:
                 relation = _factories[gateway].getClass().getClassLoader()
-                made = compiled(gateway.jvm, __package__, _HYBRID_SOURCE, relation)
-                _hybrids[gateway] = made.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
+                _hybrids[gateway] = new_object(
+                    gateway.jvm, __package__, _HYBRID_SOURCE, relation, _HYBRID_FACTORY
+                )
             return _hybrids[gateway]
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
@@ -104,8 +105,9 @@ def plan_hybrids(spark: SparkSession) -> None:
         with _compiling:
             if gateway not in _rules:
                 relation = _factories[gateway].getClass().getClassLoader()
-                made = compiled(gateway.jvm, __package__, _NAMES_SOURCE, relation)
-                _rules[gateway] = made.getClassLoader().loadClass(_NAMES).newInstance()
+                _rules[gateway] = new_object(
+                    gateway.jvm, __package__, _NAMES_SOURCE, relation, _NAMES
+                )
             _rules[gateway].install(spark._jsparkSession)
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
@@ -197,21 +199,21 @@ def _shipped_loader(
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
-    known = _shipped_classes.setdefault(gateway, {})
-    if name not in known:
+    by_name = _shipped_classes.setdefault(gateway, {})
+    if name not in by_name:
         above = parent or _factories[gateway].getClass().getClassLoader()
-        made = compiled(gateway.jvm, __package__, source, above, words)
-        known[name] = made.getClassLoader(), made.getBytecodes()
-    loader, classes = known[name]
-    supplied = _supplied.setdefault(context, set())
-    if name not in supplied:
+        compiler = compiled(gateway.jvm, __package__, source, above, words)
+        by_name[name] = compiler.getClassLoader(), compiler.getBytecodes()
+    loader, classes = by_name[name]
+    supplies = _supplies.setdefault(context, set())
+    if name not in supplies:
         jar = Path(context._temp_dir) / f"windrow-{name}.jar"
         with zipfile.ZipFile(jar, "w") as archive:
             for class_ in classes:
                 archive.writestr(f"{class_.replace('.', '/')}.class", bytes(classes[class_]))
         # The jar is needed for as long as the application runs.
         context._jsc.sc().addJar(str(jar))
-        supplied.add(name)
+        supplies.add(name)
     return loader
 
 
@@ -221,8 +223,7 @@ def _factory(spark: SparkSession, answer: Answer) -> Any:
         if gateway not in _factories:
             accept_calls(gateway)
             parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-            made = compiled(gateway.jvm, __package__, _SOURCE, parent)
-            factory = made.getClassLoader().loadClass(_FACTORY).newInstance()
+            factory = new_object(gateway.jvm, __package__, _SOURCE, parent, _FACTORY)
             factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]

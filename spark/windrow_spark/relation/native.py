@@ -76,10 +76,10 @@ def native_relations(
 
 def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
     """Return the hosts of each file as one text, without those that are not usable."""
-    joined = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
+    host_texts = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
     if usable is None:
-        return joined
-    texts = joined.combine_chunks().dictionary_encode()
+        return host_texts
+    texts = host_texts.combine_chunks().dictionary_encode()
     each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
     left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
     return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
@@ -98,10 +98,10 @@ def _relation(
     partitions: int,
 ) -> Any:
     folders = {column.name for column in plan.partition_columns}
-    known = spark_schema(columns)
-    partition = StructType([field for field in known if field.name in folders])
+    fields = spark_schema(columns)
+    partition = StructType([field for field in fields if field.name in folders])
     data = with_defaults(
-        StructType([field for field in known if field.name not in folders]), plan.file_fields
+        StructType([field for field in fields if field.name not in folders]), plan.file_fields
     )
     values, places = _distinct(files["partition"], arrow_schema(partition))
     statuses = pa.table(
@@ -150,7 +150,7 @@ def _session(spark: SparkSession, partitions: int) -> Any:
         if partitions not in sessions:
             sessions[partitions] = spark._jsparkSession.newSession()
     settings = sessions[partitions].sessionState().conf().settings()
-    wanted = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
+    settings_of_user = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
     for name, value in {
         "spark.sql.files.openCostInBytes": "0",
         # Large, so that only the number of partitions decides how Spark divides the bytes.
@@ -160,9 +160,9 @@ def _session(spark: SparkSession, partitions: int) -> Any:
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
     }.items():
-        wanted.put(name, value)
-    settings.putAll(wanted)
-    settings.keySet().retainAll(wanted.keySet())
+        settings_of_user.put(name, value)
+    settings.putAll(settings_of_user)
+    settings.keySet().retainAll(settings_of_user.keySet())
     return sessions[partitions]
 
 
@@ -172,16 +172,16 @@ def _distinct(
     """Return the distinct partitions of files, and for each file the index of its partition."""
     rows = pa.table({"": pa.nulls(len(partition), pa.bool_())})
     codes: list[npt.NDArray[np.int64]] = []
-    joined: Any = partition.combine_chunks()
-    typed: list[pa.Array] = []
+    struct: Any = partition.combine_chunks()
+    arrays: list[pa.Array] = []
     for field in columns:
-        values = joined.field(field.name).cast(field.type)
-        typed.append(values)
+        values = struct.field(field.name).cast(field.type)
+        arrays.append(values)
         codes.append(np.asarray(values.dictionary_encode().indices.fill_null(-1), np.int64))
     if not codes:
         return rows.slice(0, 1), np.zeros(len(partition), np.int32)
     _, first, places = np.unique(np.stack(codes), axis=1, return_index=True, return_inverse=True)
-    distinct = [values.take(pa.array(first)) for values in typed]
+    distinct = [values.take(pa.array(first)) for values in arrays]
     return pa.table(distinct, schema=columns), np.asarray(places, np.int32).reshape(-1)
 
 

@@ -41,7 +41,7 @@ _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class Pin:
     """What all scans of a relation have in common; its text travels through Spark.
 
     Attributes:
@@ -91,14 +91,14 @@ class Sources:
     def name_of(self, source: Source) -> str:
         """Return the name of a source; it is kept until its client is closed."""
         with self._lock:
-            kept = {n: s for n, s in self._sources.items() if not s.client.is_closed}
+            sources = {n: s for n, s in self._sources.items() if not s.client.is_closed}
             same = (
                 name
-                for name, known in kept.items()
-                if known.client is source.client and known.spark is source.spark
+                for name, other in sources.items()
+                if other.client is source.client and other.spark is source.spark
             )
             name = next(same, None) or uuid.uuid4().hex
-            self._sources = {**kept, name: source}
+            self._sources = {**sources, name: source}
             return name
 
     def find(self, name: str, table: str) -> Source:
@@ -115,29 +115,29 @@ class Sources:
 SOURCES = Sources()
 
 
-def answer(pinned: str, scan: str) -> Any:
+def answer(pin: str, scan: str) -> Any:
     """Return the rows of one scan as the JVM's RDD, or a text that says why there are none.
 
     Spark calls this in whichever thread plans a query.
 
     Args:
-        pinned: `Pinned.to_text` of the relation.
+        pin: `Pin.to_text` of the relation.
         scan: The columns and filters of the query, as `WindrowRelation.java` writes them; or that
             it inserts rows.
     """
     try:
-        asked = json.loads(scan)
-        relation = Pinned(**json.loads(pinned))
-        if "inserts" in asked:
+        request = json.loads(scan)
+        relation = Pin(**json.loads(pin))
+        if "inserts" in request:
             raise refusal("write", {"table": relation.table})
-        function = asked["function"]
+        function = request["function"]
         if function:
             check_function(relation.table, function)
-        if asked["divided"]:
-            return _parts(relation, asked["columns"], asked["conditions"], function)
+        if request["divided"]:
+            return _parts(relation, request["columns"], request["conditions"], function)
         if function:
             check_divided(relation.table, function)
-        rows = scanned(relation, asked["columns"], asked["conditions"])
+        rows = scanned(relation, request["columns"], request["conditions"])
         # Spark shows this name, also as the description of jobs.
         return rows.setName(str(last_scan()))
     # An exception would reach the user as the JVM's, with its trace and without its own message.
@@ -145,23 +145,23 @@ def answer(pinned: str, scan: str) -> Any:
         return remembered(error)
 
 
-def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Tree]) -> Any:
+def scanned(pin: Pin, columns: Sequence[str], filters: Sequence[Tree]) -> Any:
     """Return the rows of a scan as the JVM's RDD: at least those that pass the filters.
 
     Args:
-        pinned: What the relation reads.
+        pin: What the relation reads.
         columns: The columns to return, in this order.
         filters: Spark's filters, as `WindrowRelation.java` writes them.
     """
-    source = SOURCES.find(pinned.source, pinned.table)
-    plan = _GROUPED_PLANS.take(pinned, columns, filters)
+    source = SOURCES.find(pin.source, pin.table)
+    plan = _GROUPED_PLANS.take(pin, columns, filters)
     if plan is None:
-        plan = planned(source, pinned, columns, weakened(filters, pinned.types))
+        plan = planned(source, pin, columns, weakened(filters, pin.types))
     return rows_of(source.spark, plan.info, plan.groups)
 
 
 def _parts(
-    pinned: Pinned,
+    pin: Pin,
     columns: Sequence[str],
     filters: Sequence[Tree],
     function: str | None,
@@ -171,26 +171,28 @@ def _parts(
     The first item is the scan's description. If a function asks for the files of the rows, Spark's
     own reader reads all of them.
     """
-    source = SOURCES.find(pinned.source, pinned.table)
+    source = SOURCES.find(pin.source, pin.table)
     spark = source.spark
     parts = spark.sparkContext._jvm.java.util.ArrayList()
-    plan = planned(source, pinned, columns, weakened(filters, pinned.types))
-    filtered = pinned.filter is not None
+    plan = planned(source, pin, columns, weakened(filters, pin.types))
+    filtered = pin.filter is not None
     if function:
         plan = without_caches(plan)
-    reader: Reader = "native" if function else pinned.reader
-    division = divided(plan, reader, pinned.types, filtered=filtered)
+    reader: Reader = "native" if function else pin.reader
+    division = divided(plan, reader, pin.types, filtered=filtered)
     if function:
         check_native_only(plan, division, function, filtered=filtered)
     if not len(division.native) and not function:
-        _GROUPED_PLANS.keep(pinned, columns, filters, plan)
+        _GROUPED_PLANS.keep(pin, columns, filters, plan)
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
     factory = hybrid(spark)
-    held = [Column(name=name, type=type_) for name, type_ in pinned.types.items()]
+    columns_of_files = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
     if len(division.native):
-        relations = native_relations(spark, factory, plan.info, held, division.native, slots)
+        relations = native_relations(
+            spark, factory, plan.info, columns_of_files, division.native, slots
+        )
         last_scan().count_native(relations)
         for relation in relations:
             parts.add(relation)
@@ -241,14 +243,14 @@ def divided(
     """
     columns = [Column(name=name, type=type_) for name, type_ in types.items()]
     partition = {column.name for column in plan.info.partition_columns}
-    held = [f for f in arrow_schema(spark_schema(columns)) if f.name not in partition]
+    fields = [f for f in arrow_schema(spark_schema(columns)) if f.name not in partition]
     names = {column.name for column in plan.info.columns}
     return divide(
         plan,
         reader,
         filtered=filtered,
-        asked=[field.type for field in held if field.name in names],
-        held=[field.type for field in held],
+        output=[field.type for field in fields if field.name in names],
+        types=[field.type for field in fields],
     )
 
 
@@ -262,27 +264,27 @@ class _GroupedPlans:
         self._plans: dict[Any, SplitPlan] = {}
         self._lock = threading.Lock()
 
-    def keep(self, pinned: Pinned, columns: Sequence[str], filters: Any, plan: SplitPlan) -> None:
+    def keep(self, pin: Pin, columns: Sequence[str], filters: Any, plan: SplitPlan) -> None:
         """Keep a plan until it is taken, or dropped because there are too many."""
         with self._lock:
             if len(self._plans) >= _MAX_GROUPED_PLANS:
                 self._plans.clear()
-            self._plans[self._key(pinned, columns, filters)] = plan
+            self._plans[self._key(pin, columns, filters)] = plan
 
-    def take(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> SplitPlan | None:
+    def take(self, pin: Pin, columns: Sequence[str], filters: Any) -> SplitPlan | None:
         """Return the plan of a scan, and forget it."""
         with self._lock:
-            plan = self._plans.pop(self._key(pinned, columns, filters), None)
+            plan = self._plans.pop(self._key(pin, columns, filters), None)
         if plan is None:
             return None
         by_name = {column.name: column for column in plan.info.columns}
         ordered = [by_name[name] for name in columns]
         return SplitPlan(plan.info.model_copy(update={"columns": ordered}), plan.groups)
 
-    def _key(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> Any:
+    def _key(self, pin: Pin, columns: Sequence[str], filters: Any) -> Any:
         # The second time, Spark gives columns and filters in another order.
         conditions = frozenset(json.dumps(tree, sort_keys=True) for tree in filters)
-        return threading.get_ident(), pinned.to_text(), frozenset(columns), conditions
+        return threading.get_ident(), pin.to_text(), frozenset(columns), conditions
 
 
 _MAX_GROUPED_PLANS = 64
@@ -290,29 +292,29 @@ _GROUPED_PLANS = _GroupedPlans()
 
 
 def planned(
-    source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source, pin: Pin, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
     """Plan a scan, with the options that its session sets now.
 
     Args:
         source: The client that plans, and the session that reads.
-        pinned: What the relation reads.
+        pin: What the relation reads.
         columns: The columns to return.
         conditions: Conditions from the query's filters.
     """
-    given = [] if pinned.filter is None else [pinned.filter]
+    conditions_of_user = [] if pin.filter is None else [pin.filter]
     try:
-        plan = _plan(source, pinned, columns, [*given, *conditions])
+        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions])
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
         conditions = ()
-        plan = _plan(source, pinned, columns, given)
+        plan = _plan(source, pin, columns, conditions_of_user)
     check_settings(source.spark, plan.info)
     note(
         Scan(
-            table=pinned.table,
+            table=pin.table,
             columns=tuple(columns),
             conditions=tuple(conditions),
             plan=plan.info,
@@ -323,21 +325,21 @@ def planned(
 
 
 def _plan(
-    source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source, pin: Pin, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
     if converts_int96(source.spark):
-        times = {name for name, type_ in pinned.types.items() if type_ == "timestamp"}
+        times = {name for name, type_ in pin.types.items() if type_ == "timestamp"}
         conditions = [without_equalities(tree, times) for tree in conditions]
     # Flattened, because the depth of a tree is limited.
     args = [
         part for tree in conditions for part in (tree["args"] if tree["op"] == "and" else [tree])
     ]
     return source.client.plan(
-        pinned.table,
+        pin.table,
         filter={"op": "and", "args": args} if len(args) > 1 else args[0] if args else None,
         columns=columns,
-        snapshot_id=pinned.snapshot_id,
-        limit=pinned.limit,
+        snapshot_id=pin.snapshot_id,
+        limit=pin.limit,
         session_options=session_options(source.spark),
-        **pinned.options,
+        **pin.options,
     )

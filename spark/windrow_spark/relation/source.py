@@ -28,7 +28,7 @@ _CLASS = "windrow.DefaultSource"
 _compiling = threading.Lock()
 
 
-def register_format(spark: SparkSession, opened: Opener) -> None:
+def register_format(spark: SparkSession, opener: Opener) -> None:
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
     sessions = [spark]
@@ -42,7 +42,7 @@ def register_format(spark: SparkSession, opened: Opener) -> None:
 
     def answer(jsession: Any, options: str) -> Any:
         try:
-            rows = opened(session_of(jsession), json.loads(options))
+            rows = opener(session_of(jsession), json.loads(options))
             return _relation_of(rows)
         # As in `scans.answer`: an exception would reach the user as the JVM's.
         except Exception as error:

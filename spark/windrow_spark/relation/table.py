@@ -20,7 +20,7 @@ from windrow_spark.errors import (
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
 from windrow_spark.relation import java
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
-from windrow_spark.relation.scans import SOURCES, Pinned, Source, answer, divided
+from windrow_spark.relation.scans import SOURCES, Pin, Source, answer, divided
 from windrow_spark.session_options import session_options
 
 
@@ -70,7 +70,7 @@ def open_table(
     schema = spark_schema(first.columns)
     arrow_schema(schema)
     filter_tree = None if first.filter is None else first.filter.model_dump()
-    pinned = Pinned(
+    pin = Pin(
         source=SOURCES.name_of(Source(client, spark)),
         table=table,
         snapshot_id=first.snapshot_id,
@@ -87,7 +87,7 @@ def open_table(
             schema,
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
             f"windrow {table} snapshot {first.snapshot_id}",
-            pinned.to_text(),
+            pin.to_text(),
             answer,
         )
     except RelationUnavailableError as error:
@@ -151,5 +151,5 @@ def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
         warnings.warn(str(error), stacklevel=4)
     if plan.format in READ_BY_SPARK:
         folders = {column.name for column in plan.partition_columns}
-        held = [column for column in plan.columns if column.name not in folders]
-        java.check_columns(spark, plan.format, plan.format_options, spark_schema(held))
+        data = [column for column in plan.columns if column.name not in folders]
+        java.check_columns(spark, plan.format, plan.format_options, spark_schema(data))

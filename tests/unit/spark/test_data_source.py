@@ -20,7 +20,7 @@ import windrow
 from tests.support.tables import hive
 from windrow.errors import InvalidArgumentError
 from windrow_spark import data_source
-from windrow_spark.data_source import Opened, SessionSettings
+from windrow_spark.data_source import OpenTable, SessionSettings
 from windrow_spark.errors import (
     DataSourceUnavailableError,
     ServerCannotReachError,
@@ -41,11 +41,11 @@ def client(tmp_path: Path) -> Iterator[windrow.Client]:
 
 
 def source_of(client: windrow.Client, table: str = "events", **options: Any) -> DataSource:
-    def opened(_: object) -> Opened:
-        return Opened(nullcontext(client), table, options)
+    def opener(_: object) -> OpenTable:
+        return OpenTable(nullcontext(client), table, options)
 
     given = {
-        "opened": staticmethod(opened),
+        "opener": staticmethod(opener),
         "settings": SessionSettings({"parallelism": 3}, Calendars(), {}),
     }
     return type("Registered", (data_source.TableSource, DataSource), given)({})

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.plans.plans import plan_of
 from windrow.calls.plans import SplitPlan
-from windrow_spark.relation.cost import Asked, Way, asked_of, native_files
+from windrow_spark.relation.cost import Fractions, Way, fractions_of, native_files
 from windrow_spark.relation.division import Division, Reader, divide
 
-NUMBERS = Asked(1, 0)
+NUMBERS = Fractions(1, 0)
 CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)
 CHEAP_BYTES = Way(scan_s=0.0, file_s=0.01, number_mb_s=0.001, text_mb_s=0.002)
 MB = 10**6
 
 
-def marked(sizes: list[int], *, slots: int = 1, asked: Asked = NUMBERS) -> list[bool]:
+def marked(sizes: list[int], *, slots: int = 1, asked: Fractions = NUMBERS) -> list[bool]:
     able = np.ones(len(sizes), np.bool_)
     marks = native_files(np.array(sizes), able, asked, slots, CHEAP_FILES, CHEAP_BYTES)
     return [bool(mark) for mark in marks]
@@ -33,7 +33,7 @@ def test_small_files_go_in_groups_and_large_ones_to_sparks_reader() -> None:
     sizes = [10_000] * 1000 + [100 * MB]
     assert marked(sizes) == [False] * 1000 + [True]
     # If few of their bytes are requested, large files count as small ones.
-    assert marked(sizes, asked=Asked(0.0001, 0)) == [False] * 1001
+    assert marked(sizes, asked=Fractions(0.0001, 0)) == [False] * 1001
 
 
 def test_a_few_files_are_read_the_way_the_others_are() -> None:
@@ -44,17 +44,21 @@ def test_a_few_files_are_read_the_way_the_others_are() -> None:
 
 def test_files_that_must_stay_in_groups_do() -> None:
     able = np.array([False, True])
-    marks = native_files(np.array([MB, 100 * MB]), able, Asked(1, 0), 1, CHEAP_FILES, CHEAP_BYTES)
+    marks = native_files(
+        np.array([MB, 100 * MB]), able, Fractions(1, 0), 1, CHEAP_FILES, CHEAP_BYTES
+    )
     assert marks.tolist() == [False, True]
 
 
 def test_requested_columns_are_a_share_of_the_held_ones() -> None:
     held = [pa.int64(), pa.string(), pa.list_(pa.int64())]
-    asked = asked_of([pa.int64()], held)
+    asked = fractions_of([pa.int64()], held)
     assert 0 < asked.numbers < 0.5
     assert asked.text == 0
-    assert sum((asked_of(held, held).numbers, asked_of(held, held).text)) == pytest.approx(1)
-    assert asked_of([], []) == Asked(0, 0)
+    assert sum((fractions_of(held, held).numbers, fractions_of(held, held).text)) == pytest.approx(
+        1
+    )
+    assert fractions_of([], []) == Fractions(0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +80,7 @@ def is_native(path: str) -> bool | None:
 
 
 def divided(plan: SplitPlan, reader: Reader = "native", *, filtered: bool = False) -> Division:
-    return divide(plan, reader, filtered=filtered, asked=[pa.int64()], held=[pa.int64()])
+    return divide(plan, reader, filtered=filtered, output=[pa.int64()], types=[pa.int64()])
 
 
 @examples(60, deadline=None)
