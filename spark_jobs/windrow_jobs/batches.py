@@ -65,19 +65,19 @@ class Batch:
     @classmethod
     def of(cls, page: CompactionPlan, without: Collection[Partition]) -> Batch | None:
         """Return the batch of a plan's page without some partitions; None if nothing is left."""
-        listed = page.partitions
-        partitions = list(zip(listed.folders, listed.buckets, strict=True))
+        candidates = page.partitions
+        partitions = list(zip(candidates.folders, candidates.buckets, strict=True))
         stays = np.array([one not in without for one in partitions], np.bool_)
         if not stays.any():
             return None
         at = np.flatnonzero(stays).tolist()
-        of_file = pa.array(np.repeat(stays, listed.files))
+        of_file = pa.array(np.repeat(stays, candidates.files))
         return cls(
             partitions=[partitions[one] for one in at],
-            becomes_bytes=[listed.becomes_bytes[one] for one in at],
-            files=[listed.files[one] for one in at],
-            paths=pa.array(listed.paths or [], pa.string()).filter(of_file).to_pylist(),
-            old_bytes=sum(listed.size_bytes[one] for one in at),
+            becomes_bytes=[candidates.becomes_bytes[one] for one in at],
+            files=[candidates.files[one] for one in at],
+            paths=pa.array(candidates.paths or [], pa.string()).filter(of_file).to_pylist(),
+            old_bytes=sum(candidates.size_bytes[one] for one in at),
         )
 
     def partitions_in(self, folder: str) -> list[Partition]:
@@ -112,7 +112,7 @@ class Rewritten:
         replaces: Path, size and time of change of the files that the new ones replace.
         partitions: Number of partitions with new files.
         left: Why partitions were left as they are, or some of their files.
-        gone: Partitions with files that tasks did not see, and one of these files.
+        vanished: Partitions with files that tasks did not see, and one of these files.
         scale: Size of the rows after merging, as a multiple of their size before.
     """
 
@@ -120,7 +120,7 @@ class Rewritten:
     replaces: pa.Table
     partitions: int
     left: dict[Partition, str]
-    gone: dict[Partition, str]
+    vanished: dict[Partition, str]
     scale: float
 
 
@@ -155,22 +155,22 @@ def rewrite(
     )
     pieces, owners = batch.pieces(_FILES_PER_PIECE * target_bytes / scale)
     outcomes = _merged(spark, job, pieces, batch)
-    made = _move(batch, owners, outcomes, write, staging)
+    files = _move(batch, owners, outcomes, write, staging)
     # A task that still runs cannot begin another file in it.
     shutil.rmtree(staging, ignore_errors=True)
-    replaced = [file for one in outcomes for file in one.replaced]
+    old_files = [file for one in outcomes for file in one.old_files]
     names = ("path", "size_bytes", "mtime_ns")
-    columns = zip(*replaced, strict=True) if replaced else [[]] * len(names)
-    sizes = np.array([size for _, _, size in made], np.int64)
-    stored = sum(one.stored_bytes for one in outcomes)
+    columns = zip(*old_files, strict=True) if old_files else [[]] * len(names)
+    sizes = np.array([size for _, _, size in files], np.int64)
+    old_bytes = sum(one.stored_bytes for one in outcomes)
     return Rewritten(
         report=WriteReport(
             scheme="exact",
             basis="size",
             target_file_bytes=target_bytes,
             tasks=len(pieces),
-            rows=sum(rows for _, rows, _ in made),
-            files=len(made),
+            rows=sum(rows for _, rows, _ in files),
+            files=len(files),
             small_files=int(np.count_nonzero(sizes < target_bytes * SMALL)),
             bytes=int(sizes.sum()),
             largest_file_bytes=int(sizes.max(initial=0)),
@@ -183,10 +183,12 @@ def rewrite(
         replaces=pa.table(
             {name: list(column) for name, column in zip(names, columns, strict=True)}
         ),
-        partitions=len({owners[one.piece] for one in outcomes if one.made}),
+        partitions=len({owners[one.piece] for one in outcomes if one.new_files}),
         left={batch.partitions[owners[one.piece]]: one.left for one in outcomes if one.left},
-        gone={batch.partitions[owners[one.piece]]: one.gone[0] for one in outcomes if one.gone},
-        scale=float(sizes.sum()) / stored if stored else scale,
+        vanished={
+            batch.partitions[owners[one.piece]]: one.vanished[0] for one in outcomes if one.vanished
+        },
+        scale=float(sizes.sum()) / old_bytes if old_bytes else scale,
     )
 
 
@@ -215,19 +217,19 @@ def _move(
 ) -> list[tuple[str, int, int]]:
     """Move new files to the folders of their partitions, under names as Spark gives them."""
     job = uuid.UUID(write.write_id)
-    made = []
+    files = []
     for one in outcomes:
         folder, bucket = batch.partitions[owners[one.piece]]
         above = os.path.join(write.folder, folder)
-        if one.made:
+        if one.new_files:
             os.makedirs(above, exist_ok=True)
-        for number, (path, rows, size_bytes) in enumerate(one.made):
+        for number, (path, rows, size_bytes) in enumerate(one.new_files):
             part = f"part-{one.piece:05d}-{job}"
             rest = f"c{number:03d}.parquet"
             name = f"{part}-{rest}" if bucket is None else f"{part}_{bucket:05d}.{rest}"
             os.rename(os.path.join(staging, path), os.path.join(above, name))
-            made.append((os.path.join(folder, name), rows, size_bytes))
-    return made
+            files.append((os.path.join(folder, name), rows, size_bytes))
+    return files
 
 
 def _sort_of(definition: TableDefinition) -> list[tuple[str, bool, bool]]:

@@ -213,13 +213,13 @@ class _Work:
             done.rows += report.rows
             noun = "file" if report.files == 1 else "files"
             self.tell(f"rewritten as {report.files:,} {noun}, {size_text(report.bytes)}")
-        if not rewritten.gone:
+        if not rewritten.vanished:
             return False
         if self.refreshed:
-            for partition, path in rewritten.gone.items():
+            for partition, path in rewritten.vanished.items():
                 self._leave([partition], f"{path} is not seen by Spark's tasks: {_UNSEEN_REMEDY}")
             return False
-        path = next(iter(rewritten.gone.values()))
+        path = next(iter(rewritten.vanished.values()))
         self.tell(f"{path} is gone; refreshing the table and trying again")
         self.client.refresh(self.table.name)
         self.refreshed = True
@@ -305,9 +305,9 @@ def _main(
         "worth_reads": worth_reads,
         "max_batch_bytes": max_batch_bytes,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    fields = {name: value for name, value in options.items() if value is not None}
     with client_of_command(coordinator) as client:
-        run(table, client, as_json=as_json, **given)
+        run(table, client, as_json=as_json, **fields)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from windrow_spark.compiling import compiled
+from windrow_spark.compiling import new_object
 
 _THREADS = 8
 _HOSTS = pa.list_(pa.string())
-_CLASS = "windrow.FileHosts"
 
 
 def file_hosts(spark: SparkSession) -> Any:
@@ -23,8 +22,7 @@ def file_hosts(spark: SparkSession) -> Any:
     """
     jvm: Any = spark.sparkContext._jvm
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    classes = compiled(jvm, __package__, "FileHosts.java", parent).getClassLoader()
-    return classes.loadClass(_CLASS).newInstance()
+    return new_object(jvm, __package__, "FileHosts.java", parent, "windrow.FileHosts")
 
 
 def hosts_of(spark: SparkSession, location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:

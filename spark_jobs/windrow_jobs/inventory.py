@@ -117,18 +117,20 @@ def publish_inventory(
     # Read first, so that any later change is noticed.
     version = client.table_version(name)
     max_footer_bytes = client.config().limits.max_footer_bytes
-    taken = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
-    on_progress(f"publishing {len(taken.files):,} files")
+    inventory = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
+    on_progress(f"publishing {len(inventory.files):,} files")
     try:
-        snapshot = client.publish(name, taken.files, if_match=version, listed_at=taken.listed_at)
+        snapshot = client.publish(
+            name, inventory.files, if_match=version, listed_at=inventory.listed_at
+        )
     except TableChangedError as error:
         raise TableMovedError(name) from error
     return PublishedInventory(
         table=name,
         snapshot=snapshot,
-        folder_count=taken.folder_count,
-        empty_count=taken.empty_count,
-        uncommitted_count=taken.uncommitted_count,
+        folder_count=inventory.folder_count,
+        empty_count=inventory.empty_count,
+        uncommitted_count=inventory.uncommitted_count,
         seconds=time.monotonic() - began_s,
     )
 
@@ -210,38 +212,38 @@ class _Taking:
     def take(self) -> TableFiles:
         listed_at = datetime.now(timezone.utc)
         location = self.definition.location
-        (found,) = self._over_executors(partial(tasks.look_around, location), [None])
-        committed, refused = found
-        for folder, reason in refused:
+        (look,) = self._over_executors(partial(tasks.look_around, location), [None])
+        log, refusals = look
+        for folder, reason in refusals:
             raise LocationError(folder, reason)
-        listed, folder_count = self._list()
-        uncommitted = listed.schema.empty_table()
-        if committed is not None:
-            listed, uncommitted = keep_committed(location, listed, tasks.decoded(committed))
-        filled, empty = without_empty(listed)
-        listed = pa.concat_tables([filled, in_folders(empty)]).sort_by("path").combine_chunks()
-        self.on_progress(f"reading {len(listed):,} footers")
-        groups = self._read(listed)
-        data = self._data_schema(listed, [group.files for group in groups])
-        published = published_files(listed, groups, data)
+        listing, folder_count = self._list()
+        leftovers = listing.schema.empty_table()
+        if log is not None:
+            listing, leftovers = keep_committed(location, listing, tasks.decoded(log))
+        full, empty = without_empty(listing)
+        listing = pa.concat_tables([full, in_folders(empty)]).sort_by("path").combine_chunks()
+        self.on_progress(f"reading {len(listing):,} footers")
+        groups = self._read(listing)
+        data = self._data_schema(listing, [group.files for group in groups])
+        rows = published_files(listing, groups, data)
         # Only HDFS stores files on hosts that may run tasks.
         if location.startswith("hdfs:"):
             self.on_progress("asking which hosts hold the files")
-            hosts = hosts_of(self.spark, location, listed["path"])
-            published = published.append_column("hosts", hosts)
+            hosts = hosts_of(self.spark, location, listing["path"])
+            rows = rows.append_column("hosts", hosts)
         return TableFiles(
-            files=published,
+            files=rows,
             listed_at=listed_at,
             folder_count=folder_count,
             empty_count=len(empty),
-            uncommitted_count=len(uncommitted),
+            uncommitted_count=len(leftovers),
         )
 
     def _list(self) -> tuple[pa.Table, int]:
         """Return all files sorted by path, and the number of folders."""
         location = self.definition.location
         per_chunk = 1 if is_remote(location) else _FOLDERS_PER_CHUNK
-        found: list[pa.Table] = [LISTING_SCHEMA.empty_table()]
+        listings: list[pa.Table] = [LISTING_SCHEMA.empty_table()]
         folders, folder_count = [""], 0
         while folders:
             self.on_progress(f"listing {len(folders):,} folders")
@@ -252,40 +254,40 @@ class _Taking:
             for content, below, failed in answers:
                 for folder, reason in failed:
                     raise LocationError(folder, reason)
-                found.append(tasks.decoded(content))
+                listings.append(tasks.decoded(content))
                 folders += below
-        return pa.concat_tables(found).sort_by("path").combine_chunks(), folder_count
+        return pa.concat_tables(listings).sort_by("path").combine_chunks(), folder_count
 
-    def _read(self, listed: pa.Table) -> list[FooterGroup]:
+    def _read(self, listing: pa.Table) -> list[FooterGroup]:
         """Return the footers of all files, grouped as on the coordinator."""
         location = self.definition.location
         chunks = [
-            (start, tasks.encoded(listed.slice(start, _FILES_PER_CHUNK)))
-            for start in range(0, len(listed), _FILES_PER_CHUNK)
+            (start, tasks.encoded(listing.slice(start, _FILES_PER_CHUNK)))
+            for start in range(0, len(listing), _FILES_PER_CHUNK)
         ]
         read = partial(tasks.read_footers, location, self.max_footer_bytes)
         answers = self._over_executors(read, chunks)
         if unreadable := sorted(file for _, files, _ in answers for file in files):
             raise UnreadableFootersError(tuple(unreadable[:_MAX_SHOWN_FILES]))
-        if changed := sorted(path for *_, paths in answers for path in paths):
-            raise FileChangedError(tuple(changed[:_MAX_SHOWN_FILES]))
+        if changes := sorted(path for *_, paths in answers for path in paths):
+            raise FileChangedError(tuple(changes[:_MAX_SHOWN_FILES]))
         return joined(_group(*plain) for groups, *_ in answers for plain in groups)
 
-    def _data_schema(self, listed: pa.Table, sources: Sequence[FileSchema]) -> pa.Schema:
-        partitions = self._partition_names(listed)
-        declared = None
+    def _data_schema(self, listing: pa.Table, sources: Sequence[FileSchema]) -> pa.Schema:
+        partitions = self._partition_names(listing)
+        data = None
         if self.definition.columns is not None:
             columns = arrow_schema(spark_schema(self.definition.columns))
-            declared = declared_data(columns, partitions)
-        return data_schema_of(declared, sources, partitions)
+            data = declared_data(columns, partitions)
+        return data_schema_of(data, sources, partitions)
 
-    def _partition_names(self, listed: pa.Table) -> list[str]:
+    def _partition_names(self, listing: pa.Table) -> list[str]:
         """Return the keys of the first file's folders; the coordinator checks the others."""
         if self.definition.partition_columns is not None:
             return [column.name for column in self.definition.partition_columns]
-        if not len(listed):
+        if not len(listing):
             return []
-        folders: list[str] = listed["path"][0].as_py().split("/")[:-1]
+        folders: list[str] = listing["path"][0].as_py().split("/")[:-1]
         return [unescape(folder.partition("=")[0]) for folder in folders]
 
     def _over_executors(
@@ -302,8 +304,8 @@ def _cut(folders: Sequence[str], size: int) -> list[Sequence[str]]:
     return [folders[start : start + size] for start in range(0, len(folders), size)]
 
 
-def _group(schema: bytes, path: str, bounded: bytes, table: bytes) -> FooterGroup:
-    return FooterGroup(FileSchema(_schema(schema), path), _schema(bounded), tasks.decoded(table))
+def _group(schema: bytes, path: str, bounds: bytes, table: bytes) -> FooterGroup:
+    return FooterGroup(FileSchema(_schema(schema), path), _schema(bounds), tasks.decoded(table))
 
 
 def _schema(content: bytes) -> pa.Schema:
@@ -327,17 +329,17 @@ def run(
         spark = start_spark()
         tell = telling(name, quiet=as_json)
         with now_and_then(partial(tell_tasks, spark, tell)):
-            published = publish_inventory(spark, client, name, tell)
-    snapshot = published.snapshot
+            publication = publish_inventory(spark, client, name, tell)
+    snapshot = publication.snapshot
     if as_json:
         show_json(
             {
                 "table": name,
                 "snapshot": snapshot.model_dump(mode="json"),
-                "folders_listed": published.folder_count,
-                "files_empty": published.empty_count,
-                "files_uncommitted": published.uncommitted_count,
-                "seconds": round(published.seconds, 3),
+                "folders_listed": publication.folder_count,
+                "files_empty": publication.empty_count,
+                "files_uncommitted": publication.uncommitted_count,
+                "seconds": round(publication.seconds, 3),
             }
         )
         return
@@ -348,12 +350,12 @@ def run(
     facts.add_row("removed", f"{snapshot.files_removed:,}")
     facts.add_row("rows", rows_text(snapshot.row_count))
     facts.add_row("size", size_text(snapshot.size_bytes))
-    facts.add_row("folders listed", f"{published.folder_count:,}")
-    if published.empty_count:
-        facts.add_row("files of 0 bytes", f"{published.empty_count:,}, skipped")
-    if published.uncommitted_count:
-        facts.add_row("uncommitted files", f"{published.uncommitted_count:,}, skipped")
-    facts.add_row("duration", seconds_text(published.seconds))
+    facts.add_row("folders listed", f"{publication.folder_count:,}")
+    if publication.empty_count:
+        facts.add_row("files of 0 bytes", f"{publication.empty_count:,}, skipped")
+    if publication.uncommitted_count:
+        facts.add_row("uncommitted files", f"{publication.uncommitted_count:,}, skipped")
+    facts.add_row("duration", seconds_text(publication.seconds))
     show(facts)
 
 

@@ -43,18 +43,18 @@ class Reach:
         """
         others: set[str] = set()
         absent: set[str] = set()
-        met: set[str] = set()
+        actual: set[str] = set()
         for host, outcomes in away.items():
             for one in outcomes:
-                if one.met is None or host in self.hosts:
+                if one.actual is None or host in self.hosts:
                     # The executor has no cache, or its host was busy.
                     others.add(str(one.away))
                 else:
                     absent.add(host)
-                    met.add(one.met)
+                    actual.add(one.actual)
         if self.is_local and away:
             return [self._local_remedy(sorted(away)), *sorted(others)]
-        return [*([_remedy(sorted(absent), sorted(met))] if absent else []), *sorted(others)]
+        return [*([_remedy(sorted(absent), sorted(actual))] if absent else []), *sorted(others)]
 
     def _local_remedy(self, absent: Sequence[str]) -> str:
         return (
@@ -65,10 +65,10 @@ class Reach:
         )
 
 
-def _remedy(absent: Sequence[str], met: Sequence[str]) -> str:
+def _remedy(absent: Sequence[str], actual: Sequence[str]) -> str:
     return (
         f"no executor runs on {_listed(absent)}, and only an executor of a host can fill its "
-        f"cache: start executors there (these tasks ran on {_listed(met)}), or give `windrow "
+        f"cache: start executors there (these tasks ran on {_listed(actual)}), or give `windrow "
         "worker run` the name that Spark uses for the host (`--host`)"
     )
 
@@ -86,6 +86,6 @@ def reach_of(spark: SparkSession) -> Reach:
 
 
 def _listed(hosts: Sequence[str]) -> str:
-    shown = ", ".join(hosts[:_MAX_SHOWN_HOSTS])
+    text = ", ".join(hosts[:_MAX_SHOWN_HOSTS])
     more = len(hosts) - _MAX_SHOWN_HOSTS
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return f"{text} and {more:,} more" if more > 0 else text

@@ -97,10 +97,10 @@ def telling(name: str, *, quiet: bool) -> Tell:
 @contextmanager
 def now_and_then(act: Callable[[], None]) -> Iterator[None]:
     """Call a function every few seconds in a thread until the block ends."""
-    ended = threading.Event()
+    end = threading.Event()
 
     def watch() -> None:
-        while not ended.wait(_INTERVAL_S):
+        while not end.wait(_INTERVAL_S):
             act()
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -108,7 +108,7 @@ def now_and_then(act: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()
+        end.set()
         watcher.join()
 
 

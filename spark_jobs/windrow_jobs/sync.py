@@ -114,18 +114,18 @@ def refresh_on_executors(spark: SparkSession, client: Coordinator, name: str) ->
 def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> RenderableType:
     if not done:
         return message(f"the catalog has no table like {' or '.join(patterns)}")
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("table", overflow="fold")
-    shown.add_column("outcome", no_wrap=True)
-    shown.add_column("what", overflow="fold")
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    rows.add_column("table", overflow="fold")
+    rows.add_column("outcome", no_wrap=True)
+    rows.add_column("what", overflow="fold")
     for one in done:
         # An unchanged table needs no attention.
         if one.outcome != "unchanged" or one.notes:
             what = "; ".join(filter(None, [one.reason, ", ".join(one.changes), *one.notes]))
-            shown.add_row(Text(one.name), one.outcome, Text(what))
+            rows.add_row(Text(one.name), one.outcome, Text(what))
     counts = Counter(one.outcome for one in done)
-    counted = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
-    return Group(shown, Text(counted)) if shown.row_count else Text(f"tables: {counted}")
+    totals = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+    return Group(rows, Text(totals)) if rows.row_count else Text(f"tables: {totals}")
 
 
 def _main(

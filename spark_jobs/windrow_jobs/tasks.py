@@ -50,10 +50,10 @@ def look_around(location: str, _: None) -> Surroundings:
     """Make sure that a table is not part of another, and read the log of a streaming query."""
     try:
         refuse_part_of_table(location)
-        committed = read_sink_log(location)
+        log = read_sink_log(location)
     except LocationError as error:
         return None, [(error.folder, error.reason)]
-    return None if committed is None else encoded(committed), []
+    return None if log is None else encoded(log), []
 
 
 def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
@@ -73,30 +73,30 @@ def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
 
     try:
         with ThreadPoolExecutor(_REMOTE_LISTING_THREADS if remote else 1) as threads:
-            found = list(threads.map(look, folders))
+            answers = list(threads.map(look, folders))
     except LocationError as error:
         return b"", [], [(error.folder, error.reason)]
-    files = pa.concat_tables([table for table, _ in found])
-    return encoded(files), [folder for _, below in found for folder in below], []
+    files = pa.concat_tables([table for table, _ in answers])
+    return encoded(files), [folder for _, below in answers for folder in below], []
 
 
-def read_footers(location: str, max_footer_bytes: int, listed: tuple[int, bytes]) -> Footers:
+def read_footers(location: str, max_footer_bytes: int, listing: tuple[int, bytes]) -> Footers:
     """Read the footers of a few files.
 
     Args:
         location: Absolute path or URI of the table's folder.
         max_footer_bytes: Maximum size of a file's footer.
-        listed: Number of the first file, and the files as `encoded` returns them.
+        listing: Number of the first file, and the files as `encoded` returns them.
     """
-    first_row, files = listed[0], decoded(listed[1])
-    found = []
+    first_row, files = listing[0], decoded(listing[1])
+    answers = []
     for start in range(0, len(files), _FILES_AT_A_TIME):
         some = files.slice(start, _FILES_AT_A_TIME)
         paths, states = listed_of(some)
         tails = list(read_tails(location, paths, states, max_footer_bytes))
-        found.append(_parsed(first_row + start, paths, states, tails))
-    groups, unreadable, changed = zip(*found, strict=True)
-    return [*chain(*groups)], [*chain(*unreadable)], [*chain(*changed)]
+        answers.append(_parsed(first_row + start, paths, states, tails))
+    groups, unreadable, changes = zip(*answers, strict=True)
+    return [*chain(*groups)], [*chain(*unreadable)], [*chain(*changes)]
 
 
 def encoded(table: pa.Table) -> bytes:

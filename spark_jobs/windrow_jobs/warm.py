@@ -112,8 +112,8 @@ def warm(
     """
     began_s = time.monotonic()
     filter_ = None if rule is None else client.cache_rule(table, rule).filter
-    asked = filter_.model_dump(mode="json") if isinstance(filter_, BaseModel) else filter_
-    plan = client.plan(table, filter=asked, cached_splits="by_worker")
+    tree = filter_.model_dump(mode="json") if isinstance(filter_, BaseModel) else filter_
+    plan = client.plan(table, filter=tree, cached_splits="by_worker")
     summary, groups = plan.summary, fetchable(plan)
     warmth = Warmth(
         table=table,
@@ -139,9 +139,9 @@ def fetchable(plan: SplitPlan) -> pa.Table:
     parents = pc.list_parent_indices(lists).filter(first)
     counts = np.bincount(parents.to_numpy(), minlength=len(groups))
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    kept = pa.ListArray.from_arrays(pa.array(ends), files.filter(first))
+    first_splits = pa.ListArray.from_arrays(pa.array(ends), files.filter(first))
     at = groups.schema.get_field_index("splits")
-    return groups.set_column(at, "splits", kept).filter(pa.array(counts > 0))
+    return groups.set_column(at, "splits", first_splits).filter(pa.array(counts > 0))
 
 
 def _files(groups: pa.Table) -> pa.StructArray:

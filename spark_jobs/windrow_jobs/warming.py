@@ -40,7 +40,7 @@ class Warmed(NamedTuple):
         task: Number of the task.
         file_count: Number of files that the task should cache.
         away: Why the task could not use the cache at all; None if it could.
-        met: The host whose cache the task's executor uses, if that is another one than it needs.
+        actual: The host whose cache the task's executor uses, if that is another one than it needs.
         fetched_files: Files that the task added to the cache.
         fetched_bytes: Size of these files.
         present_files: Files that were already cached.
@@ -51,7 +51,7 @@ class Warmed(NamedTuple):
     task: int
     file_count: int
     away: str | None
-    met: str | None = None
+    actual: str | None = None
     fetched_files: int = 0
     fetched_bytes: int = 0
     present_files: int = 0
@@ -93,37 +93,37 @@ class Warming:
             except UnusableFolderError as error:
                 yield tuple(Warmed(task, files.num_rows, str(error)))
                 continue
-            met = cache.folder.host
-            if met == host:
+            actual = cache.folder.host
+            if actual == host:
                 yield tuple(self._warmed(task, cache, files))
             else:
                 reason = (
-                    f"Spark ran tasks for {host} on {met}, as no slot of {host} was free: raise "
+                    f"Spark ran tasks for {host} on {actual}, as no slot of {host} was free: raise "
                     "spark.locality.wait, or repeat the command"
                 )
-                yield tuple(Warmed(task, files.num_rows, reason, met))
+                yield tuple(Warmed(task, files.num_rows, reason, actual))
 
     def _warmed(self, task: int, cache: FileCache, files: pa.RecordBatch) -> Warmed:
         home = home_of(self.location)
-        paths, planned = listed_of(pa.Table.from_batches([files]))
-        fetched: list[int] = []
+        paths, states = listed_of(pa.Table.from_batches([files]))
+        fetched_bytes: list[int] = []
         present: list[int] = []
         failures: list[str] = []
         with CacheUse(cache) as use, ThreadPoolExecutor(_THREADS) as threads:
-            answers = threads.map(partial(self._fetch, cache, use, home), paths, planned)
-            sizes_bytes = (one.size_bytes for one in planned)
+            answers = threads.map(partial(self._fetch, cache, use, home), paths, states)
+            sizes_bytes = (one.size_bytes for one in states)
             for size_bytes, (was_there, failure) in zip(sizes_bytes, answers, strict=True):
                 if failure is not None:
                     failures.append(failure)
                 else:
-                    (present if was_there else fetched).append(size_bytes)
+                    (present if was_there else fetched_bytes).append(size_bytes)
                 self.on_file(0 if was_there or failure else size_bytes)
         return Warmed(
             task,
             files.num_rows,
             None,
-            fetched_files=len(fetched),
-            fetched_bytes=sum(fetched),
+            fetched_files=len(fetched_bytes),
+            fetched_bytes=sum(fetched_bytes),
             present_files=len(present),
             present_bytes=sum(present),
             failures=tuple(failures[:_MAX_REASONS]),
@@ -135,27 +135,30 @@ class Warming:
         use: CacheUse,
         home: str,
         path: str,
-        planned: FileStatus,
+        status: FileStatus,
     ) -> tuple[bool, str | None]:
         """Return whether a file was already cached, and the reason if it is still not cached."""
-        state = (planned.size_bytes, planned.mtime_ns or 0, path, planned.etag or "")
+        state = (status.size_bytes, status.mtime_ns or 0, path, status.etag or "")
         key = FileKey(self.table, self.location, *state).text()
         uri = absolute_path(self.location, path)
         inside = home_for(self.location, home, uri)
-        known = planned._replace(mtime_ns=None) if self.logged else planned
+        comparable = status._replace(mtime_ns=None) if self.logged else status
         try:
             if cache.holds(key):
                 return True, None
-            if planned.size_bytes <= _BUFFERED_BYTES:
-                use.fetch(key, lambda: bytes(read_whole(inside, uri, known)))
+            if status.size_bytes <= _BUFFERED_BYTES:
+                use.fetch(key, lambda: bytes(read_whole(inside, uri, comparable)))
             elif file := use.open(
-                key, planned.size_bytes, lambda write: copy_whole(inside, uri, known, write)
+                key, status.size_bytes, lambda write: copy_whole(inside, uri, comparable, write)
             ):
                 file.close()
-            kept = cache.holds(key)
+            is_cached = cache.holds(key)
         except (TaskReadError, CacheTroubleError) as error:
             return False, str(error)
-        return False, None if kept else f"the cache of {cache.folder.host} did not keep {path!r}"
+        return (
+            False,
+            None if is_cached else f"the cache of {cache.folder.host} did not keep {path!r}",
+        )
 
 
 def _cache_of_this_host() -> FileCache:

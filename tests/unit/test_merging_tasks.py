@@ -46,10 +46,10 @@ def test_files_that_are_alike_are_merged_and_others_stay(table: Path, staging: P
     (outcome,) = run(table, staging, (7, "k=1", paths))
 
     assert outcome.piece == 7
-    ((path, rows, size_bytes),) = outcome.made
+    ((path, rows, size_bytes),) = outcome.new_files
     assert (rows, size_bytes) == (4, (staging / path).stat().st_size)
     assert pq.read_table(staging / path).equals(pa.concat_tables([one] * 4))
-    assert [path for path, *_ in outcome.replaced] == [*paths[:2], *paths[3:]]
+    assert [path for path, *_ in outcome.old_files] == [*paths[:2], *paths[3:]]
     assert outcome.left == (
         "k=1/2 is not like other files: they differ in column 'more', which only some have"
     )
@@ -64,8 +64,8 @@ def test_files_that_are_gone_or_damaged_do_not_keep_others_from_being_merged(
 
     (outcome,) = run(table, staging, (0, "k=1", paths))
 
-    assert [path for path, *_ in outcome.replaced] == [paths[0], paths[3]]
-    assert outcome.gone == [paths[1]]
+    assert [path for path, *_ in outcome.old_files] == [paths[0], paths[3]]
+    assert outcome.vanished == [paths[1]]
     assert outcome.left is not None
     assert outcome.left.startswith("k=1/2 cannot be merged: it does not end as Parquet files do")
 
@@ -75,7 +75,7 @@ def test_a_file_outside_of_its_partitions_folder_is_moved_alone(table: Path, sta
 
     (outcome,) = run(table, staging, (0, "k=01", [path]))
 
-    assert [len(outcome.made), len(outcome.replaced), outcome.left] == [1, 1, None]
+    assert [len(outcome.new_files), len(outcome.old_files), outcome.left] == [1, 1, None]
 
 
 def test_files_that_become_no_fewer_since_they_are_sorted_stay(
@@ -86,7 +86,7 @@ def test_files_that_become_no_fewer_since_they_are_sorted_stay(
 
     (outcome,) = run(table, staging, (0, "k=1", paths), sort=[("id", False, True)])
 
-    assert (outcome.made, outcome.replaced) == ([], [])
+    assert (outcome.new_files, outcome.old_files) == ([], [])
     assert outcome.left == "k=1/0 and files like it are as large as files that are sorted can be"
 
 
@@ -101,7 +101,7 @@ def test_an_attempt_that_comes_too_late_writes_nothing(table: Path, staging: Pat
 def test_two_attempts_write_different_files(table: Path, staging: Path) -> None:
     paths = [write(table, f"{at}", pa.table({"id": [at]})) for at in range(2)]
 
-    made = {run(table, staging, (0, "k=1", paths))[0].made[0][0] for _ in range(2)}
+    made = {run(table, staging, (0, "k=1", paths))[0].new_files[0][0] for _ in range(2)}
 
     assert len(made) == 2
 

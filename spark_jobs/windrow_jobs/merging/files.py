@@ -59,17 +59,17 @@ def merge(
     """
     merger = _Merger(sources, sort)
     count = merger.files_for(sum(one.stored_bytes for one in sources) * scale, target_bytes)
-    made = merger.write(count, path)
+    files = merger.write(count, path)
     for _ in range(_ATTEMPTS - 1):
-        better = merger.files_for(sum(one.size_bytes for one in made), target_bytes)
+        better = merger.files_for(sum(one.size_bytes for one in files), target_bytes)
         if better == count:
             break
-        for one in made:
+        for one in files:
             os.unlink(one.path)
         count = better
-        made = merger.write(count, path)
-    merger.compare(made)
-    return made
+        files = merger.write(count, path)
+    merger.compare(files)
+    return files
 
 
 class _Merger:
@@ -104,7 +104,7 @@ class _Merger:
         """Write files of equal numbers of rows."""
         rows = _Rows(self._tables())
         self._orders = []
-        made = []
+        files = []
         for at in range(count):
             many = self._rows * (at + 1) // count - self._rows * at // count
             name = f"{path}-{at:03d}.parquet"
@@ -114,10 +114,10 @@ class _Merger:
                     new.add_key_value_metadata({"": ""})
                 for table in self._row_groups(rows, many):
                     new.write_table(table, row_group_size=_MANY_ROWS)
-            made.append(MergedFile(name, self._finish(name, many), many))
+            files.append(MergedFile(name, self._finish(name, many), many))
         if rows.more():
             raise UnfitFileError("its footer tells of fewer rows than it has")
-        return made
+        return files
 
     def _tables(self) -> Iterator[pa.Table]:
         """Return the rows of all sources, which are read only once if they fit into memory."""
@@ -150,28 +150,28 @@ class _Merger:
     def _finish(self, path: str, rows: int) -> int:
         """Put the sources' schema and metadata into a new file; return its size."""
         with open(path, "r+b") as file:
-            written = footer_of(file)
-            footer = self._first.in_place_of(written, merged_keys(self._first.keys, rows))
-            file.seek(-len(tail_of(written.data)), os.SEEK_END)
+            new_footer = footer_of(file)
+            footer = self._first.in_place_of(new_footer, merged_keys(self._first.keys, rows))
+            file.seek(-len(tail_of(new_footer.data)), os.SEEK_END)
             file.truncate()
             file.write(tail_of(footer))
             return file.tell()
 
-    def compare(self, made: Sequence[MergedFile]) -> None:
+    def compare(self, files: Sequence[MergedFile]) -> None:
         """Read the files, and make sure that each value has the same bits as in the sources."""
         rows = _Rows(self._tables())
-        for one, order in zip(made, self._orders, strict=True):
-            expected = rows
+        for one, order in zip(files, self._orders, strict=True):
+            source_rows = rows
             if order is not None:
                 if not np.array_equal(np.sort(order), np.arange(one.rows)):
                     raise ValuesDifferError
                 tables = list(rows.take(one.rows))
-                expected = _Rows(iter([pa.concat_tables(tables).take(order)] if tables else []))
+                source_rows = _Rows(iter([pa.concat_tables(tables).take(order)] if tables else []))
             with open(one.path, "rb") as file:
                 if list(footer_of(file).head.raw) != list(self._first.head.raw):
                     raise ValuesDifferError
                 for table in tables_in(file, self._schema, self._row_bytes):
-                    same = pa.concat_tables(expected.take(len(table)))
+                    same = pa.concat_tables(source_rows.take(len(table)))
                     if not _as_bits(same).equals(_as_bits(table)):
                         raise ValuesDifferError
 

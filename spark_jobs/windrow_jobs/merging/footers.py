@@ -210,16 +210,16 @@ class Footer:
             spans[number] = begin, skimmer.at
         return cls(data, head, keys, created_by, chunks, spans)
 
-    def in_place_of(self, written: Footer, keys: Sequence[KeyValue]) -> bytes:
+    def in_place_of(self, other: Footer, keys: Sequence[KeyValue]) -> bytes:
         """Return the footer of a written file with this one's schema and writer.
 
         Args:
-            written: The footer that Arrow wrote, whose schema has the shape of this one's.
+            other: The footer that Arrow wrote, whose schema has the shape of this one's.
             keys: Its metadata.
         """
         types = [integer(leaf.type or 0) for leaf, _ in self.head.leaves]
         paths = [listed(BINARY, [text(name) for name in path]) for _, path in self.head.leaves]
-        spans = written._spans
+        spans = other._spans
         edits = [
             (spans[_VERSION], integer(self.head.version)),
             (spans[_SCHEMA], listed(STRUCT, list(self.head.raw))),
@@ -227,10 +227,10 @@ class Footer:
         ]
         if keys:
             edits.append((spans[_KEYS], listed(STRUCT, [one.raw for one in keys])))
-        for chunks in written.chunks:
+        for chunks in other.chunks:
             for at, chunk in enumerate(chunks):
                 edits += [(chunk.type, types[at]), (chunk.path, paths[at])]
-        return _edited(written.data, edits)
+        return _edited(other.data, edits)
 
     @property
     def is_encrypted(self) -> bool:

@@ -55,15 +55,15 @@ def merged_keys(keys: Sequence[KeyValue], rows: int) -> list[KeyValue]:
         keys: The metadata of one of the files, which are all alike.
         rows: Number of the new file's rows.
     """
-    merged = []
+    new_keys = []
     for one in keys:
         value = one.value
         if one.key == _PANDAS:
             value = _pandas_with(value, rows) or value
         elif one.key == _ARROW_SCHEMA:
             value = _arrow_schema_with(value, rows) or value
-        merged.append(one if value == one.value else one.with_value(value))
-    return merged
+        new_keys.append(one if value == one.value else one.with_value(value))
+    return new_keys
 
 
 @lru_cache(maxsize=256)
@@ -99,8 +99,8 @@ def _arrow_schema_with(value: bytes, rows: int) -> bytes | None:
         return None
     metadata: dict[bytes, Any] = dict(schema.metadata or {})
     note = metadata.get(_PANDAS)
-    if note is None or (changed := _pandas_with(note, rows)) is None:
+    if note is None or (new_note := _pandas_with(note, rows)) is None:
         return None
     return base64.b64encode(
-        schema.with_metadata({**metadata, _PANDAS: changed}).serialize().to_pybytes()
+        schema.with_metadata({**metadata, _PANDAS: new_note}).serialize().to_pybytes()
     )

@@ -40,12 +40,12 @@ class PhysicalSchema:
     Attributes:
         head: The head of the files' footers, with their own schema.
         raw: The elements of the physical schema as Thrift.
-        bounded: Whether the bounds that Arrow writes for each leaf are right for its own type.
+        has_bounds: Whether the bounds that Arrow writes for each leaf are right for its own type.
     """
 
     head: Head
     raw: Sequence[bytes]
-    bounded: Sequence[bool]
+    has_bounds: Sequence[bool]
 
     def footer(self, footer: bytes) -> bytes:
         """Return a footer with this schema in place of its own."""
@@ -57,18 +57,18 @@ def physical_schema(head: Head) -> PhysicalSchema:
 
     Names are numbers, since Arrow tells leaves apart by their paths as text.
     """
-    raw, bounded = [], []
+    raw, has_bounds = [], []
     for at, element in enumerate(head.elements):
         plain = element._replace(name=b"%d" % at)
         if element.type is None:
             raw.append(plain.thrift())
             continue
         annotation = _annotation(element)
-        bounded.append(annotation is not None)
+        has_bounds.append(annotation is not None)
         if element.type == INT96:
             plain = plain._replace(type=FIXED, length=_INT96_BYTES)
         raw.append(plain.thrift(annotation or ()))
-    return PhysicalSchema(head, raw, bounded)
+    return PhysicalSchema(head, raw, has_bounds)
 
 
 def _annotation(leaf: Element) -> Sequence[tuple[int, int, bytes]] | None:

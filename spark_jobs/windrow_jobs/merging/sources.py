@@ -168,11 +168,11 @@ def tables_in(file: Any, schema: PhysicalSchema, row_bytes: int) -> Iterator[pa.
     """
     footer = schema.footer(_footer_bytes(file))
     metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
-    opened = pq.ParquetFile(
+    reader = pq.ParquetFile(
         file, metadata=metadata, pre_buffer=False, page_checksum_verification=True
     )
     batch_rows = max(min(_BATCH_BYTES // max(row_bytes, 1), _MAX_BATCH_ROWS), 1)
-    for batch in opened.iter_batches(batch_rows, use_threads=False):
+    for batch in reader.iter_batches(batch_rows, use_threads=False):
         yield pa.Table.from_batches([batch])
 
 

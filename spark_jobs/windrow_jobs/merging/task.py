@@ -51,17 +51,17 @@ class Outcome(NamedTuple):
 
     Attributes:
         piece: Its number.
-        made: New files: path below the staging folder, rows, bytes.
-        replaced: Files whose rows are in them: path, bytes, and time of change.
-        gone: Files that do not exist any more.
+        new_files: New files: path below the staging folder, rows, bytes.
+        old_files: Files whose rows are in them: path, bytes, and time of change.
+        vanished: Files that do not exist any more.
         left: Why files were left as they are; None if none were.
         stored_bytes: Bytes of the replaced files' column chunks.
     """
 
     piece: int
-    made: Sequence[tuple[str, int, int]]
-    replaced: Sequence[tuple[str, int, int]]
-    gone: Sequence[str]
+    new_files: Sequence[tuple[str, int, int]]
+    old_files: Sequence[tuple[str, int, int]]
+    vanished: Sequence[str]
     left: str | None
     stored_bytes: int
 
@@ -79,9 +79,9 @@ def merge_pieces(job_fields: Sequence[Any], pieces: Sequence[Piece]) -> list[tup
 
 
 def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
-    sources, gone, left = _sources(job, paths)
-    made: list[tuple[str, int, int]] = []
-    replaced: list[Source] = []
+    sources, vanished, left = _sources(job, paths)
+    new_files: list[tuple[str, int, int]] = []
+    old_sources: list[Source] = []
     sort = [
         SortKey(name=name, descending=descending, nulls_first=nulls_first)
         for name, descending, nulls_first in job.sort
@@ -117,32 +117,34 @@ def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]
             # More rows would not fit into the memory of a task that sorts them.
             left = f"{group[0].path} and files like it are as large as files that are sorted can be"
             continue
-        made += [(os.path.relpath(one.path, job.staging), one.rows, one.size_bytes) for one in new]
-        replaced += group
+        new_files += [
+            (os.path.relpath(one.path, job.staging), one.rows, one.size_bytes) for one in new
+        ]
+        old_sources += group
     return Outcome(
         number,
-        made,
-        [(one.path, one.size_bytes, one.mtime_ns) for one in replaced],
-        gone,
+        new_files,
+        [(one.path, one.size_bytes, one.mtime_ns) for one in old_sources],
+        vanished,
         left,
-        sum(one.stored_bytes for one in replaced),
+        sum(one.stored_bytes for one in old_sources),
     )
 
 
 def _sources(job: Job, paths: Sequence[str]) -> tuple[list[Source], list[str], str | None]:
     """Return the files as they are now, those that are gone, and why others cannot be merged."""
     files = Sources(job.location, job.max_footer_bytes)
-    sources, gone, left = [], [], None
+    sources, vanished, left = [], [], None
     for path in paths:
         try:
             sources.append(files.open(path))
         except FileNotFoundError:
-            gone.append(path)
+            vanished.append(path)
         except UnfitFileError as error:
             left = f"{path} cannot be merged: {error}"
         except OSError as error:
             left = f"{path} cannot be read: {why_inaccessible(error)}"
-    return sources, gone, left
+    return sources, vanished, left
 
 
 def _alike(sources: Sequence[Source]) -> list[list[Source]]:

@@ -33,15 +33,15 @@ class Writing:
     Attributes:
         schema: The physical schema, as Arrow reads it.
         codecs: Codec of each leaf, by its path in the physical schema.
-        bounded: Paths of leaves that get bounds.
-        bloomed: Paths of leaves that get Bloom filters.
+        leaves_with_bounds: Paths of leaves that get bounds.
+        leaves_with_blooms: Paths of leaves that get Bloom filters.
         has_index: Whether pages get an index.
     """
 
     schema: pa.Schema
     codecs: dict[str, int]
-    bounded: list[str]
-    bloomed: list[str]
+    leaves_with_bounds: list[str]
+    leaves_with_blooms: list[str]
     has_index: bool
 
     @classmethod
@@ -55,8 +55,10 @@ class Writing:
         codecs = [chunk.codec for chunk in chunks] or [_SNAPPY] * len(paths)
         if unknown := set(codecs) - _CODECS.keys():
             raise UnfitFileError(f"Arrow cannot write its codec (number {min(unknown)})")
-        bloomed = [path for path, chunk in zip(paths, chunks, strict=False) if chunk.has_bloom]
-        if bloomed and "bloom_filter_options" not in _WRITER:
+        leaves_with_blooms = [
+            path for path, chunk in zip(paths, chunks, strict=False) if chunk.has_bloom
+        ]
+        if leaves_with_blooms and "bloom_filter_options" not in _WRITER:
             raise UnfitFileError(
                 f"it has Bloom filters, which pyarrow {pa.__version__} cannot write: install "
                 "pyarrow 26 or newer for Spark's tasks"
@@ -64,8 +66,12 @@ class Writing:
         return cls(
             schema,
             dict(zip(paths, codecs, strict=True)),
-            [path for path, is_bounded in zip(paths, physical.bounded, strict=True) if is_bounded],
-            bloomed,
+            [
+                path
+                for path, is_bounded in zip(paths, physical.has_bounds, strict=True)
+                if is_bounded
+            ],
+            leaves_with_blooms,
             any(chunk.has_index for chunk in chunks),
         )
 
@@ -77,13 +83,15 @@ class Writing:
                 path: _ZSTD_LEVEL for path, codec in self.codecs.items() if codec == _ZSTD
             }
             or None,
-            "write_statistics": self.bounded or False,
+            "write_statistics": self.leaves_with_bounds or False,
             "write_page_index": self.has_index,
             "write_page_checksum": True,
             "store_schema": False,
         }
-        if self.bloomed:
-            options["bloom_filter_options"] = {path: {"ndv": max(rows, 1)} for path in self.bloomed}
+        if self.leaves_with_blooms:
+            options["bloom_filter_options"] = {
+                path: {"ndv": max(rows, 1)} for path in self.leaves_with_blooms
+            }
         return options
 
 
@@ -118,7 +126,7 @@ class Sorting:
             element, name = head.elements[at], str(at)
             if element.type == INT96:
                 int96.add(name)
-            elif element.type is None or not physical.bounded[leaf_of[id(element)]]:
+            elif element.type is None or not physical.has_bounds[leaf_of[id(element)]]:
                 raise UnfitFileError(f"rows cannot be sorted by column {key.name!r} of its type")
             own.append(SortKey(name=name, descending=key.descending, nulls_first=key.nulls_first))
         return cls(own, frozenset(int96)) if own else None
@@ -138,15 +146,15 @@ class Sorting:
 _WRITER = inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
-def _paths(schema: pa.Schema, stored: Any) -> list[str]:
+def _paths(schema: pa.Schema, source: Any) -> list[str]:
     """Return the paths of leaves in files that Arrow writes of a schema."""
     sink = pa.BufferOutputStream()
     try:
         pq.write_table(schema.empty_table(), sink, store_schema=False)
-        written = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+        copy = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
     except pa.ArrowException as error:
         raise UnfitFileError(f"Arrow cannot write its columns ({error})") from error
-    leaves = [[of.column(at) for at in range(len(of.names))] for of in (stored, written)]
+    leaves = [[of.column(at) for at in range(len(of.names))] for of in (source, copy)]
     shapes = [
         [
             (leaf.physical_type, leaf.length, leaf.max_definition_level, leaf.max_repetition_level)
