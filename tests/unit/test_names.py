@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "core/windrow_core": 27,
     "client/windrow": 5,
-    "spark/windrow_spark": 132,
-    "spark_jobs/windrow_jobs": 79,
+    "spark/windrow_spark": 31,
+    "spark_jobs/windrow_jobs": 8,
     "service/windrow_service": 133,
     "examples": 2,
     "tests/support": 35,
