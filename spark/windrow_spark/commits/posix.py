@@ -79,11 +79,11 @@ def link(source: str, target: str) -> None:
 def look_alike(model: str, folder: str) -> None:
     """Copy permissions to a folder from another, and owner and group where that is allowed."""
     status = os.stat(model)
-    with_owner = (status.st_uid, status.st_gid)
-    status = os.stat(folder)
-    if (status.st_uid, status.st_gid) != with_owner:
+    owner = (status.st_uid, status.st_gid)
+    own_status = os.stat(folder)
+    if (own_status.st_uid, own_status.st_gid) != owner:
         with contextlib.suppress(PermissionError):
-            os.chown(folder, *with_owner)
+            os.chown(folder, *owner)
     os.chmod(folder, stat.S_IMODE(status.st_mode))
 
 
