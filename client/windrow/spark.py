@@ -9,7 +9,7 @@ from windrow_spark.errors import (
 from windrow_spark.failures import plain_errors, task_failure
 from windrow_spark.placement import default_parallelism
 from windrow_spark.reading.reader import read_plan
-from windrow_spark.relation.recent import Figures, Scan, recent_scans
+from windrow_spark.relation.recent_scans import Figures, Scan, recent_scans
 from windrow_spark.session_options import session_options
 
 __all__ = [

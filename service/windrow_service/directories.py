@@ -14,7 +14,7 @@ import pyarrow as pa
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
-from windrow_core.files.surroundings import refuse_part_of_table
+from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import LoggedTable, LogState

@@ -29,7 +29,6 @@ from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import rows_text, seconds_text
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined
-from windrow_core.files.entries import in_folders, unescape, without_empty
 from windrow_core.files.errors import (
     FileChangedError,
     InventoryError,
@@ -38,6 +37,7 @@ from windrow_core.files.errors import (
 )
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.listing import in_folders, unescape, without_empty
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
 from windrow_core.files.schemes import is_remote

@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
-from windrow_core.files.entries import FolderEntries, file_table, listed_of
 from windrow_core.files.errors import RESTORE, InventoryError, LocationError
 from windrow_core.files.isolated import EXIT_STATUS, blame
 from windrow_core.files.limits import bound_memory
+from windrow_core.files.listing import FolderEntries, file_table, listed_of
+from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import scan_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import read_sink_log
 from windrow_core.files.status import FileStatus
-from windrow_core.files.surroundings import refuse_part_of_table
 
 # Surroundings: files committed by a streaming query, if one writes the table; refused folders with
 # reasons. ListedFolders: files and folders directly in some folders; folders that cannot be

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windrow_core.files.entries import listed_of
+from windrow_core.files.listing import listed_of
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of
 from windrow_spark.executor.errors import TaskReadError

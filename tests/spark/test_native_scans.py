@@ -21,7 +21,7 @@ from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
-from windrow_spark.relation.recent import Figures, recent_scans
+from windrow_spark.relation.recent_scans import Figures, recent_scans
 
 pytestmark = pytest.mark.spark
 

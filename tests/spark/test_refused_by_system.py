@@ -19,7 +19,7 @@ import windrow
 from tests.support.faults.refusing_disk import HARMFUL, RefusingDisk, events_on, refusing_disk
 from tests.support.tables import hive
 from windrow.spark import TaskFailedError, plain_errors
-from windrow_core.files.entries import FolderEntries, file_table, scan_local_folder
+from windrow_core.files.listing import FolderEntries, file_table, scan_local_folder
 from windrow_jobs import tasks
 from windrow_jobs.compact import compact
 from windrow_jobs.inventory import UnfitFilesError, publish_inventory

@@ -24,8 +24,8 @@ from tests.support.tables import hive
 from windrow.errors import NotFoundError
 from windrow_spark.errors import TaskFailedError, UnfitReadError
 from windrow_spark.failures import plain_errors
-from windrow_spark.relation import java
-from windrow_spark.relation.recent import recent_scans
+from windrow_spark.relation import java_classes
+from windrow_spark.relation.recent_scans import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -301,8 +301,8 @@ def test_many_queries_leave_no_threads_sockets_or_classes_behind(
 def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_with_a_warning(
     spark: SparkSession, client: windrow.Client, location: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java, "_factories", {})
-    monkeypatch.setattr(java, "_SOURCE", "__init__.py")
+    monkeypatch.setattr(java_classes, "_factories", {})
+    monkeypatch.setattr(java_classes, "_SOURCE", "__init__.py")
 
     with pytest.warns(UserWarning, match="planned once"):
         rows = client.read(spark, "sales.events", filter="id >= 25", limit=20)

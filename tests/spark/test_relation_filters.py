@@ -16,7 +16,7 @@ from tests.support.servers import embedded
 from windrow.calls.plans import SplitPlan
 from windrow_spark.executor.filters import matching
 from windrow_spark.relation import scans
-from windrow_spark.relation.recent import Scan
+from windrow_spark.relation.recent_scans import Scan
 
 pytestmark = pytest.mark.spark
 

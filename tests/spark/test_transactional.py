@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.tables.acid_tables import AcidTable, orc_bytes, random_history, written
-from windrow_spark.relation.recent import recent_scans
+from windrow_spark.relation.recent_scans import recent_scans
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

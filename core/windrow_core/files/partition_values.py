@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.errors import StatedError
-from windrow_core.files.entries import unescape
+from windrow_core.files.listing import unescape
 from windrow_core.files.types import (
     MAX_DECIMAL_PRECISION,
     TIMESTAMP,

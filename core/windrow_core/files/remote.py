@@ -18,8 +18,8 @@ import pyarrow.fs as pafs
 from windrow_core.files import hadoop
 from windrow_core.files.access import remedy_in
 from windrow_core.files.acid.names import folder_of
-from windrow_core.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow_core.files.errors import LocationError
+from windrow_core.files.listing import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow_core.files.objects.requests import ListedObject, Part, Traffic, requests
 from windrow_core.files.objects.stores import bucket_and_key
 from windrow_core.files.objects.troubles import ObjectError

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
 from windrow_core.files.assemble import footer_columns
-from windrow_core.files.entries import ScanFolder, in_folders
 from windrow_core.files.errors import SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.listing import ScanFolder, in_folders
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXCERPT_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
 from windrow.errors import InvalidArgumentError, WindrowError
-from windrow_core.files.entries import unescape
+from windrow_core.files.listing import unescape
 from windrow_spark.compiling import new_object
 from windrow_spark.placement import require_classic
 

@@ -25,13 +25,13 @@ from windrow_spark.commits.errors import CommitInterruptedError, UnpublishedErro
 from windrow_spark.commits.intents import Intent, PartitionChange
 from windrow_spark.commits.inventories import LocalInventory, list_local, stat_local, take_local
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.shapes import (
+from windrow_spark.commits.staging_folders import StagingFolder
+from windrow_spark.commits.table_layout import (
     declared_names,
     in_types_of,
     partition_names,
     with_known_stats,
 )
-from windrow_spark.commits.staging_folders import StagingFolder
 
 _CONFLICT = 409
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from windrow_core.files.entries import is_hidden
+from windrow_core.files.listing import is_hidden
 from windrow_core.models import WriteKind, WriteMode, WriteReport
 from windrow_spark.commits.errors import UnreadableIntentError
 from windrow_spark.commits.posix import remove_file, write_atomically

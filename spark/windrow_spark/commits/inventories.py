@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined, read_chunk
-from windrow_core.files.entries import FolderEntries, file_table, listed_of, scan_local_folder
 from windrow_core.files.errors import FileChangedError, UnreadableFootersError
+from windrow_core.files.listing import FolderEntries, file_table, listed_of, scan_local_folder
 from windrow_core.files.schema import FileSchema, merge_schemas
 from windrow_core.files.types import spark_type
 

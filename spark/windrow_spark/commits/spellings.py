@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, is_hidden, unescape
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, is_hidden, unescape
 from windrow_core.files.partition_values import identities
 
 _Values: TypeAlias = tuple[Hashable, ...]

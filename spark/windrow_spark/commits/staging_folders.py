@@ -15,8 +15,8 @@ from windrow_core.files.access import why_inaccessible, why_unwritable
 from windrow_core.files.errors import LocationError
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.other_formats import SINK_LOG, refuse_folder, refuse_hidden
+from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import names_in
-from windrow_core.files.surroundings import refuse_part_of_table
 from windrow_core.models import WRITE_ID_PATTERN, TableInfo
 from windrow_spark.commits import intents, posix
 from windrow_spark.commits.errors import UnfitLocationError

@@ -40,9 +40,11 @@ from windrow_spark.commits.errors import (
 from windrow_spark.commits.intents import Intent, PartitionChange
 from windrow_spark.commits.inventories import LocalInventory, list_local, take_local
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.preparing import Preparation, Replaced, move_home, replaced_files
+from windrow_spark.commits.preparation import Preparation, Replaced, move_home, replaced_files
 from windrow_spark.commits.recovery import recover
-from windrow_spark.commits.shapes import (
+from windrow_spark.commits.spellings import Home, Spellings
+from windrow_spark.commits.staging_folders import StagingFolder, local_location, require_plain
+from windrow_spark.commits.table_layout import (
     check_layout,
     check_values,
     declared_names,
@@ -50,8 +52,6 @@ from windrow_spark.commits.shapes import (
     partition_names,
     types_of_partitions,
 )
-from windrow_spark.commits.spellings import Home, Spellings
-from windrow_spark.commits.staging_folders import StagingFolder, local_location, require_plain
 
 _LEASE_S = 30
 _WAIT_S = 60.0

@@ -31,9 +31,9 @@ from windrow_spark.relation.file_names import (
     without_caches,
 )
 from windrow_spark.relation.filters import Tree, weakened
-from windrow_spark.relation.java import hybrid, unpacked
+from windrow_spark.relation.java_classes import hybrid, unpacked
 from windrow_spark.relation.native import native_relations
-from windrow_spark.relation.recent import Scan, last_scan, note
+from windrow_spark.relation.recent_scans import Scan, last_scan, note
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
 

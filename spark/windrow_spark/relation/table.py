@@ -18,7 +18,7 @@ from windrow_spark.errors import (
     RelationUnavailableError,
 )
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
-from windrow_spark.relation import java
+from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
 from windrow_spark.relation.scans import SOURCES, Pin, Source, answer, divided
 from windrow_spark.session_options import session_options
@@ -82,7 +82,7 @@ def open_table(
         reader=reader,
     )
     try:
-        rows = java.relation(
+        rows = java_classes.relation(
             spark,
             schema,
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
@@ -144,7 +144,7 @@ def explain_read(
 def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
     """From now on, divide the scans of a session's relations."""
     try:
-        java.plan_hybrids(spark)
+        java_classes.plan_hybrids(spark)
     except HybridUnavailableError as error:
         if plan.format in READ_BY_SPARK:
             raise
@@ -152,4 +152,4 @@ def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
     if plan.format in READ_BY_SPARK:
         folders = {column.name for column in plan.partition_columns}
         data = [column for column in plan.columns if column.name not in folders]
-        java.check_columns(spark, plan.format, plan.format_options, spark_schema(data))
+        java_classes.check_columns(spark, plan.format, plan.format_options, spark_schema(data))

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, escape, is_hidden, unescape
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape, is_hidden, unescape
 from windrow_core.files.partition_values import (
     InvalidValueError,
     convert,

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 
-from windrow_core.files.entries import is_hidden
 from windrow_core.files.footers import footer_bytes_in
+from windrow_core.files.listing import is_hidden
 from windrow_core.models import TableInfo, WritePlan
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket

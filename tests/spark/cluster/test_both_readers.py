@@ -13,7 +13,7 @@ import pytest
 from tests.support.spark.clusters import HOSTS
 from tests.support.spark.drivers import CachingCluster
 from tests.support.tables import hive
-from windrow_spark.relation.recent import Figures
+from windrow_spark.relation.recent_scans import Figures
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pyarrow.parquet as pq
 
 import windrow
-from windrow_core.files.entries import is_hidden
+from windrow_core.files.listing import is_hidden
 
 T = TypeVar("T")
 

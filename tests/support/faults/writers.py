@@ -27,7 +27,7 @@ from windrow_core.models import WriteReport
 from windrow_spark.commits import begin, intents, posix
 from windrow_spark.commits.committing import Commit, Moving
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.preparing import Preparation
+from windrow_spark.commits.preparation import Preparation
 from windrow_spark.commits.staging_folders import StagingFolder
 from windrow_spark.commits.table_write import TableWrite
 

@@ -15,7 +15,7 @@ import windrow
 from tests.support.tables import hive
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
-from windrow_spark.relation.recent import recent_scans
+from windrow_spark.relation.recent_scans import recent_scans
 
 
 def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:

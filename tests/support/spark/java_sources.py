@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from windrow_spark.compiling import source_text
-from windrow_spark.relation.java import base_classes
+from windrow_spark.relation.java_classes import base_classes
 
 _ROOT = Path(__file__).parents[3]
 _ENVIRONMENTS = (".venv", ".venv-spark35")

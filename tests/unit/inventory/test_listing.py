@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import touch
-from windrow_core.files.entries import FolderEntries, is_hidden, scan_local_folder
 from windrow_core.files.errors import LocationError
+from windrow_core.files.listing import FolderEntries, is_hidden, scan_local_folder
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.models import RefreshProgress
 from windrow_service.inventory.errors import InventoryCancelledError

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.errors import LocationError
-from windrow_core.files.surroundings import refuse_part_of_table
+from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import TableDefinition
 from windrow_service.directories import DirectoryInventories
 

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from windrow_core.files.access import is_of_system, why_inaccessible
-from windrow_core.files.entries import listed_of
 from windrow_core.files.errors import RESTORE, FileChangedError, UnreadableFootersError
+from windrow_core.files.listing import listed_of
 from windrow_core.files.status import FileStatus
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat, make_struct
-from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, escape
 from windrow_core.files.errors import LocationError
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape
 from windrow_core.files.partition_values import InvalidValueError, convert, describe_type
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, is_outside, path_in

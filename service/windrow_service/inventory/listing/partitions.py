@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat, make_struct
-from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, unescape
 from windrow_core.files.errors import UnknownTypeError
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, unescape
 from windrow_core.files.partition_values import (
     InvalidValueError,
     convert,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from windrow_core.files.arrays import flat
-from windrow_core.files.entries import (
+from windrow_core.files.listing import (
     ScanFolder,
     without_empty,
 )

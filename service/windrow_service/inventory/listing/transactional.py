@@ -29,7 +29,7 @@ from windrow_core.files.acid.names import (
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
-from windrow_core.files.entries import FolderEntries, ScanFolder
+from windrow_core.files.listing import FolderEntries, ScanFolder
 from windrow_core.files.remote import read_whole_file, why_unreadable
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schemes import is_remote

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from windrow_core.files.entries import (
+from windrow_core.files.errors import LocationError
+from windrow_core.files.listing import (
     FolderEntries,
     ScanFolder,
     file_table,
     scan_local_folder,
 )
-from windrow_core.files.errors import LocationError
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from windrow_core.files.entries import is_hidden
+from windrow_core.files.listing import is_hidden
 from windrow_core.models import TableInfo, WriteMode
 from windrow_spark.commits import posix
 from windrow_spark.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError

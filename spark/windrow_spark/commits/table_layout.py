@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from windrow_core.files.arrays import make_struct
 from windrow_core.files.assemble import with_named
-from windrow_core.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, unescape
 from windrow_core.files.partition_values import (
     InvalidValueError,
     convert,
