@@ -29,7 +29,7 @@ from tables import KIB, MIB
 
 from windrow.client import Client
 from windrow.terminal.java import require_java
-from windrow_spark.relation.cost import GROUPED, NATIVE, Way, asked_of
+from windrow_spark.relation.cost import GROUPED, NATIVE, Way, fractions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ class Measurement:
     @property
     def work(self) -> tuple[float, float, float, float]:
         """Scans, files, megabytes of numbers and megabytes of text."""
-        columns = asked_of(_ASKED[self.query], _HELD)
+        columns = fractions_of(_ASKED[self.query], _HELD)
         megabytes = sum(part.file_count * part.file_bytes for part in self.cell.parts) / 1e6
         return 1.0, self.cell.files, megabytes * columns.numbers, megabytes * columns.text
 

@@ -15,7 +15,7 @@ from tests.support.servers import embedded
 from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
 from tests.support.tables.iceberg import new_table
 from windrow_core.files import trust
-from windrow_service.inventory.manifests import deltas
+from windrow_service.inventory.manifests import changes
 from windrow_service.inventory.manifests.encoding import Manifest, cut_files
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
@@ -75,7 +75,7 @@ def test_a_table_is_read_again_once(
     client.register_table("t", TABLES[table_format](tmp_path / "table"), table_format)
     with monkeypatch.context() as earlier_version:
         earlier_version.setattr(trust, "RULES", trust.RULES - 1)
-        earlier_version.setattr(deltas, "cut_files", cut_with_wrong_bounds)
+        earlier_version.setattr(changes, "cut_files", cut_with_wrong_bounds)
         client.refresh("t")
         assert not client.refresh("t").changed
     assert not client.plan("t", filter="id = 2").groups
@@ -98,7 +98,7 @@ def test_files_that_a_write_adds_leave_the_others_to_be_read_again(
     client.register_table("t", parquet_at(location))
     with monkeypatch.context() as earlier_version:
         earlier_version.setattr(trust, "RULES", trust.RULES - 1)
-        earlier_version.setattr(deltas, "cut_files", cut_with_wrong_bounds)
+        earlier_version.setattr(changes, "cut_files", cut_with_wrong_bounds)
         client.refresh("t")
     # Enough small manifests to be merged with that of the earlier version.
     for number in range(2, 20):
