@@ -69,9 +69,9 @@ def cache_figures(
     keys = file_keys(files)
     order = np.argsort(keys)
     keys = keys[order]
-    held = {host: (len(of), order[_positions(keys, of)]) for host, of in _by_host(holdings)}
+    rows_of = {host: (len(of), order[_positions(keys, of)]) for host, of in _by_host(holdings)}
     cached = np.zeros(len(files), np.bool_)
-    for _, rows in held.values():
+    for _, rows in rows_of.values():
         cached[rows] = True
     cacheable = np.zeros(len(files), np.bool_)
     by_rule = []
@@ -80,7 +80,7 @@ def cache_figures(
         by_rule.append((_amount(sizes, marked), _amount(sizes, marked & cached)))
         cacheable |= marked
     by_host = []
-    for host, (count, rows) in held.items():
+    for host, (count, rows) in rows_of.items():
         here = rows[cacheable[rows]]
         by_host.append(HostFigures(host, _amount(sizes, here), count - len(here)))
     return CacheFigures(

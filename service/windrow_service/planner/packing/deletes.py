@@ -47,10 +47,10 @@ def deletes_of(
     codes = np.asarray(roots.dictionary_encode().indices, np.int64) << 32
     own = codes[: len(delete_files)] | np.asarray(delete_files["bucket"], np.int64)
     # These files have delete files, which only apply to files with a bucket.
-    asked = codes[len(delete_files) :] | np.asarray(pc.cast(buckets_of(paths), pa.int64()))
+    buckets = codes[len(delete_files) :] | np.asarray(pc.cast(buckets_of(paths), pa.int64()))
     order = np.argsort(own, kind="stable")
     runs = run_offsets(own[order])
-    run = np.searchsorted(own[order[runs[:-1]]], asked)
+    run = np.searchsorted(own[order[runs[:-1]]], buckets)
     pairs = distinct(group[with_deletes] * max(len(runs), 1) + run)
     held_by, run = np.divmod(pairs, max(len(runs), 1))
     counts = np.diff(runs)[run]

@@ -90,9 +90,9 @@ def _fill(large: _Stream, small: _Stream, large_part: Floats, share: int, policy
     for key, part in enumerate(steps.tolist()):
         budget = tuple(int(limit * part) for limit in limits)
         while large.has_more(key) or small.has_more(key):
-            taken = large.take(key, budget if small.has_more(key) else limits, 1)
-            room = tuple(limit - used for limit, used in zip(limits, taken, strict=True))
-            small.take(key, room, 0 if taken[2] else 1)
+            amounts = large.take(key, budget if small.has_more(key) else limits, 1)
+            room = tuple(limit - used for limit, used in zip(limits, amounts, strict=True))
+            small.take(key, room, 0 if amounts[2] else 1)
 
 
 def _batches(length: Ints, work: Ints, key: Ints, part: Floats, policy: Policy) -> Ints:

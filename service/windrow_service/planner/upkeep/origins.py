@@ -156,16 +156,18 @@ def ideal_files(sizes: Ints, rows: Ints, folder: Ints, target_bytes: int) -> int
 
 
 def _ideal(sizes: Ints, rows: Ints, folder: Ints, count: int, target_bytes: int) -> Ints:
-    held = np.bincount(folder, rows, count).astype(np.int64)
+    row_counts = np.bincount(folder, rows, count).astype(np.int64)
     weight = np.bincount(folder, sizes, count) / target_bytes
-    return files_per_key(WriteKeys(rows=held, weight=weight, estimated=True)) * (held > 0)
+    return files_per_key(WriteKeys(rows=row_counts, weight=weight, estimated=True)) * (
+        row_counts > 0
+    )
 
 
 def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, Ints]:
     """Return each file's write, each write's job (writes in time order), and each file's task."""
-    found = pc.extract_regex(paths, _SPARK_NAME).combine_chunks()
-    task = pc.fill_null(pc.cast(pc.struct_field(found, "task"), pa.int64()), NO_TASKS - 1)
-    coded = pc.struct_field(found, "job").dictionary_encode()
+    names = pc.extract_regex(paths, _SPARK_NAME).combine_chunks()
+    task = pc.fill_null(pc.cast(pc.struct_field(names, "task"), pa.int64()), NO_TASKS - 1)
+    coded = pc.struct_field(names, "job").dictionary_encode()
     job = pc.fill_null(coded.indices, -1).to_numpy().astype(np.int64)
     unnamed = np.flatnonzero(job < 0)
     unnamed = unnamed[np.argsort(times[unnamed], kind="stable")]
