@@ -164,11 +164,11 @@ def test_plans_are_found_by_table_time_and_id_a_page_at_a_time(
                 and (since is None or at >= since)
                 and (until is None or at < until)
             ]
-            wanted = PlanConditions(table=table, since=since, until=until)
+            conditions = PlanConditions(table=table, since=since, until=until)
             found: list[str] = []
-            while page := await history.page(EVERYTHING, wanted, 2):
+            while page := await history.page(EVERYTHING, conditions, 2):
                 found += [one.plan_id for one in page]
-                wanted = replace(wanted, before=page[-1].number)
+                conditions = replace(conditions, before=page[-1].number)
             assert found == expected
         assert await ids(history, PlanConditions(plan_id="p4")) == ["p4"]
         assert await ids(history, PlanConditions(plan_id="p")) == []

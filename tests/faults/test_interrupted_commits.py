@@ -379,14 +379,14 @@ def test_a_paused_driver_moves_nothing_after_another_machine_has_ended_its_commi
             if folder:
                 break
         monkeypatch.undo()
-    told = outcome.result()
+    answer = outcome.result()
 
     undone = step in ("staged", "admitted", "linked")
     left = [id_ for ids in before.values() for id_ in ids] if undone else after
     if undone:
-        assert told.startswith(("WriteLostError", "WriteConflictError")), told
+        assert answer.startswith(("WriteLostError", "WriteConflictError")), answer
     else:
-        assert told == "committed" or told.startswith("CommitInterruptedError"), told
+        assert answer == "committed" or answer.startswith("CommitInterruptedError"), answer
     again_id = 2_000 + len(next(iter(before)))
     windrow_spark.commits.recover(client, table.name)
     table.assert_is_whole(client, url, [*left, 1_000, again_id])

@@ -35,10 +35,10 @@ def test_evictions_are_changes(tmp_path: Path) -> None:
     for number in range(5):
         cache.keep(key_of(str(number)), bytes(300 * KIB))
 
-    held = contents.changes(cache, 100).presence
+    presence = contents.changes(cache, 100).presence
 
-    assert {key for key, is_held in held.items() if is_held} == keys_in(cache)
-    assert {key for key, is_held in held.items() if not is_held}
+    assert {key for key, is_held in presence.items() if is_held} == keys_in(cache)
+    assert {key for key, is_held in presence.items() if not is_held}
 
 
 def test_pages_hold_every_key_once_sorted_by_table(tmp_path: Path) -> None:

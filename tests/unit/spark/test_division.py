@@ -23,9 +23,9 @@ CHEAP_BYTES = Way(scan_s=0.0, file_s=0.01, number_mb_s=0.001, text_mb_s=0.002)
 MB = 10**6
 
 
-def marked(sizes: list[int], *, slots: int = 1, asked: Fractions = NUMBERS) -> list[bool]:
+def marked(sizes: list[int], *, slots: int = 1, fractions: Fractions = NUMBERS) -> list[bool]:
     able = np.ones(len(sizes), np.bool_)
-    marks = native_files(np.array(sizes), able, asked, slots, CHEAP_FILES, CHEAP_BYTES)
+    marks = native_files(np.array(sizes), able, fractions, slots, CHEAP_FILES, CHEAP_BYTES)
     return [bool(mark) for mark in marks]
 
 
@@ -33,7 +33,7 @@ def test_small_files_go_in_groups_and_large_ones_to_sparks_reader() -> None:
     sizes = [10_000] * 1000 + [100 * MB]
     assert marked(sizes) == [False] * 1000 + [True]
     # If few of their bytes are requested, large files count as small ones.
-    assert marked(sizes, asked=Fractions(0.0001, 0)) == [False] * 1001
+    assert marked(sizes, fractions=Fractions(0.0001, 0)) == [False] * 1001
 
 
 def test_a_few_files_are_read_the_way_the_others_are() -> None:
@@ -50,14 +50,14 @@ def test_files_that_must_stay_in_groups_do() -> None:
     assert marks.tolist() == [False, True]
 
 
-def test_requested_columns_are_a_share_of_the_held_ones() -> None:
-    held = [pa.int64(), pa.string(), pa.list_(pa.int64())]
-    asked = fractions_of([pa.int64()], held)
-    assert 0 < asked.numbers < 0.5
-    assert asked.text == 0
-    assert sum((fractions_of(held, held).numbers, fractions_of(held, held).text)) == pytest.approx(
-        1
-    )
+def test_requested_columns_are_a_share_of_the_stored_ones() -> None:
+    stored = [pa.int64(), pa.string(), pa.list_(pa.int64())]
+    fractions = fractions_of([pa.int64()], stored)
+    assert 0 < fractions.numbers < 0.5
+    assert fractions.text == 0
+    assert sum(
+        (fractions_of(stored, stored).numbers, fractions_of(stored, stored).text)
+    ) == pytest.approx(1)
     assert fractions_of([], []) == Fractions(0, 0)
 
 
