@@ -17,6 +17,7 @@ _CALLS = {
     "get_cache_rule(name, rule)": "client.cache_rule({name!r}, {rule!r})",
     "get_table(name)": "client.table({name!r})",
     "list_cache_rules(name)": "client.cache_rules({name!r})",
+    "list_partition_values(name, snapshot_id)": "client.partition_values({name!r}, {snapshot_id})",
     "list_snapshots(name)": "client.snapshots({name!r})",
     "list_writes(name)": "client.writes({name!r})",
     "refresh_table(name)": "client.refresh({name!r})",

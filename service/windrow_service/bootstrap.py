@@ -27,6 +27,7 @@ from windrow_service.wiring.rooms import (
     open_caching,
     open_manifests,
     open_operations,
+    open_partitions,
     open_plans,
     open_snapshots,
     open_tables,
@@ -101,13 +102,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         adapters = await open_adapters(settings, stack)
         manifests = open_manifests(adapters)
+        partitions = open_partitions(adapters, manifests)
         caching = open_caching(adapters, manifests)
         tables = open_tables(adapters)
         yield Services(
             access=await open_access(adapters),
             tables=tables,
-            snapshots=open_snapshots(adapters, manifests),
-            plans=open_plans(adapters, manifests, caching, tables.refreshes),
+            snapshots=open_snapshots(adapters, manifests, partitions),
+            plans=open_plans(adapters, manifests, partitions, caching, tables.refreshes),
             writes=open_writes(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),

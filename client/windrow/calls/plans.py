@@ -67,6 +67,7 @@ class PlanCalls(Calls):
         table: str,
         *,
         filter: str | Mapping[str, Any] | None = None,
+        partitions: Sequence[tuple[int, int]] | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         version: str | int | None = None,
@@ -81,6 +82,10 @@ class PlanCalls(Calls):
         Args:
             table: Name of the table.
             filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
+            partitions: Only these partitions: ranges `(first, end)` of their numbers, from `first`
+                up to, but without, `end`, ascending and without overlaps; at most 50,000 ranges.
+                `partition_values` returns the numbers, which are those of one snapshot, so
+                `snapshot_id` is required. An empty list plans no file.
             columns: Columns to read, in this order; all by default.
             snapshot_id: Id of a snapshot; the current one by default.
             version: Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, branch
@@ -104,6 +109,7 @@ class PlanCalls(Calls):
             {
                 "table": table,
                 "filter": filter,
+                "partitions": partitions,
                 "columns": columns,
                 "snapshot_id": snapshot_id,
                 "version": None if version is None else str(version),

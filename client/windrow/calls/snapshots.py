@@ -11,6 +11,7 @@ import pyarrow.types as pt
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
+from windrow.errors import UnsupportedAnswerError
 from windrow_core.models import (
     ExpiredSnapshots,
     PublishedSnapshot,
@@ -32,6 +33,40 @@ class SnapshotCalls(Calls):
         """Yield a table's snapshots, newest first, a page at a time."""
         for page in self._transport.pages(SnapshotPage, f"{table_path(name)}/snapshots"):
             yield from page.snapshots
+
+    def partition_values(self, name: str, snapshot_id: int) -> pa.Table:
+        """Return the partitions of a snapshot: the distinct partition values among its files.
+
+        The order of the rows is that of the values, nulls first, and never changes; a partition's
+        row, from 0, is its number, which `partitions` of `plan` refers to. A table without
+        partition columns has one partition, without values, if it has files.
+
+        Args:
+            name: Name of the table.
+            snapshot_id: Id of a snapshot of the table.
+
+        Returns:
+            The partition columns with their Arrow types, then three columns of int64: `file_count`,
+            `size_bytes`, and `row_count`, which is null if the rows of some file of the partition
+            are not known, or some may be deleted. A partition column may have one of these names,
+            too, so find these three by position.
+
+        Raises:
+            UnsupportedAnswerError: The answer is no Arrow stream.
+        """
+        answer = self._transport.call(
+            "GET",
+            f"{table_path(name)}/snapshots/{snapshot_id}/partitions",
+            headers={"Accept": ARROW_STREAM},
+        )
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(answer.content)) as stream:
+                return stream.read_all()
+        except (pa.ArrowException, OSError) as error:
+            raise UnsupportedAnswerError(
+                f"{answer.request.method} {answer.request.url} answered with something that is no "
+                f"Arrow stream ({error}): is this a Windrow coordinator?"
+            ) from error
 
     def publish(
         self,

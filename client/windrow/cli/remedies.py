@@ -21,6 +21,7 @@ _COMMANDS = {
     "get_refresh(name)": "`windrow table refresh {name}` starts one",
     "get_table(name)": "`windrow table show {name}`",
     "list_cache_rules(name)": "`windrow cache list {name}`",
+    "list_partition_values(name, snapshot_id)": "`client.partition_values` in Python",
     "list_snapshots(name)": "`windrow table snapshots {name}`",
     "list_writes(name)": "`windrow write list {name}`",
     "refresh_table(name)": "`windrow table refresh {name}`",

@@ -69,9 +69,12 @@ from windrow_core.models.options import (
 )
 from windrow_core.models.partitions import (
     MAX_JSON_PARTITIONS,
+    MAX_PARTITION_RANGES,
     PartitionList,
     PartitionListChange,
     PartitionPage,
+    PartitionValues,
+    PartitionValuesPage,
     TablePartition,
 )
 from windrow_core.models.plans import (
@@ -166,6 +169,7 @@ __all__ = [
     "MAX_GAINED_FOLDERS",
     "MAX_GRANTS",
     "MAX_JSON_PARTITIONS",
+    "MAX_PARTITION_RANGES",
     "MAX_TOKEN_DAYS",
     "MAX_WRITE_KEYS",
     "ON_DISK",
@@ -232,6 +236,8 @@ __all__ = [
     "PartitionList",
     "PartitionListChange",
     "PartitionPage",
+    "PartitionValues",
+    "PartitionValuesPage",
     "PastPlan",
     "Plan",
     "PlanDefaults",

@@ -6,9 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from windrow_core.models.base import Answer, Request
+from windrow_core.models.base import Answer, Request, Scalar, Whole
 
 MAX_JSON_PARTITIONS = 10_000
+# Most ranges of partitions that a plan may name.
+MAX_PARTITION_RANGES = 50_000
+
+_Number = Annotated[int, Whole(0, 2**31 - 1)]
+PartitionRange = tuple[_Number, _Number]
 
 
 class TablePartition(Request):
@@ -47,4 +52,27 @@ class PartitionPage(Answer):
     """One page of a table's list of partitions, by location."""
 
     partitions: list[TablePartition]
+    next_page_token: str | None = None
+
+
+class PartitionValues(Answer):
+    """One partition of a snapshot: distinct values among its files, and figures of these files."""
+
+    number: int = Field(
+        description="Its number in this snapshot, which `partitions` of plans refers to: partitions "
+        "are numbered from 0 in the order of their values, nulls first."
+    )
+    partition: dict[str, Scalar] = Field(description="The values, as splits have them.")
+    file_count: int
+    size_bytes: int
+    row_count: int | None = Field(
+        description="Null if the rows of some file are not known, or some may be deleted."
+    )
+
+
+class PartitionValuesPage(Answer):
+    """One page of a snapshot's partitions, by number."""
+
+    snapshot_id: int
+    partitions: list[PartitionValues]
     next_page_token: str | None = None

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from windrow_core.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
+from windrow_core.models.partitions import MAX_PARTITION_RANGES, PartitionRange
 from windrow_core.models.tables import Column, SortColumn, TableFormat, TableVersion
 from windrow_core.planning import PlanPhase
 
@@ -25,6 +26,16 @@ class PlanRequest(Request):
         "branch or tag of an Iceberg table. A refresh must have made a snapshot of it.",
     )
     filter: Filter | None = None
+    partitions: Annotated[list[PartitionRange], Field(max_length=MAX_PARTITION_RANGES)] | None = (
+        Field(
+            default=None,
+            exclude_if=lambda ranges: ranges is None,
+            description="Plan only the files of these partitions: ranges `[first, end]` of their "
+            "numbers from `first` up to, but without, `end`, ascending and without overlaps. "
+            "`list_partition_values` returns the numbers, which are those of one snapshot, so "
+            "`snapshot_id` is required. With an empty list, no file is planned.",
+        )
+    )
     columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
         default=None,
         description="Columns to read, in this order; all by default. An empty list is enough to "
@@ -61,6 +72,29 @@ class PlanRequest(Request):
     def _one_snapshot(self) -> PlanRequest:
         if self.snapshot_id is not None and self.version is not None:
             raise ValueError("snapshot_id and version both name a snapshot: give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _partitions_of_a_snapshot(self) -> PlanRequest:
+        if self.partitions is None:
+            return self
+        if self.snapshot_id is None:
+            raise ValueError(
+                "partitions are numbers of one snapshot: give its snapshot_id with them"
+            )
+        last = 0
+        for first, end in self.partitions:
+            if first >= end:
+                raise ValueError(
+                    f"partitions has the range [{first}, {end}], which is empty: a range ends after "
+                    "the partition it begins with"
+                )
+            if first < last:
+                raise ValueError(
+                    f"partitions has the range [{first}, {end}] after one that ends at {last}: sort "
+                    "the ranges, and join those that overlap"
+                )
+            last = end
         return self
 
 

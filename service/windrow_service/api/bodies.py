@@ -35,6 +35,10 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 T = TypeVar("T")
 # Forms of pages are parsed on the event loop.
 _MAX_FORM_BYTES = 2**16
+# What OpenAPI says about an answer that may be a stream.
+STREAM: dict[str, Any] = {
+    "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}
+}
 # Longer JSON is parsed in a thread.
 _SHORT_BYTES = 2**16
 # Longer JSON is parsed one after another: it takes many times its size in memory, and holds the

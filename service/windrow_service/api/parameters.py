@@ -72,6 +72,7 @@ IfMatchHeader = Annotated[
     str | None,
     Header(description="Make the change only if the table's ETag is still this.", max_length=256),
 ]
+AcceptHeader = Annotated[str, Header(max_length=1024)]
 PreferHeader = Annotated[
     str | None,
     Header(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request, Response, status
+from fastapi import Depends, Request, Response, status
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
@@ -18,10 +18,11 @@ from windrow_service.api.authorization import (
     GuardedRouter,
     OwnPlanDep,
 )
-from windrow_service.api.bodies import ARROW_STREAM
+from windrow_service.api.bodies import ARROW_STREAM, STREAM
 from windrow_service.api.idempotency import ONCE, REPLAYED, KeptAnswer, OnceDep, deletion_answer
 from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.parameters import (
+    AcceptHeader,
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
@@ -37,10 +38,6 @@ from windrow_service.usecases.plans.records import info_of
 
 router = GuardedRouter(tags=["plans"])
 _ASK_AGAIN_S = "1"
-_GROUP_STREAM: dict[str, Any] = {
-    "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}
-}
-AcceptHeader = Annotated[str, Header(max_length=1024)]
 
 
 async def _plannable(request: PlanRequest, principal: PrincipalDep) -> PlanRequest:
@@ -84,7 +81,7 @@ made_once = GuardedRouter(route_class=_Replaying)
     dependencies=[READ],
     response_model=Plan,
     responses={
-        200: _GROUP_STREAM,
+        200: STREAM,
         202: {"model": PlanStatus},
         **problem_responses(400, 404, 409, 413, 422, 503, 504),
     },
@@ -143,7 +140,7 @@ async def get_plan(plan: OwnPlanDep, services: PlansDep, tokens: PageTokensDep) 
     dependencies=[READ, OWN_PLAN],
     response_model=GroupPage,
     responses={
-        200: _GROUP_STREAM,
+        200: STREAM,
         **problem_responses(404, 409, 422, 503),
     },
 )

@@ -60,6 +60,7 @@ _CALLS = {
     "get_refresh(name)": "GET /tables/{name}/refresh tells how the last one ended",
     "get_table(name)": "GET /tables/{name}",
     "list_cache_rules(name)": "GET /tables/{name}/cache-rules",
+    "list_partition_values(name, snapshot_id)": "GET /tables/{name}/snapshots/{snapshot_id}/partitions",
     "list_snapshots(name)": "GET /tables/{name}/snapshots",
     "list_writes(name)": "GET /tables/{name}/writes",
     "refresh_table(name)": "POST /tables/{name}/refresh",

@@ -31,6 +31,7 @@ from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.ports import Clock, OnceStore, Runner
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.partitions import ShowPartitionValues
 from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.publish import PublishInventory
 from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
@@ -80,6 +81,7 @@ class SnapshotServices:
     publish: PublishInventory
     expire: ExpireSnapshots
     find_gained_files: FindGainedFiles
+    show_partition_values: ShowPartitionValues
     runner: Runner
 
 

@@ -1,12 +1,13 @@
-"""Calls about snapshots: publish an inventory, list snapshots, find gained files, expire."""
+"""Calls about snapshots: publish an inventory, list snapshots and their partitions, expire."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import Header, Query, Request, Response, status
+from fastapi import Header, Path, Query, Request, Response, status
 from pydantic import AwareDatetime
 
 from windrow_core.models import (
@@ -14,20 +15,28 @@ from windrow_core.models import (
     ExpiredSnapshots,
     GainedFiles,
     InventoryChange,
+    PartitionValuesPage,
     PublishedSnapshot,
     PublishMode,
     SnapshotExpiry,
     SnapshotPage,
 )
 from windrow_service.api.authorization import ADMIN_TABLE, READ_TABLE, WRITE_TABLE, GuardedRouter
-from windrow_service.api.bodies import columns_or_json, read_columns_or_json
+from windrow_service.api.bodies import ARROW_STREAM, STREAM, columns_or_json, read_columns_or_json
 from windrow_service.api.idempotency import KeptAnswer, OnceDep
 from windrow_service.api.json_shapes import FILES
-from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer, version_of
+from windrow_service.api.parameters import (
+    AcceptHeader,
+    ListPageDep,
+    TableNamePath,
+    json_answer,
+    version_of,
+)
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import SnapshotsDep
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.usecases.snapshots.publish import Published, SentInventory
+from windrow_service.wire.partitions import page_json, page_of, stream_of
 
 _NO_SNAPSHOT_YET = 2**31 - 1
 
@@ -69,7 +78,12 @@ SinceQuery = Annotated[
     Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 means before the first."),
 ]
 
+SnapshotIdPath = Annotated[
+    int, Path(ge=1, le=_NO_SNAPSHOT_YET, description="Id of a snapshot of the table.")
+]
+
 router = GuardedRouter(tags=["snapshots"])
+_DEFAULT_PARTITIONS = 1_000
 
 
 @router.post(
@@ -150,6 +164,43 @@ async def list_snapshots(
             next_page_token=page.next_token(listing, snapshots, lambda last: last.snapshot_id),
         )
     )
+
+
+@router.get(
+    "/tables/{name}/snapshots/{snapshot_id}/partitions",
+    operation_id="list_partition_values",
+    dependencies=[READ_TABLE],
+    response_model=PartitionValuesPage,
+    responses={200: STREAM, **problem_responses(404, 422, 503)},
+)
+async def list_partition_values(
+    name: TableNamePath,
+    snapshot_id: SnapshotIdPath,
+    services: SnapshotsDep,
+    page: ListPageDep,
+    accept: AcceptHeader = "application/json",
+) -> Response:
+    """List the partitions of a snapshot: the distinct partition values among its files.
+
+    The order is that of the values, nulls first, and never changes: a partition's number is its
+    position, from 0. Plans of the snapshot can name the partitions that they need by these numbers.
+    A table without partition columns has one partition, without values, if it has files.
+
+    With `Accept: application/vnd.apache.arrow.stream`, the answer is a stream of all partitions:
+    one row for each, by number, with the partition columns, then `file_count`, `size_bytes` and
+    `row_count`.
+    """
+    partitions = await services.show_partition_values(name, snapshot_id)
+    if ARROW_STREAM in accept:
+        body = await asyncio.to_thread(stream_of, partitions)
+        return Response(body, media_type=ARROW_STREAM)
+    listing = f"partition-values:{name}:{snapshot_id}"
+    start = page.begin(listing, 0)
+    limit = page.limit(_DEFAULT_PARTITIONS)
+    texts = await asyncio.to_thread(lambda: page_of(partitions, start, limit))
+    end = start + len(texts)
+    token = page.next_token(listing, texts, lambda _: end)
+    return Response(page_json(snapshot_id, texts, token), media_type="application/json")
 
 
 @router.get(

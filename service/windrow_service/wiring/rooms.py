@@ -41,6 +41,7 @@ from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.partitions import PartitionReader, ShowPartitionValues
 from windrow_service.usecases.snapshots.publish import PublishInventory
 from windrow_service.usecases.snapshots.refresh import RefreshTable
 from windrow_service.usecases.snapshots.scans import ManifestReader
@@ -98,7 +99,15 @@ def open_manifests(adapters: Adapters) -> ManifestReader:
     return ManifestReader(adapters.snapshots, adapters.runner, max_bytes, adapters.watch.meters)
 
 
-def open_snapshots(adapters: Adapters, manifests: ManifestReader) -> SnapshotServices:
+def open_partitions(adapters: Adapters, manifests: ManifestReader) -> PartitionReader:
+    """Return the reader of partition values, whose cache is an eighth of that of manifests."""
+    max_bytes = adapters.settings.manifest_cache_bytes // 8
+    return PartitionReader(manifests, adapters.runner, max_bytes)
+
+
+def open_snapshots(
+    adapters: Adapters, manifests: ManifestReader, partitions: PartitionReader
+) -> SnapshotServices:
     """Return the services of snapshots, and drop old ones in the background."""
     settings, tables, snapshots = adapters.settings, adapters.tables, adapters.snapshots
     expire = ExpireSnapshots(
@@ -128,6 +137,7 @@ def open_snapshots(adapters: Adapters, manifests: ManifestReader) -> SnapshotSer
         find_gained_files=FindGainedFiles(
             snapshots=snapshots, manifests=manifests, runner=adapters.runner
         ),
+        show_partition_values=ShowPartitionValues(snapshots=snapshots, partitions=partitions),
         runner=adapters.runner,
     )
 
@@ -138,7 +148,11 @@ def open_caching(adapters: Adapters, manifests: ManifestReader) -> TableCaching:
 
 
 def open_plans(
-    adapters: Adapters, manifests: ManifestReader, caching: TableCaching, refreshes: Refreshes
+    adapters: Adapters,
+    manifests: ManifestReader,
+    partitions: PartitionReader,
+    caching: TableCaching,
+    refreshes: Refreshes,
 ) -> PlanServices:
     """Return the services of plans; make abandoned ones and forget old ones in the background."""
     settings, limits = adapters.settings, adapters.settings.limits
@@ -152,6 +166,7 @@ def open_plans(
         plans=plans,
         draft=DraftPlan(
             manifests=manifests,
+            partitions=partitions,
             caching=caching,
             codec=codec,
             runner=adapters.runner,
@@ -196,6 +211,7 @@ def open_plans(
         explain=ExplainPlan(
             snapshots=adapters.snapshots,
             manifests=manifests,
+            partitions=partitions,
             caching=caching,
             max_plan_files=limits.max_plan_files,
         ),

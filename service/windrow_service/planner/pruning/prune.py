@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow_core.files.rows import bloom_columns
-from windrow_service.planner.pruning.bounds import Bools, FileFacts, Ints
+from windrow_service.planner.pruning.bounds import Bools, FileFacts, Ints, mask
 from windrow_service.planner.pruning.expressions import (
     And,
     Expression,
@@ -24,6 +24,7 @@ from windrow_service.planner.pruning.expressions import (
     conjuncts,
 )
 from windrow_service.planner.pruning.outcomes import truth_values
+from windrow_service.planner.pruning.partitions import IN_PARTITIONS
 
 Step: TypeAlias = Literal["manifest", "partition", "statistics", "bloom", "limit"]
 
@@ -70,7 +71,8 @@ def prune(
     """Tell which files may hold a row for which `expression` is TRUE.
 
     Args:
-        files: n files, with the schema of `columns.inventory_schema`, in any order.
+        files: n files, with the schema of `columns.inventory_schema`, in any order. If there is a
+            column `IN_PARTITIONS`, the step "partition" also rules out files for which it is false.
         expression: The filter; None keeps every file.
         limit: How many rows are enough. If files whose every row matches hold that many rows,
             only the first such files are kept, in the order of `files`.
@@ -86,17 +88,21 @@ def prune(
     open_ = np.zeros(len(files), np.uint64)
     pruned: dict[Step, Pruned] = {"manifest": by_manifest}
     for step, of_step in _steps(files, parts):
-        before = survives.copy()
+        before = survives
+        if step == "partition" and IN_PARTITIONS in files.column_names:
+            survives = survives & mask(files[IN_PARTITIONS])
         if of_step and survives.any():
-            inventory = FileFacts(files, survives, evidence=step)
+            rows = survives
+            inventory = FileFacts(files, rows, evidence=step)
             matches = np.ones(inventory.file_count, np.bool_)
             for bit, part in of_step:
                 possible = truth_values(part, inventory)
                 matches &= possible.true
-                mask = np.uint64(1 << bit)
-                open_[before] &= ~mask
-                open_[before] |= np.where(possible.false | possible.null, mask, np.uint64(0))
-            survives[before] = matches
+                word = np.uint64(1 << bit)
+                open_[rows] &= ~word
+                open_[rows] |= np.where(possible.false | possible.null, word, np.uint64(0))
+            survives = rows.copy()
+            survives[rows] = matches
         pruned[step] = _difference(before, survives, size_bytes)
     before = survives
     if limit is not None:

@@ -69,7 +69,10 @@ def join_ranges(rows: Sequence[pa.Table]) -> pa.Table:
 
 
 def prune_manifests(
-    ranges: pa.Table, expression: Expression | None, unsure: Collection[str] = ()
+    ranges: pa.Table,
+    expression: Expression | None,
+    unsure: Collection[str] = (),
+    among: Bools | None = None,
 ) -> tuple[Bools, Pruned]:
     """Tell which manifests may hold a row for which `expression` is TRUE.
 
@@ -77,6 +80,7 @@ def prune_manifests(
         ranges: One row for each of n manifests of one table.
         expression: The filter; None keeps every manifest.
         unsure: Columns whose ranges must not be relied on.
+        among: For each manifest, whether it may be kept; None keeps all that the filter keeps.
 
     Returns:
         n flags, and the totals of the manifests that are ruled out.
@@ -84,6 +88,8 @@ def prune_manifests(
     kept = np.ones(len(ranges), np.bool_)
     if expression is not None and len(ranges):
         kept = truth_values(expression, _Ranges(ranges, unsure)).true
+    if among is not None:
+        kept = kept & among
     gone = ranges.filter(pa.array(~kept))
     return kept, Pruned(*(int(gone[name].to_numpy().sum()) for name in gone.column_names[:2]))
 

@@ -40,6 +40,7 @@ from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
 from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
+from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.columns import default_fields, file_fields, wire_columns
@@ -110,6 +111,7 @@ class DraftPlan:
     """Draft plans of snapshots, off the event loop."""
 
     manifests: ManifestReader
+    partitions: PartitionReader
     caching: TableCaching
     codec: GroupCodec
     runner: Runner
@@ -118,9 +120,11 @@ class DraftPlan:
     meters: Meters = UNMEASURED
     spans: Spans = UNTRACED
 
-    async def check_filter(self, snapshot: Snapshot, request: PlanRequest) -> None:
-        """Refuse a request whose filter cannot be planned."""
+    async def check_request(self, snapshot: Snapshot, request: PlanRequest) -> None:
+        """Refuse a request whose filter or partitions cannot be planned."""
         await self.runner.run(lambda: self._expression(snapshot, request))
+        if request.partitions is not None:
+            await self.partitions.choose(request.table, snapshot, request.partitions)
 
     async def __call__(
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
@@ -130,6 +134,7 @@ class DraftPlan:
         Raises:
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
             InvalidFilterError: The filter cannot be planned.
+            InvalidPartitionsError: The snapshot has no such partition.
             InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
             PlanCancelledError: Nobody wants the plan any more.
@@ -138,6 +143,11 @@ class DraftPlan:
         phases = _Phases(check)
         try:
             caching = await self.caching(table, snapshot)
+            choice = None
+            if request.partitions is not None:
+                choice = await self.partitions.choose(
+                    request.table, snapshot, request.partitions, check
+                )
             draft = await self.manifests.scan(
                 request.table,
                 snapshot,
@@ -153,6 +163,7 @@ class DraftPlan:
                     check=check,
                     begin=phases.begin,
                 ),
+                choice=choice,
                 bloom=True,
                 # A split that reads all columns has no excerpt.
                 excerpts=is_object(table.info.definition.location) and request.columns is not None,

@@ -32,6 +32,7 @@ from windrow_service.usecases.plans.options import policy_of, with_defaults
 from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
+from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.errors import TableNotFoundError
@@ -43,6 +44,7 @@ class ExplainPlan:
 
     snapshots: SnapshotStore
     manifests: ManifestReader
+    partitions: PartitionReader
     caching: TableCaching
     max_plan_files: int
 
@@ -62,11 +64,16 @@ class ExplainPlan:
                 # Another table has this name now.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
             caching = await self.caching(table, snapshot)
+            ranges = record.request.partitions
+            choice = None
+            if ranges is not None:
+                choice = await self.partitions.choose(plan.table, snapshot, ranges)
             return await self.manifests.scan(
                 plan.table,
                 snapshot,
                 lambda: _expression(plan, snapshot),
                 lambda scan, files: self._explain(plan, scan, files, caching),
+                choice=choice,
                 bloom=True,
             )
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:

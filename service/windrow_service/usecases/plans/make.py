@@ -66,6 +66,7 @@ class MakePlan:
             SnapshotNotFoundError: The table does not have the requested snapshot.
             VersionNotKnownError: The table has no snapshot of the requested version.
             InvalidFilterError: The filter cannot be planned.
+            InvalidPartitionsError: The snapshot has no such partition.
             InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
             PlansFullError: All plans together would be too large.
@@ -105,6 +106,7 @@ class MakePlan:
             TableNotRefreshedError: The table has no snapshot yet, and no refresh is requested.
             SnapshotNotFoundError: The table does not have the requested snapshot.
             InvalidFilterError: The filter cannot be planned.
+            InvalidPartitionsError: The snapshot has no such partition.
             BusyError: Too much is being planned already.
         """
         if may_refresh(request):
@@ -112,7 +114,7 @@ class MakePlan:
             plan = self._record(await self.tables.get(request.table), request, principal)
         else:
             table, snapshot = await self._snapshot_of(request)
-            await self.draft.check_filter(snapshot, request)
+            await self.draft.check_request(snapshot, request)
             plan = pinned(self._record(table, request, principal), table, snapshot)
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan

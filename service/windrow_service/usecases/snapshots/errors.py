@@ -8,6 +8,7 @@ from typing import Any
 from windrow_core.errors import Call
 from windrow_service.usecases.errors import (
     ConflictError,
+    InvalidError,
     NotFoundError,
     UnavailableError,
     UseCaseError,
@@ -23,6 +24,22 @@ class SnapshotNotFoundError(NotFoundError):
     message = "table {table!r} has no snapshot {snapshot_id}: {remedy}"
     remedy = "{call} lists its snapshots"
     call = Call("list_snapshots", name="table")
+
+
+@dataclass(eq=False)
+class InvalidPartitionsError(InvalidError):
+    """Snapshot has no partition of this number."""
+
+    table: str
+    snapshot_id: int
+    number: int
+    count: int
+    message = (
+        "snapshot {snapshot_id} of table {table!r} has {count:,} partitions, numbered from 0, and so "
+        "none of number {number:,}: {remedy}"
+    )
+    remedy = "use the numbers of this snapshot, which {call} lists"
+    call = Call("list_partition_values", name="table", snapshot_id="snapshot_id")
 
 
 @dataclass(eq=False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from functools import partial
+from itertools import product
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +18,28 @@ from windrow_core.files.file_fields import DEFAULT, FIELD_ID
 from windrow_core.files.rows import inventory_schema
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.planner.pruning.bounds import Bools
 from windrow_service.planner.pruning.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
+
+
+class Choice(Protocol):
+    """Partitions of a snapshot that a caller names."""
+
+    def manifests(self) -> Bools:
+        """Tell which of the snapshot's manifests have files in these partitions."""
+
+    def marked(self, at: int, files: pa.Table) -> pa.Table:
+        """Return a manifest's rows with a column that tells which are in these partitions.
+
+        Args:
+            at: Position of the manifest in the snapshot.
+            files: All rows of the manifest.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +49,31 @@ class SnapshotScan:
     Attributes:
         snapshot: The whole snapshot.
         expression: The filter; None keeps every file.
-        manifests: The manifests that can match.
+        positions: Positions of the manifests that can match.
         others: Files and bytes of the other manifests.
+        choice: The partitions that the caller names; None means all.
     """
 
     snapshot: Snapshot
     expression: Expression | None
-    manifests: Sequence[Manifest]
+    positions: Sequence[int]
     others: Pruned
+    choice: Choice | None = None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, expression: Expression | None) -> SnapshotScan:
-        """Prune a snapshot's manifests by their ranges."""
+    def of(
+        cls, snapshot: Snapshot, expression: Expression | None, choice: Choice | None = None
+    ) -> SnapshotScan:
+        """Prune a snapshot's manifests by their ranges and partitions."""
         unsure = columns_with_defaults(snapshot.data_schema)
-        mask, others = prune_manifests(snapshot.ranges, expression, unsure)
-        manifests = [snapshot.manifests[at] for at in np.flatnonzero(mask).tolist()]
-        return cls(snapshot, expression, manifests, others)
+        among = None if choice is None else choice.manifests()
+        mask, others = prune_manifests(snapshot.ranges, expression, unsure, among)
+        return cls(snapshot, expression, np.flatnonzero(mask).tolist(), others, choice)
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """The manifests that can match."""
+        return [self.snapshot.manifests[at] for at in self.positions]
 
     @property
     def asks_for_values(self) -> bool:
@@ -58,6 +85,8 @@ class SnapshotScan:
         if not decoded:
             schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
             return schema.empty_table()
+        if self.choice is not None:
+            decoded = list(map(self.choice.marked, self.positions, decoded))
         files = merge_files(decoded, [manifest.removed for manifest in self.manifests])
         return _without_evidence(files, columns_with_defaults(self.snapshot.data_schema))
 
@@ -86,6 +115,8 @@ def types_of(snapshot: Snapshot) -> dict[str, pa.DataType]:
 
 
 T = TypeVar("T")
+# Bodies of manifests that are in memory together while some of their columns are read.
+_BODIES_AT_A_TIME = 32
 _Key: TypeAlias = tuple[str, bool, bool]
 
 
@@ -121,6 +152,7 @@ class ManifestReader:
         expression: Callable[[], Expression | None],
         work: Callable[[SnapshotScan, pa.Table], T],
         *,
+        choice: Choice | None = None,
         bloom: bool = False,
         excerpts: bool = False,
         check: Checkpoint = lambda: None,
@@ -132,20 +164,23 @@ class ManifestReader:
             snapshot: A snapshot of the table.
             expression: Returns the filter, or None for all files; called in a thread.
             work: Makes the result from the scan and its files; called in a thread.
+            choice: The partitions whose files are wanted. Files of others may be among those that
+                `work` gets: their manifest is read for other files. None means all.
             bloom: Whether Bloom filters are wanted, if they help the filter.
             excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests that are decoded.
         """
 
         def look() -> tuple[SnapshotScan, list[T]]:
-            scan = SnapshotScan.of(snapshot, expression())
+            scan = SnapshotScan.of(snapshot, expression(), choice)
+            manifests = scan.manifests
             with_bloom = bloom and scan.asks_for_values
-            at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom, excerpts=excerpts)
-            if len(at_hand) < len(scan.manifests):
+            at_hand = self.at_hand(snapshot, manifests, bloom=with_bloom, excerpts=excerpts)
+            if len(at_hand) < len(manifests):
                 return scan, []
             self._meters.manifests(hits=len(at_hand), misses=0)
             # A second trip to a thread and back would take as long as a small plan.
-            decoded = [at_hand[manifest.manifest_id] for manifest in scan.manifests]
+            decoded = [at_hand[manifest.manifest_id] for manifest in manifests]
             return scan, [work(scan, scan.files(decoded))]
 
         scan, done = await self._runner.run(look)
@@ -202,6 +237,62 @@ class ManifestReader:
                 key = manifest.manifest_id, bloom, excerpts
                 self._keep(key, by_id[manifest.manifest_id])
         return [by_id[manifest.manifest_id] for manifest in manifests]
+
+    async def read_columns(
+        self,
+        table: str,
+        snapshot: Snapshot,
+        manifests: Sequence[Manifest],
+        columns: Collection[str],
+        work: Callable[[Manifest, pa.Table], T],
+        check: Checkpoint = lambda: None,
+    ) -> list[T]:
+        """Work on some columns of some of a snapshot's manifests, in a thread; nothing is cached.
+
+        Args:
+            table: Name of the table.
+            snapshot: The snapshot that has the manifests.
+            manifests: The manifests to read, a few at a time.
+            columns: The columns wanted; there may be others.
+            work: Makes a result of each manifest and its rows, including removed ones.
+            check: Called between manifests.
+        """
+        results: list[T] = []
+        for begin in range(0, len(manifests), _BODIES_AT_A_TIME):
+            some = manifests[begin : begin + _BODIES_AT_A_TIME]
+            at_hand = self._any_at_hand(some)
+            missing = [manifest for manifest in some if manifest.manifest_id not in at_hand]
+            self._meters.manifests(hits=len(at_hand), misses=len(missing))
+            bodies = await self._snapshots.bodies(table, snapshot, missing) if missing else []
+            body_of = {one.manifest_id: body for one, body in zip(missing, bodies, strict=True)}
+
+            def work_on(
+                some: Sequence[Manifest],
+                at_hand: dict[str, pa.Table],
+                body_of: dict[str, bytes],
+            ) -> list[T]:
+                of_some = []
+                for manifest in some:
+                    check()
+                    files = at_hand.get(manifest.manifest_id)
+                    if files is None:
+                        files = decode_manifest(body_of[manifest.manifest_id], columns=columns)
+                    of_some.append(work(manifest, files))
+                return of_some
+
+            results += await self._runner.run(partial(work_on, some, at_hand, body_of))
+        return results
+
+    def _any_at_hand(self, manifests: Sequence[Manifest]) -> dict[str, pa.Table]:
+        at_hand = {}
+        with self._lock:
+            for manifest in manifests:
+                for bloom, excerpts in product((False, True), repeat=2):
+                    files = self._tables.get((manifest.manifest_id, bloom, excerpts))
+                    if files is not None:
+                        at_hand[manifest.manifest_id] = files
+                        break
+        return at_hand
 
     def at_hand(
         self,
