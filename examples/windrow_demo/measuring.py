@@ -148,7 +148,7 @@ def fingerprint(spark: SparkSession, side: Side, columns: Sequence[str]) -> Fing
     from pyspark.sql import functions as F
 
     names = sorted(columns)
-    with _settings(spark, side.conf):
+    with settings(spark, side.conf):
         table = side.open(tuple(names)).select(*names)
         # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
         row_hash = F.xxhash64(*names, *(F.col(name).isNull() for name in names))
@@ -170,23 +170,9 @@ def timed(action: Callable[[], _T]) -> tuple[_T, float]:
     return result, time.perf_counter() - began
 
 
-def _run(spark: SparkSession, side: Side, query: Query) -> _Run:
-    with _settings(spark, side.conf), _counting_tasks(spark) as task_count:
-        start_at = time.perf_counter()
-        table = side.open(query.columns)
-        open_at = time.perf_counter()
-        rows = query.ask(table).collect()
-        end_at = time.perf_counter()
-    return _Run(
-        seconds=end_at - start_at,
-        open_seconds=open_at - start_at,
-        task_count=task_count(),
-        rows=tuple(sorted((tuple(row) for row in rows), key=repr)),
-    )
-
-
 @contextmanager
-def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+def settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of a session, and set them back at the end of the block."""
     before = {key: spark.conf.get(key, None) for key in conf}
     for key, value in conf.items():
         spark.conf.set(key, value)
@@ -198,6 +184,21 @@ def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+def _run(spark: SparkSession, side: Side, query: Query) -> _Run:
+    with settings(spark, side.conf), _counting_tasks(spark) as task_count:
+        start_at = time.perf_counter()
+        table = side.open(query.columns)
+        open_at = time.perf_counter()
+        rows = query.ask(table).collect()
+        end_at = time.perf_counter()
+    return _Run(
+        seconds=end_at - start_at,
+        open_seconds=open_at - start_at,
+        task_count=task_count(),
+        rows=tuple(sorted((tuple(row) for row in rows), key=repr)),
+    )
 
 
 @contextmanager

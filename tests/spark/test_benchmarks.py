@@ -223,6 +223,22 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
         assert {len(turns) for turns in measured.values()} == {1}
 
 
+def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: Quick) -> None:
+    content = quick("star", "--queries", "in_list,limit,timestamps,udf")
+
+    queries = {one["query"]: one for one in content["queries"]}
+    assert list(queries) == ["in_list", "limit", "timestamps", "udf"]
+    assert {row["peer"] for row in content["results"]} == {"spark-default", "spark-tuned"}
+    assert [one["rows"] for one in queries.values()] == [1, 20, 6, 1]
+    for one in queries.values():
+        assert one["difference"] == ""
+        assert (
+            set(one["seconds"]) == set(one["files"]) == {"windrow", "spark-default", "spark-tuned"}
+        )
+    assert queries["timestamps"]["files"]["spark-default"]["planned"] == 6
+    assert queries["timestamps"]["files"]["windrow"]["read"] >= 6
+
+
 @nightly
 def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     content = quick("read_grid", "--cells", "mix")
