@@ -78,6 +78,9 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
             table, _ = await services.tables.tables.put("t", TableDefinition(location="/t"), None)
             inventory = next_snapshot()
             await services.snapshots.snapshots.publish(table, inventory, None)
+            if "partitions" in request:
+                # This reads only some columns, and only once.
+                await services.snapshots.show_partition_values("t", 1)
             ids = [inventory.manifests[position].manifest_id for position in damaged]
             # In a thread, because background work of this one may hold the database lock.
             await asyncio.to_thread(damage, folder / "windrow.db", ids)
@@ -115,3 +118,20 @@ def test_a_filter_that_no_manifest_matches_reads_none(tmp_path: Path) -> None:
     summary = plan_with_damage(tmp_path, {0, 1, 2, 3}, filter="id < 0").summary
 
     assert (summary.files_total, summary.files_pruned_by_manifest, summary.group_count) == (8, 8, 0)
+
+
+@pytest.mark.parametrize("partitions", [[(3, 4)], [(2, 4)]])
+def test_the_bodies_of_manifests_without_files_in_the_partitions_are_not_read(
+    tmp_path: Path, partitions: list[tuple[int, int]]
+) -> None:
+    summary = plan_with_damage(tmp_path, {0, 2, 3}, snapshot_id=1, partitions=partitions).summary
+
+    count = partitions[0][1] - partitions[0][0]
+    assert (summary.files_total, summary.files_planned) == (8, count)
+    assert (summary.files_pruned_by_manifest, summary.bytes_pruned_by_manifest) == (6, 600)
+    assert summary.files_pruned_by_partition == 2 - count
+
+
+def test_the_body_of_a_manifest_with_a_file_in_the_partitions_is_read(tmp_path: Path) -> None:
+    with pytest.raises(CorruptManifestError):
+        plan_with_damage(tmp_path, {0}, snapshot_id=1, partitions=[(1, 3)])

