@@ -168,6 +168,17 @@ def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(
     )
 
 
+def test_partition_numbers_compares_plans_by_number_with_plans_by_filter(quick: Quick) -> None:
+    content = quick("partition_numbers", "--runs", "1", "--days", "10", "--cases", "a day")
+
+    assert [(row["case"], row["metric"], row["peer"]) for row in content["results"]] == [
+        ("list", "warm", "Windrow, cold"),
+        ("plan, a day", "cold", "Windrow, by filter"),
+        ("plan, a day", "warm", "Windrow, by filter"),
+    ]
+    assert (content["files"], content["partitions"]) == (4_000, 400)
+
+
 def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quick: Quick) -> None:
     content = quick("cache_plans", "--runs", "1", "--files", "5000", "--workers", "3")
 
