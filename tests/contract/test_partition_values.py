@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import running
+from windrow.cli.history import plan_list
 from windrow.errors import InvalidArgumentError, ProblemError
 from windrow_core.models import MAX_PARTITION_RANGES
 from windrow_service.settings import Settings
@@ -246,6 +249,23 @@ def test_a_plan_in_the_background_has_only_the_partitions_that_it_names(
     bad = http.post("/plans", json=body | {"partitions": [[6, 7]]}, headers=headers)
     problem_of(bad, 422, "invalid-partitions")
     assert client.plan(table, snapshot_id=1, partitions=[(1, 3)]).summary.files_planned == 2
+
+
+def test_the_history_of_plans_tells_how_many_partitions_were_named(
+    http: httpx.Client, client: windrow.Client, make_plan: MakePlan, table: str
+) -> None:
+    plan_id = make_plan(table, snapshot_id=1, partitions=[[0, 1], [3, 5]])["plan_id"]
+    make_plan(table)
+
+    counts = [past.partition_count for past in client.past_plans(table=table)]
+
+    assert counts == [None, 3]
+    page = http.get(f"/dashboard/plans/{plan_id}").text
+    assert "3 partitions by number" in page
+    assert "every file is read" not in page
+    screen = StringIO()
+    Console(width=200, file=screen).print(plan_list(list(client.past_plans(table=table))))
+    assert "3 partitions by number" in screen.getvalue()
 
 
 def test_a_coordinator_that_keeps_nothing_in_memory_answers_alike(

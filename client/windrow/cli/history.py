@@ -71,10 +71,15 @@ def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
         table.add_row(
             one.plan_id[:_ID_CHARACTERS],
             f"{one.created_at:%Y-%m-%d %H:%M:%S}",
-            Text("\n".join(filter(None, (one.table, one.principal, one.filter)))),
+            Text("\n".join(filter(None, (one.table, one.principal, _partitions(one), one.filter)))),
             *_figures(one),
         )
     return table
+
+
+def _partitions(plan: PastPlan) -> str | None:
+    count = plan.partition_count
+    return None if count is None else f"{count:,} partition{'' if count == 1 else 's'} by number"
 
 
 def _figures(plan: PastPlan) -> list[str]:

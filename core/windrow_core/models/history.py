@@ -32,6 +32,10 @@ class PastPlan(Answer):
         default=None,
         description="The request's filter, as SQL text or JSON, cut after 2,000 characters.",
     )
+    partition_count: int | None = Field(
+        default=None,
+        description="Number of partitions that the request names by number; null if it names none.",
+    )
     limit: int | None = None
     column_count: int | None = Field(default=None, description="Number of columns to read.")
     options: PlanOptions | None = Field(

@@ -34,6 +34,7 @@ def past_of(plan: PlanRecord, stored_at: datetime | None) -> PastPlan | None:
         expires_at=plan.expires_at,
         seconds=took,
         filter=_filter_text(plan.request),
+        partition_count=_partition_count(plan.request),
         limit=plan.request.limit,
         column_count=None if info is None else len(info.columns),
         options=None if info is None else info.options,
@@ -52,6 +53,12 @@ def _filter_text(request: PlanRequest) -> str | None:
         return None
     text = predicate if isinstance(predicate, str) else predicate.model_dump_json()
     return text if len(text) <= _MAX_FILTER else f"{text[:_MAX_FILTER]}…"
+
+
+def _partition_count(request: PlanRequest) -> int | None:
+    if request.partitions is None:
+        return None
+    return sum(end - first for first, end in request.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
