@@ -96,11 +96,13 @@ def open_tables(adapters: Adapters) -> TableServices:
 def open_manifests(adapters: Adapters) -> ManifestReader:
     """Return the reader of manifests, whose cache several rooms share."""
     max_bytes = adapters.settings.manifest_cache_bytes
+    # The chart's memory limit has room for this many bytes: the rest is for partition values.
+    max_bytes -= max_bytes // 8
     return ManifestReader(adapters.snapshots, adapters.runner, max_bytes, adapters.watch.meters)
 
 
 def open_partitions(adapters: Adapters, manifests: ManifestReader) -> PartitionReader:
-    """Return the reader of partition values, whose cache is an eighth of that of manifests."""
+    """Return the reader of partition values, which has an eighth of the bytes for manifests."""
     max_bytes = adapters.settings.manifest_cache_bytes // 8
     return PartitionReader(manifests, adapters.runner, max_bytes)
 
