@@ -42,10 +42,7 @@ def main() -> int:
     comparisons = []
     with spark_and_client(data, data / "work") as (spark, client):
         register_functions(spark)
-        views = [
-            registered(spark, client, one.name, str(one.folder), one.columns, one.partition_columns)
-            for one in tables
-        ]
+        views = [registered(spark, client, NAME, table) for table in tables]
         for query in selected(QUERIES, options.queries):
             console.print(query.name, style="dim")
             comparisons.append(compare(spark, views, query, runs=runs, warm=not options.quick))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from common import console
+from sql_turns import TableFolder
 
+from windrow_core.files.types import spark_type
 from windrow_demo.hive import folder_name
 from windrow_demo.processes import run_in_processes
 from windrow_demo.progress import counting
@@ -25,23 +27,6 @@ _DAYS = 365
 _ROWS, _FEW_ROWS = 1_100, 200
 _COUNTRIES = [f"{first}{second}" for first in "ABDEF" for second in "LRST"]
 _FILES_PER_CALL = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StarTable:
-    """A table, as both sides know it.
-
-    Attributes:
-        name: Its name in SQL.
-        folder: Its folder.
-        columns: Names and Spark types of all columns; those of partitions last.
-        partition_columns: Names and types of the columns in names of folders.
-    """
-
-    name: str
-    folder: Path
-    columns: Mapping[str, str]
-    partition_columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +48,7 @@ _EVENT_COLUMNS = {
 }
 
 
-def star_tables(data: Path, files: int) -> list[StarTable]:
+def star_tables(data: Path, files: int) -> list[TableFolder]:
     """Make sure that the tables exist under `data`, with this many files of events."""
     few = files < YEAR_OF_FILES
     days = [_FIRST_DAY + dt.timedelta(at * _DAYS // files) for at in range(files)]
@@ -92,9 +77,9 @@ def star_tables(data: Path, files: int) -> list[StarTable]:
     ]
 
 
-def _table(name: str, folder: Path, partition: Mapping[str, str]) -> StarTable:
+def _table(name: str, folder: Path, partition: Mapping[str, str]) -> TableFolder:
     columns = {**_EVENT_COLUMNS, **partition}
-    return StarTable(name=name, folder=folder, columns=columns, partition_columns=partition)
+    return TableFolder(name=name, folder=folder, columns=columns, partition_columns=partition)
 
 
 def _small_tables() -> Mapping[str, pa.Table]:
@@ -124,16 +109,15 @@ def _kind(day: dt.date) -> str:
     return "promotion" if day.month == 11 and day.day > 20 else "plain"
 
 
-def _small(data: Path, name: str, rows: pa.Table) -> StarTable:
+def _small(data: Path, name: str, rows: pa.Table) -> TableFolder:
     folder = data / name
 
     def write(to: Path) -> None:
         pq.write_table(rows, to / "part-0.parquet")
 
     write_once(folder, {"layout": _LAYOUT, "rows": rows.num_rows}, write, file_count=1)
-    types = {"int32": "int", "date32[day]": "date", "bool": "boolean"}
-    columns = {column.name: types.get(str(column.type), str(column.type)) for column in rows.schema}
-    return StarTable(name=name, folder=folder, columns=columns)
+    columns = {column.name: spark_type(column.type) for column in rows.schema}
+    return TableFolder(name=name, folder=folder, columns=columns)
 
 
 def _partitioned(

@@ -15,7 +15,11 @@ _MARKER = "_windrow.json"
 
 
 def write_once(
-    folder: Path, stamp: Mapping[str, object], write: Callable[[Path], None], *, file_count: int
+    folder: Path,
+    stamp: Mapping[str, object],
+    write: Callable[[Path], None],
+    *,
+    file_count: int | None,
 ) -> bool:
     """Let `write` fill a folder unless it has done so before.
 
@@ -26,7 +30,7 @@ def write_once(
         folder: Folder of the table; created if needed.
         stamp: Parameters of the table, as JSON values; a change means a different table.
         write: Fills the folder.
-        file_count: Number of data files that `write` makes.
+        file_count: Number of Parquet files that `write` makes, if it is known before.
 
     Returns:
         Whether the folder was written by this call.
@@ -37,7 +41,8 @@ def write_once(
     marker = folder / _MARKER
     complete = {"complete": True, **stamp}
     if marker.exists():
-        if _content(marker) == complete and count_files(folder) == file_count:
+        is_whole = file_count is None or count_files(folder) == file_count
+        if _content(marker) == complete and is_whole:
             return False
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):

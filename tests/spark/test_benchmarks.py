@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +27,7 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
 
 
 # They start a cluster, or measure constants that seldom change: a third of the time of all.
-NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid")
+NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid", "tpc")
 nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
@@ -248,6 +249,20 @@ def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: 
         )
     assert queries["timestamps"]["files"]["spark-default"]["planned"] == 6
     assert queries["timestamps"]["files"]["windrow"]["read"] >= 6
+
+
+@nightly
+@pytest.mark.skipif(
+    find_spec("duckdb_extension_tpch") is None or find_spec("duckdb_extension_tpcds") is None,
+    reason="needs the extra `benchmark`",
+)
+def test_tpc_reads_the_rows_of_spark_in_queries_of_both_sets(quick: Quick) -> None:
+    content = quick("tpc", "--queries", "h1,h4,ds27,ds60")
+
+    queries = {one["query"]: one for one in content["queries"]}
+    assert list(queries) == ["h1", "h4", "ds27", "ds60"]
+    assert [one["difference"] for one in queries.values()] == [""] * 4
+    assert all(one["rows"] > 0 for one in queries.values())
 
 
 @nightly
