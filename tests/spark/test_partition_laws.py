@@ -25,7 +25,7 @@ from tests.support.laws import examples
 from tests.support.queries.partition_queries import Grammar, queries, quoted
 from tests.support.spark.file_scans import FileScan, file_scans
 from tests.support.tables import hive
-from tests.support.tables.partition_schemes import MARKS, Scheme, schemes, small_table
+from tests.support.tables.partition_schemes import MARKS, File, Scheme, schemes, small_table
 from windrow.spark import recent_scans
 from windrow_spark.relation.division import Reader
 
@@ -155,7 +155,13 @@ def _opened(
     """Write a table, register it as a user would, and open it on both sides."""
     table = f"partitions{next(_numbers)}"
     sides = Sides(spark, folder / table, f"laws.{table}")
-    scheme.write(sides.location)
+    if scheme.is_by_spark:
+        # Spark has its own spelling of values, and its own files.
+        scheme.write(folder / f"{table}_texts")
+        rows = spark.read.schema(scheme.schema).parquet(str(folder / f"{table}_texts"))
+        rows.write.partitionBy(*scheme.types).parquet(str(sides.location))
+    else:
+        scheme.write(sides.location)
     types = dict(scheme.types) if scheme.is_explicit else None
     client.register_table(sides.table, str(sides.location), partition_columns=types)
     client.refresh(sides.table)
@@ -400,6 +406,18 @@ def test_a_limit_gives_as_many_rows_from_no_more_files(days: Sides, condition: s
 
 
 if FILES_LIKE_SPARK:
+    DAY_OF_OLD = "DATE'1582-10-10'"
+
+    @pytest.mark.parametrize("condition", ["= {}", "IN ({})", ">= {}", "<=> {}"])
+    def test_a_day_that_the_older_calendar_lacks_is_one_value(
+        spark: SparkSession, client: windrow.Client, folder: Path, condition: str
+    ) -> None:
+        # In filters that Spark tells relations, it is the first day of the newer calendar.
+        files = [File(("1582-10-10",), ((0, None, None, None),))]
+        scheme = Scheme({"ds": "date"}, files, is_explicit=True, is_by_spark=False)
+        sides = _opened(spark, client, folder, scheme, "auto")
+
+        sides.check(f"SELECT * FROM {{t}} WHERE ds {condition.format(DAY_OF_OLD)}")
 
     @pytest.mark.parametrize(
         "condition",

@@ -13,11 +13,13 @@ from tests.support.tables.partition_schemes import DATA, Scheme
 Texts = st.SearchStrategy[str]
 
 _KIND_OF = {
-    **dict.fromkeys(("int", "bigint", "decimal(6,2)", "double"), "number"),
+    **dict.fromkeys(("smallint", "int", "bigint", "decimal(6,2)", "float", "double"), "number"),
     "string": "text",
     "date": "day",
     "timestamp": "time",
+    "timestamp_ntz": "time",
     "boolean": "flag",
+    "binary": "bytes",
 }
 _LITERALS: Mapping[str, Sequence[str]] = {
     "number": ("0", "1", "7", "-3", "12", "1.5", "0.5D", "9000000000", "8", "2025", "-0.0D", "100"),
@@ -37,11 +39,13 @@ _LITERALS: Mapping[str, Sequence[str]] = {
     "day": ("DATE'2025-08-01'", "DATE'2025-01-01'", "DATE'1970-01-01'", "DATE'9999-12-31'"),
     "time": (
         "TIMESTAMP'2025-11-02 01:30:00'",
+        "TIMESTAMP_NTZ'2025-11-02 01:30:00'",
         "TIMESTAMP'2025-08-01 00:00:00Z'",
         "TIMESTAMP'2025-03-09 02:00:00'",
         "TIMESTAMP'1970-01-01 00:00:00Z'",
     ),
     "flag": ("true", "false"),
+    "bytes": ("X'61'", "X''", "X'C3A9'", "X'FF'"),
 }
 _SIGNS = ("=", "=", "<>", "<", "<=", ">", ">=", "<=>")
 # Functions that never fail, with the kinds of what they take and return.
@@ -91,6 +95,10 @@ _FUNCTIONS: Sequence[tuple[str, str, Sequence[str]]] = (
     ("time", "cast({} AS timestamp)", ("day",)),
     ("time", "nvl({}, TIMESTAMP'2025-08-01 00:00:00Z')", ("time",)),
     ("time", "({} + INTERVAL 1 HOUR)", ("time",)),
+    ("bytes", "cast({} AS binary)", ("text",)),
+    ("bytes", "substr({}, 2)", ("bytes",)),
+    ("number", "length({})", ("bytes",)),
+    ("text", "hex({})", ("bytes",)),
     ("flag", "coalesce({}, false)", ("flag",)),
     ("flag", "startswith({}, 'a')", ("text",)),
 )
@@ -243,10 +251,12 @@ def _fill(text: str, parts: Sequence[str]) -> str:
 def _literal(type_: str, value: Any) -> str | None:
     if value is None:
         return None
-    if type_ in ("int", "bigint", "decimal(6,2)"):
+    if type_ in ("smallint", "int", "bigint", "decimal(6,2)"):
         return str(value)
-    if type_ == "double":
-        return f"double('{value}')"
+    if type_ in ("float", "double"):
+        return f"{type_}('{value}')"
+    if type_ == "binary":
+        return f"X'{value.hex()}'"
     if type_ == "boolean":
         return str(value).lower()
     text = str(value).replace("\\", "\\\\").replace("'", "\\'")

@@ -22,11 +22,16 @@ def _utc(*parts: int) -> dt.datetime:
     return dt.datetime(*parts, tzinfo=dt.timezone.utc)  # type: ignore[misc,arg-type]
 
 
+def _local(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
+
+
 # The texts of folders, with their values. Texts of one value, and values that compare in another
 # order than their texts, are among them. Times have an offset: without one Windrow refuses them.
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "int": {"1": 1, "01": 1, "7": 7, "12": 12, "-3": -3, "0": 0, "2147483647": 2**31 - 1},
     "bigint": {"1": 1, "007": 7, "7": 7, "9000000000": 9 * 10**9, "-9000000000": -9 * 10**9},
+    "smallint": {"5": 5, "-32768": -(2**15), "0007": 7},
     "string": {
         **{text: text for text in ("a", "A", "ab", "01", "1", "é", "日本", "null", "x y", " ")},
         **{text: text for text in ("a'b", 'a"b', "a+b", "2025-08-01", "2025-1", "true", "1.50")},
@@ -46,7 +51,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "2025-01-01": dt.date(2025, 1, 1),
         "2024-02-29": dt.date(2024, 2, 29),
         "1969-12-31": dt.date(1969, 12, 31),
-        "1582-10-10": dt.date(1582, 10, 10),
+        "1582-10-04": dt.date(1582, 10, 4),
         "9999-12-31": dt.date(9999, 12, 31),
     },
     "timestamp": {
@@ -59,11 +64,20 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "2024-12-31 23%3A59%3A59.999999Z": _utc(2024, 12, 31, 23, 59, 59, 999_999),
         "1969-12-31 23%3A59%3A59.5Z": _utc(1969, 12, 31, 23, 59, 59, 500_000),
     },
+    "timestamp_ntz": {
+        "2025-11-02 01%3A30%3A00": _local("2025-11-02 01:30:00"),
+        # A time that New York's clocks do not show.
+        "2025-03-09T02:30:00": _local("2025-03-09 02:30:00"),
+        "2025-08-01 00%3A00%3A00": _local("2025-08-01 00:00:00"),
+        "1969-12-31 23%3A59%3A59.5": _local("1969-12-31 23:59:59.500000"),
+    },
     "boolean": {"true": True, "false": False, "TRUE": True},
     # Spark takes the digits of a text of another scale for those of the column's.
     "decimal(6,2)": {
         text: Decimal(text) for text in ("1.50", "-0.01", "0.00", "100.00", "9999.99", "7.00")
     },
+    "binary": {"a": b"a", "%41": b"A", "é": "é".encode(), "0": b"0", "2025-08-01": b"2025-08-01"},
+    "float": {"0.1": 0.1, "0.5": 0.5, "-0.0": -0.0, "16777217": 2.0**24, "NaN": math.nan},
     "double": {
         **{text: float(text) for text in ("0.5", "-0.0", "0.0", "7", "1e10", "1.5E-3", "-2")},
         "NaN": math.nan,
@@ -72,12 +86,16 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 _ARROW: Mapping[str, pa.DataType] = {
+    "smallint": pa.int16(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "string": pa.string(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
     "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "float": pa.float32(),
     "decimal(6,2)": pa.decimal128(6, 2),
     "double": pa.float64(),
 }
@@ -112,11 +130,13 @@ class Scheme:
         types: Its partition columns, outermost first, with their types in Spark SQL.
         files: Its files.
         is_explicit: Whether the types are given to both sides, instead of being inferred by each.
+        is_by_spark: Whether Spark writes the table, from the rows of these files.
     """
 
     types: Mapping[str, str]
     files: Sequence[File]
     is_explicit: bool
+    is_by_spark: bool
 
     @property
     def schema(self) -> str:
@@ -164,19 +184,21 @@ def schemes(draw: st.DrawFn, max_folders: int = 9) -> Scheme:
     kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=count, max_size=count))
     types = dict(zip(NAMES, kinds, strict=False))
     texts = [st.sampled_from([*VALUES[type_], NULL]) for type_ in types.values()]
-    folders = draw(st.lists(st.tuples(*texts), min_size=4, max_size=max_folders, unique=True))
+    folders = draw(st.lists(st.tuples(*texts), min_size=3, max_size=max_folders, unique=True))
     files, ids = [], itertools.count(step=4)
     for folder in folders:
         for _ in range(draw(st.sampled_from([1, 1, 2]))):
             rows = draw(st.sampled_from([0, 1, 2, 2, 3]))
             files.append(File(folder, _rows(draw, next(ids), rows)))
     columns = list(zip(*folders, strict=True))
-    # What Spark infers for the first and the last of these, Windrow does not, and flags are not
-    # inferred at all.
+    # What Spark infers for nulls and for times, Windrow does not; flags and bytes are not inferred.
     only_nulls = any(set(column) == {NULL} for column in columns)
     times = any(mark in text for column in columns for text in column for mark in _TIMES)
-    must_be_explicit = only_nulls or times or "boolean" in kinds
-    return Scheme(types, files, is_explicit=must_be_explicit or draw(st.booleans()))
+    must_be_explicit = only_nulls or times or bool({"boolean", "binary"} & {*kinds})
+    # Spark writes times without their offsets.
+    is_by_spark = "timestamp" not in kinds and draw(st.sampled_from([False, False, True]))
+    is_explicit = must_be_explicit or is_by_spark or draw(st.booleans())
+    return Scheme(types, files, is_explicit=is_explicit, is_by_spark=is_by_spark)
 
 
 def small_table(scheme: Scheme, places: Sequence[int | None]) -> pa.Table:
