@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from common import Result, console
+from common import Result
 
 from windrow.client import Client
 from windrow_demo.measuring import settings
@@ -124,6 +124,11 @@ class Comparison:
         fewest = min(self.files[side].planned for side in PEERS)
         return WINDROW in self.files and self.files[WINDROW].planned > fewest
 
+    def __str__(self) -> str:
+        """What is shown as soon as the query has run."""
+        times = ", ".join(f"{side} {time_s:.2f} s" for side, time_s in self.seconds.items())
+        return f"{self.query}: {times}; {self.difference or 'rows equal'}"
+
     def results(self) -> Iterator[Result]:
         """Yield the times in the form that all benchmarks share."""
         for peer in PEERS if WINDROW in self.seconds else ():
@@ -191,7 +196,6 @@ def compare(
                 if side != WINDROW:
                     raise
                 failure = f"failed: {str(error).strip().partition(chr(10))[0]}"
-                console.print(f"{query.name}: {failure}", style="red", markup=False)
                 continue
             if round_ >= warm:
                 seconds.setdefault(side, []).append(time_s)

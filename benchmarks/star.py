@@ -44,8 +44,8 @@ def main() -> int:
         register_functions(spark)
         views = [registered(spark, client, NAME, table) for table in tables]
         for query in selected(QUERIES, options.queries):
-            console.print(query.name, style="dim")
             comparisons.append(compare(spark, views, query, runs=runs, warm=not options.quick))
+            console.print(str(comparisons[-1]), style="dim", markup=False)
     print("\n".join([*figures_table(comparisons), "", *verdicts(comparisons)]))
     if options.json is not None:
         results = [result for one in comparisons for result in one.results()]

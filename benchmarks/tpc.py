@@ -3,11 +3,13 @@
     python benchmarks/tpc.py [--quick] [--json FILE] [--queries h1,ds3,…] [--runs N] [--scale 0.05]
 
 DuckDB's extensions (of the extra `benchmark`) generate tables and queries. Facts are partitioned as
-in lakes: `lineitem` by the day of shipping, sales by the day of the sale, one small file a day. The
-sides take turns in one session, as in `star.py`, in one round unless `--runs` says more, and without
-an untimed one: each begins a third of the queries, and the better Spark is the better of two runs.
-Limits of whole queries are left out, since their order is not total. Rows must be equal; otherwise
-the exit code is 1.
+in lakes: `lineitem` by the day of shipping, sales of stores and catalogs by the day of the sale, with
+one small file a day; other large tables have 100 or 200 files.
+
+The sides take turns in one session, as in `star.py`, in one round unless `--runs` says more, and
+without an untimed one: each begins a third of the queries, and the better Spark is the better of two
+runs. Limits of whole queries are left out, since their order is not total. Rows must be equal;
+otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -77,9 +79,9 @@ def _run(
     tables = [registered(spark, client, tpc.name, table) for table in tables_of(folder)]
     comparisons = []
     for at, query in enumerate(queries):
-        console.print(query.name, style="dim")
         runs = {"runs": options.runs, "warm": False, "first": at}
         comparisons.append(compare(spark, tables, query, **runs))
+        console.print(str(comparisons[-1]), style="dim", markup=False)
     return comparisons
 
 
