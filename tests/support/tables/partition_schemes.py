@@ -195,8 +195,9 @@ def schemes(draw: st.DrawFn, max_folders: int = 9) -> Scheme:
     only_nulls = any(set(column) == {NULL} for column in columns)
     times = any(mark in text for column in columns for text in column for mark in _TIMES)
     must_be_explicit = only_nulls or times or bool({"boolean", "binary"} & {*kinds})
-    # Spark writes times without their offsets.
-    is_by_spark = "timestamp" not in kinds and draw(st.sampled_from([False, False, True]))
+    # Spark writes times without their offsets, and no files without rows.
+    is_writable = "timestamp" not in kinds and any(file.rows for file in files)
+    is_by_spark = is_writable and draw(st.sampled_from([False, False, True]))
     is_explicit = must_be_explicit or is_by_spark or draw(st.booleans())
     return Scheme(types, files, is_explicit=is_explicit, is_by_spark=is_by_spark)
 
