@@ -140,15 +140,19 @@ def packed_batches(
 ) -> Any:
     """Return the rows of a plan as the JVM's RDD of packed batches; None if they cannot be packed.
 
+    Of a plan without columns, batches tell only the number of rows.
+
     Args:
         spark: A classic session, which runs the tasks.
         plan: The coordinator's answer; `check_readable` found it readable.
         groups: Its groups, as the coordinator streams them.
         count: Called at the end of each task, with the figures of what it has read.
     """
-    if not len(groups) or not plan.columns:
+    if not len(groups):
         return None
     check_groups(plan, groups)
+    if not plan.columns:
+        plan = _without_columns(plan, groups)
     spec = _read_spec(spark, plan, _schemas_of(plan))
     if not all(map(is_packable, spec.output_schema.types)):
         return None

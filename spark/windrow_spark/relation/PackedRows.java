@@ -6,10 +6,17 @@ import java.math.BigInteger;
 import java.util.Arrays;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -30,6 +37,51 @@ public final class PackedRows {
         return batches.mapPartitions(
             new Unpacking((StructType) DataType.fromJson(columns)), true,
             ClassTag$.MODULE$.apply(InternalRow.class));
+    }
+
+    /** Returns packed batches as Spark's, given the JSON of their columns. */
+    public RDD batches(RDD batches, String columns) {
+        return batches.mapPartitions(
+            new Batching((StructType) DataType.fromJson(columns)), true,
+            ClassTag$.MODULE$.apply(ColumnarBatch.class));
+    }
+
+    /** Tells whether a batch can hold a column of this type. */
+    static boolean canHold(DataType type) {
+        return type instanceof NumericType || type instanceof StringType
+            || type instanceof BooleanType || type instanceof BinaryType
+            || type instanceof DateType || type instanceof TimestampType
+            || type instanceof TimestampNTZType;
+    }
+
+    private static final class Batching extends AbstractFunction1 implements Serializable {
+        private final StructType columns;
+
+        Batching(StructType columns) {
+            this.columns = columns;
+        }
+
+        public Object apply(Object batches) {
+            return new Batches((Iterator) batches, columns.fields());
+        }
+    }
+
+    private static final class Batches extends AbstractIterator {
+        private final Iterator batches;
+        private final StructField[] columns;
+
+        Batches(Iterator batches, StructField[] columns) {
+            this.batches = batches;
+            this.columns = columns;
+        }
+
+        public boolean hasNext() {
+            return batches.hasNext();
+        }
+
+        public Object next() {
+            return unpacked((byte[]) batches.next(), columns);
+        }
     }
 
     private static final class Unpacking extends AbstractFunction1 implements Serializable {
@@ -59,7 +111,7 @@ public final class PackedRows {
         public boolean hasNext() {
             while (!rows.hasNext()) {
                 if (!batches.hasNext()) return false;
-                rows = unpacked((byte[]) batches.next()).rowIterator();
+                rows = unpacked((byte[]) batches.next(), columns).rowIterator();
             }
             return true;
         }
@@ -67,22 +119,22 @@ public final class PackedRows {
         public Object next() {
             return rows.next();
         }
+    }
 
-        private ColumnarBatch unpacked(byte[] batch) {
-            ColumnVector[] vectors = new ColumnVector[columns.length];
-            int next = 4 + 16 * columns.length;
-            for (int i = 0; i < columns.length; i++) {
-                int[] at = new int[3];
-                for (int j = 0; j < 3; j++) {
-                    int size = number(batch, 4 + 16 * i + 4 * (j + 1));
-                    at[j] = size < 0 ? ABSENT : next;
-                    next += Math.max(0, size);
-                }
-                vectors[i] = new Column(
-                    columns[i].dataType(), batch, number(batch, 4 + 16 * i), at[0], at[1], at[2]);
+    private static ColumnarBatch unpacked(byte[] batch, StructField[] columns) {
+        ColumnVector[] vectors = new ColumnVector[columns.length];
+        int next = 4 + 16 * columns.length;
+        for (int i = 0; i < columns.length; i++) {
+            int[] at = new int[3];
+            for (int j = 0; j < 3; j++) {
+                int size = number(batch, 4 + 16 * i + 4 * (j + 1));
+                at[j] = size < 0 ? ABSENT : next;
+                next += Math.max(0, size);
             }
-            return new ColumnarBatch(vectors, number(batch, 0));
+            vectors[i] = new Column(
+                columns[i].dataType(), batch, number(batch, 4 + 16 * i), at[0], at[1], at[2]);
         }
+        return new ColumnarBatch(vectors, number(batch, 0));
     }
 
     private static int number(byte[] batch, int at) {

@@ -201,11 +201,14 @@ public final class NAME extends BASE {
         Path path = path(planned);
         try {
             compare(path, "size in bytes", planned.fileSize(), Files.size(path));
+            // Spark's own time has milliseconds.
+            long time = ((Long) planned.otherConstantMetadataColumnValues().apply(
+                "windrow_time_us")).longValue();
             // Files of tables with a log never change, and have no time here.
-            if (planned.modificationTime() == Long.MIN_VALUE) return;
+            if (time == Long.MIN_VALUE) return;
             Instant changed = Files.getLastModifiedTime(path).toInstant();
             compare(
-                path, "modification time in microseconds", planned.modificationTime(),
+                path, "modification time in microseconds", time,
                 changed.getEpochSecond() * 1000000L + changed.getNano() / 1000);
         } catch (NoSuchFileException error) {
             throw new IllegalStateException("file '" + path + "' has vanished since the plan was made");

@@ -1,10 +1,10 @@
-"""The few Java classes of a relation: compiled once in the driver's JVM, called by Spark."""
+"""The few Java classes of tables in Spark: compiled once in the driver's JVM, called by Spark."""
 
 from __future__ import annotations
 
 import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,24 +14,28 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow_spark.compiling import compiled, new_object
-from windrow_spark.errors import (
-    FormatUnavailableError,
-    HybridUnavailableError,
-    RelationUnavailableError,
-)
+from windrow_spark.compiling import Classes, compiled
+from windrow_spark.errors import FormatUnavailableError, RelationUnavailableError
 from windrow_spark.relation.callbacks import Answering, accept_calls
 
-# Answers a scan of Spark's with the JVM's rows, or with a text that says why there are none.
-Answer = Callable[[str, str], Any]
+# Answers a request of the JVM's: the text of a relation, and the request as JSON with its session.
+Answer = Callable[[str, Any], Any]
 
-_SOURCE = "WindrowRelation.java"
-_FACTORY = "windrow.WindrowRelation$Factory"
+_SOURCES = (
+    "Conditions.java",
+    "JobDescriptions.java",
+    "PackedRows.java",
+    "PartitionValues.java",
+    "PlannedFiles.java",
+    "ScannedRows.java",
+    "TableHints.java",
+    "TableIndex.java",
+    "TableScan.java",
+    "TableStrategy.java",
+)
+_FACTORY = "windrow.TableStrategy$Factory"
+_FILES = "windrow.PlannedFiles$Factory"
 _ROWS = "windrow.PackedRows"
-_HYBRID_SOURCE = "WindrowHybrid.java"
-_HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
-_NAMES_SOURCE = "FileNames.java"
-_NAMES = "windrow.FileNames"
 # The classes with which Spark itself reads each format.
 _READERS = {
     "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
@@ -45,72 +49,59 @@ _HIVE_TEXT = "windrow.HiveText"
 _NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_rules: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_shipped_classes: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[Any, dict[str, Classes]] = WeakKeyDictionary()
 _supplies: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
 
 def relation(
     spark: SparkSession,
+    format: Any,
+    format_options: Mapping[str, str],
     schema: StructType,
+    partition_columns: Sequence[str],
     size_bytes: int,
     label: str,
     text: str,
     answer: Answer,
 ) -> DataFrame:
-    """Return a relation as a DataFrame; `answer` is called whenever a query scans it.
+    """Return a table's snapshot as a DataFrame; `answer` is called whenever a query scans it.
 
     Args:
         spark: A classic session.
+        format: The JVM's `FileFormat`, from `planned_format`.
+        format_options: The format's options.
         schema: All of its columns.
+        partition_columns: Those whose values are the same in each file.
         size_bytes: Its size for Spark's planner.
         label: Its name in Spark's plans.
-        text: Text that says what is read, passed to `answer` with each scan. Relations with the
+        text: Text that says what is read, passed to `answer` with each request. Relations with the
             same text are equal.
-        answer: Takes `text` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
-            internal rows, or a text that says why there is none. The first one given in a process
-            answers for all.
+        answer: Takes `text` and the JVM's array of a request (JSON) and a session, and returns what
+            `scans.answer` does. The first one given in a process answers for all.
     """
     try:
         factory = _factory(spark, answer)
-        jrelation = factory.relation(spark._jsparkSession, schema.json(), size_bytes, label, text)
-        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(jrelation), spark)
+        session = spark._jsparkSession
+        files = factory.relation(
+            session,
+            format,
+            dict(format_options),
+            schema.json(),
+            list(partition_columns),
+            size_bytes,
+            label,
+            text,
+        )
+        factory.extend(session.extensions())
+        return DataFrame(session.baseRelationToDataFrame(files), spark)
     # To py4j a missing class is a package, which cannot be called.
     except (Py4JError, TypeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RelationUnavailableError(spark.version, reason) from error
+        raise RelationUnavailableError(spark.version, _first_line(error)) from error
 
 
-def hybrid(spark: SparkSession) -> Any:
-    """Return the JVM's `WindrowHybrid.Factory`, for a session with relations."""
-    gateway: Any = spark.sparkContext._gateway
-    try:
-        with _compiling:
-            if gateway not in _hybrids:
-                relation = _factories[gateway].getClass().getClassLoader()
-                _hybrids[gateway] = new_object(
-                    gateway.jvm, __package__, _HYBRID_SOURCE, relation, _HYBRID_FACTORY
-                )
-            return _hybrids[gateway]
-    except (Py4JError, TypeError) as error:
-        raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
-
-
-def plan_hybrids(spark: SparkSession) -> None:
-    """From now on, divide the scans of a session's relations, and see who asks for their files."""
-    hybrid(spark).plan(spark._jsparkSession)
-    gateway: Any = spark.sparkContext._gateway
-    try:
-        with _compiling:
-            if gateway not in _rules:
-                relation = _factories[gateway].getClass().getClassLoader()
-                _rules[gateway] = new_object(
-                    gateway.jvm, __package__, _NAMES_SOURCE, relation, _NAMES
-                )
-            _rules[gateway].install(spark._jsparkSession)
-    except (Py4JError, TypeError) as error:
-        raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
+def files_factory(spark: SparkSession) -> Any:
+    """Return the JVM's `PlannedFiles.Factory`."""
+    return _relation_classes(spark).loader.loadClass(_FILES).newInstance()
 
 
 def base_classes() -> dict[str, str]:
@@ -126,23 +117,22 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
     """Return the JVM's `FileFormat` for files that must match a plan.
 
     Args:
-        spark: A classic session with relations.
+        spark: A classic session.
         format: The table's format.
         options: The format's options.
     """
     base = _HIVE_TEXT if "serde" in options else _READERS[format]
     name = _planned_name(base)
     try:
-        with _compiling:
-            words = {"BASE": base, "NAME": name}
-            parent = (
-                _shipped_loader(spark, "HiveText.java", "HiveText") if base == _HIVE_TEXT else None
-            )
-            loader = _shipped_loader(spark, "PlannedFormat.java", name, words, parent)
-        return loader.loadClass(f"windrow.{name}").newInstance().counting(spark._jsc.sc())
+        parent = _relation_classes(spark)
+        if base == _HIVE_TEXT:
+            parent = _classes(spark, "HiveText", ["HiveText.java"], parent.loader)
+        words = {"BASE": base, "NAME": name}
+        classes = _classes(spark, name, ["PlannedFormat.java"], parent.loader, words)
+        loaded = classes.loader.loadClass(f"windrow.{name}")
+        return loaded.newInstance().counting(spark._jsc.sc())
     except (Py4JError, TypeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise FormatUnavailableError(spark.version, format, reason) from error
+        raise FormatUnavailableError(spark.version, format, _first_line(error)) from error
 
 
 def check_columns(
@@ -151,7 +141,7 @@ def check_columns(
     """Let Spark refuse columns of types that files of a format cannot hold.
 
     Args:
-        spark: A classic session with relations.
+        spark: A classic session.
         format: The table's format.
         options: The format's options.
         columns: The columns in its files.
@@ -163,67 +153,74 @@ def check_columns(
     utils.verifySchema(planned_format(spark, format, options), schema, *to_read)
 
 
-def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
-    """Return the rows of packed batches as the JVM's RDD, for a session with relations.
+def unpacked(
+    spark: SparkSession, batches: Any, columns: StructType, *, columnar: bool = False
+) -> Any:
+    """Return packed batches as the JVM's RDD of rows, or of columnar batches.
 
     Args:
         spark: A classic session.
         batches: The JVM's RDD of batches that `packing.py` packed.
         columns: Their columns.
+        columnar: Whether to return batches.
     """
     try:
-        with _compiling:
-            loader = _shipped_loader(spark, "PackedRows.java", "PackedRows")
-            rows = loader.loadClass(_ROWS).newInstance()
-        return rows.unpacked(batches, columns.json())
+        rows = _relation_classes(spark).loader.loadClass(_ROWS).newInstance()
+        return (rows.batches if columnar else rows.unpacked)(batches, columns.json())
     except (Py4JError, TypeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RelationUnavailableError(spark.version, reason) from error
+        raise RelationUnavailableError(spark.version, _first_line(error)) from error
 
 
-def _shipped_loader(
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _relation_classes(spark: SparkSession) -> Classes:
+    utils: Any = spark.sparkContext._gateway.jvm.org.apache.spark.util.Utils
+    return _classes(spark, "relation", _SOURCES, utils.getContextOrSparkClassLoader())
+
+
+def _classes(
     spark: SparkSession,
-    source: str,
     name: str,
+    sources: Sequence[str],
+    parent: Any,
     words: Mapping[str, str] = _NO_WORDS,
-    parent: Any = None,
-) -> Any:
-    """Return the class loader of classes that tasks need, and ship them to executors.
+) -> Classes:
+    """Return classes that tasks need too: compiled once, and shipped to executors.
 
     Args:
-        spark: A classic session with relations.
-        source: Their file.
+        spark: A classic session.
         name: The name under which they are kept and shipped.
+        sources: Their files.
+        parent: Class loader of the classes that they use.
         words: Replacements for the words of a template.
-        parent: Class loader of the classes that they use; that of relations by default.
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
-    by_name = _shipped_classes.setdefault(gateway, {})
-    if name not in by_name:
-        above = parent or _factories[gateway].getClass().getClassLoader()
-        compiler = compiled(gateway.jvm, __package__, source, above, words)
-        by_name[name] = compiler.getClassLoader(), compiler.getBytecodes()
-    loader, classes = by_name[name]
-    supplies = _supplies.setdefault(context, set())
-    if name not in supplies:
-        jar = Path(context._temp_dir) / f"windrow-{name}.jar"
-        with zipfile.ZipFile(jar, "w") as archive:
-            for class_ in classes:
-                archive.writestr(f"{class_.replace('.', '/')}.class", bytes(classes[class_]))
-        # The jar is needed for as long as the application runs.
-        context._jsc.sc().addJar(str(jar))
-        supplies.add(name)
-    return loader
+    with _compiling:
+        by_name = _compiled.setdefault(gateway, {})
+        if name not in by_name:
+            by_name[name] = compiled(gateway.jvm, __package__, sources, parent, words)
+        supplies = _supplies.setdefault(context, set())
+        if name not in supplies:
+            jar = Path(context._temp_dir) / f"windrow-{name}.jar"
+            with zipfile.ZipFile(jar, "w") as archive:
+                for class_, code in by_name[name].bytecodes.items():
+                    archive.writestr(f"{class_.replace('.', '/')}.class", code)
+            # The jar is needed for as long as the application runs.
+            context._jsc.sc().addJar(str(jar))
+            supplies.add(name)
+        return by_name[name]
 
 
 def _factory(spark: SparkSession, answer: Answer) -> Any:
     gateway: Any = spark.sparkContext._gateway
+    classes = _relation_classes(spark)
     with _compiling:
         if gateway not in _factories:
             accept_calls(gateway)
-            parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-            factory = new_object(gateway.jvm, __package__, _SOURCE, parent, _FACTORY)
+            factory = classes.loader.loadClass(_FACTORY).newInstance()
             factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]

@@ -27,7 +27,7 @@ from windrow_spark.relation.java_classes import planned_format
 # Spark partitions have about this size at most if there are several for each slot.
 _PARTITION_BYTES = 256 * 2**20
 
-# `WindrowHybrid.java` splits the text of hosts at this character.
+# `PlannedFiles.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
 
 _SAFE = "/=-_.~"
@@ -52,7 +52,7 @@ def native_relations(
 
     Args:
         spark: A classic session; its settings say how Spark reads.
-        factory: The JVM's `WindrowHybrid.Factory`.
+        factory: The JVM's `PlannedFiles.Factory`.
         plan: The plan that the files are from.
         columns: All columns of the table, in order, whichever are asked for: the fields of CSV have
             no names, and whether a line is malformed depends on all columns.
@@ -99,7 +99,9 @@ def _relation(
 ) -> Any:
     folders = {column.name for column in plan.partition_columns}
     fields = spark_schema(columns)
-    partition = StructType([field for field in fields if field.name in folders])
+    # Values of other partition columns are not needed: conditions on them have been applied.
+    returned = {column.name for column in plan.columns} & folders
+    partition = StructType([field for field in fields if field.name in returned])
     data = with_defaults(
         StructType([field for field in fields if field.name not in folders]), plan.file_fields
     )
@@ -121,8 +123,8 @@ def _relation(
         plan.format_options,
         data.json(),
         partition.json(),
-        _stream(values),
-        _stream(statuses),
+        arrow_stream(values),
+        arrow_stream(statuses),
     )
 
 
@@ -185,7 +187,7 @@ def _distinct(
     return pa.table(distinct, schema=columns), np.asarray(places, np.int32).reshape(-1)
 
 
-def _stream(table: pa.Table) -> bytes:
+def arrow_stream(table: pa.Table) -> bytes:
     """Return a table as an Arrow stream of one batch."""
     sink = pa.BufferOutputStream()
     batch: Sequence[pa.RecordBatch] = table.combine_chunks().to_batches()

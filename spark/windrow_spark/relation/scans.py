@@ -1,12 +1,12 @@
-"""Scans: a relation says which columns and filters a query needs, and gets rows of a new plan."""
+"""Scans: the JVM says which columns, conditions and partitions a query needs, and gets its rows."""
 
 from __future__ import annotations
 
 import json
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,15 +24,20 @@ from windrow_spark.reading.reader import check_readable, packed_batches, read_pl
 from windrow_spark.reading.session_calendars import converts_int96
 from windrow_spark.refusals import refusal
 from windrow_spark.relation.division import Division, Reader, divide
-from windrow_spark.relation.file_names import (
-    check_divided,
-    check_function,
+from windrow_spark.relation.file_columns import (
+    BLOCK_COLUMNS,
+    check_named,
     check_native_only,
+    uris_of,
+    with_file_columns,
     without_caches,
 )
 from windrow_spark.relation.filters import Tree, weakened
-from windrow_spark.relation.java_classes import hybrid, unpacked
-from windrow_spark.relation.native import native_relations
+from windrow_spark.relation.first_rows import with_small_first_groups
+from windrow_spark.relation.java_classes import files_factory, unpacked
+from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation.native import arrow_stream, native_relations
+from windrow_spark.relation.partitions import partition_rows
 from windrow_spark.relation.recent_scans import Scan, last_scan, note
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
@@ -49,7 +54,6 @@ class Pin:
         table: The table.
         snapshot_id: Its snapshot.
         filter: The rows to keep, as the coordinator understood the filter.
-        limit: How many rows are enough.
         types: All columns, with their types as Spark SQL writes them.
         options: Options of each plan; they take precedence over the session's.
         reader: Which way files are read.
@@ -59,7 +63,6 @@ class Pin:
     table: str
     snapshot_id: int
     filter: Tree | None
-    limit: int | None
     types: dict[str, str]
     options: dict[str, Any]
     reader: Reader
@@ -115,119 +118,124 @@ class Sources:
 SOURCES = Sources()
 
 
-def answer(pin: str, scan: str) -> Any:
-    """Return the rows of one scan as the JVM's RDD, or a text that says why there are none.
+def answer(text: str, arguments: Any) -> Any:
+    """Return what the JVM asks for, or a text that says why there is nothing.
 
-    Spark calls this in whichever thread plans a query.
+    The JVM calls this in whichever thread runs a query.
 
     Args:
-        pin: `Pin.to_text` of the relation.
-        scan: The columns and filters of the query, as `WindrowRelation.java` writes them; or that
-            it inserts rows.
+        text: `Pin.to_text` of the relation.
+        arguments: The JVM's array of a request, as `TableIndex.java` and `TableScan.java` write it,
+            and of the session that runs the query.
     """
     try:
-        request = json.loads(scan)
-        relation = Pin(**json.loads(pin))
-        if "inserts" in request:
-            raise refusal("write", {"table": relation.table})
-        function = request["function"]
-        if function:
-            check_function(relation.table, function)
-        if request["divided"]:
-            return _parts(relation, request["columns"], request["conditions"], function)
-        if function:
-            check_divided(relation.table, function)
-        rows = scanned(relation, request["columns"], request["conditions"])
-        # Spark shows this name, also as the description of jobs.
-        return rows.setName(str(last_scan()))
+        pin = Pin(**json.loads(text))
+        source = SOURCES.find(pin.source, pin.table)
+        source = replace(source, spark=session_of(source.spark, arguments[1]))
+        request = json.loads(arguments[0])
+        return _ANSWERS[request["use"]](source, pin, request)
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
         return remembered(error)
 
 
-def scanned(pin: Pin, columns: Sequence[str], filters: Sequence[Tree]) -> Any:
-    """Return the rows of a scan as the JVM's RDD: at least those that pass the filters.
-
-    Args:
-        pin: What the relation reads.
-        columns: The columns to return, in this order.
-        filters: Spark's filters, as `WindrowRelation.java` writes them.
-    """
-    source = SOURCES.find(pin.source, pin.table)
-    plan = _GROUPED_PLANS.take(pin, columns, filters)
-    if plan is None:
-        plan = planned(source, pin, columns, weakened(filters, pin.types))
-    return rows_of(source.spark, plan.info, plan.groups)
+def _insert(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+    raise refusal("write", {"table": pin.table})
 
 
-def _parts(
-    pin: Pin,
-    columns: Sequence[str],
-    filters: Sequence[Tree],
-    function: str | None,
-) -> Any:
-    """Return the parts of a scan as the JVM's list; empty if all files are read in groups.
+def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
+    return arrow_stream(partition_rows(source.client, pin.table, pin.snapshot_id, pin.types))
 
-    The first item is the scan's description. If a function asks for the files of the rows, Spark's
-    own reader reads all of them.
-    """
-    source = SOURCES.find(pin.source, pin.table)
-    spark = source.spark
-    parts = spark.sparkContext._jvm.java.util.ArrayList()
-    plan = planned(source, pin, columns, weakened(filters, pin.types))
+
+def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+    plan = planned(source, pin, [], {})
+    uris = source.spark.sparkContext._jvm.java.util.ArrayList()
+    for uri in dict.fromkeys(uris_of(plan).to_pylist()):
+        uris.add(uri)
+    return uris
+
+
+def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+    """Return the files of a scan as the JVM's relations, of which Spark's own reader reads all."""
+    plan = planned(source, pin, list(pin.types), request)
+    check_native_only(plan, pin.types, filtered=pin.filter is not None)
+    return _native(source, pin, plan, divided(plan, "native", pin.types, filtered=False).native)
+
+
+def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+    """Return the JVM's map of a scan's `groups`, `native` relations and figures."""
+    plan = planned(source, pin, request["columns"], request)
     filtered = pin.filter is not None
-    if function:
+    if request["names"] or request["metadata"]:
+        check_named(plan.info)
+    if request["numbered"]:
         plan = without_caches(plan)
-    reader: Reader = "native" if function else pin.reader
+        check_native_only(plan, pin.types, filtered=filtered)
+    reader: Reader = "native" if request["numbered"] else pin.reader
     division = divided(plan, reader, pin.types, filtered=filtered)
-    if function:
-        check_native_only(plan, division, function, filtered=filtered)
-    if not len(division.native) and not function:
-        _GROUPED_PLANS.keep(pin, columns, filters, plan)
-        return parts
-    parts.add(str(last_scan()))
-    slots = plan.info.options.parallelism
-    factory = hybrid(spark)
-    columns_of_files = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
-    if len(division.native):
-        relations = native_relations(
-            spark, factory, plan.info, columns_of_files, division.native, slots
-        )
-        last_scan().count_native(relations)
-        for relation in relations:
-            parts.add(relation)
-    # A scan without files has a part too, so that Spark does not ask for its rows undivided.
-    if len(division.grouped) or not len(division.native):
-        rows = rows_of(spark, plan.info, division.grouped)
-        schema = spark_schema(plan.info.columns).json()
-        label = f"PlannedGroups({len(division.grouped)} groups)"
-        session = spark._jsparkSession
-        groups = session.baseRelationToDataFrame(factory.groups(session, schema, rows, label))
-        parts.add(groups.queryExecution().optimizedPlan())
-    return parts
+    scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
+    scan["native"] = _native(source, pin, plan, division.native)
+    grouped = division.grouped
+    if "first" in request and len(grouped):
+        grouped = with_small_first_groups(grouped)
+    if len(grouped):
+        scan["groups"] = _groups(source.spark, plan.info, grouped, request)
+    scan["description"] = str(last_scan())
+    scan["numFiles"] = plan.summary.files_planned
+    scan["filesSize"] = plan.summary.size_bytes
+    scan["numGroups"] = len(grouped)
+    scan["nativeFiles"] = len(division.native)
+    return scan
 
 
-def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> Any:
+_ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
+    "insert": _insert,
+    "partitions": _partitions,
+    "uris": _uris,
+    "files": _files,
+    "scan": _scan,
+}
+
+
+def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table) -> Any:
+    """Return files as the JVM's list of relations, and count what is read of them."""
+    spark = source.spark
+    relations = spark.sparkContext._jvm.java.util.ArrayList()
+    if len(files):
+        columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
+        slots = plan.info.options.parallelism
+        parts = native_relations(spark, files_factory(spark), plan.info, columns, files, slots)
+        last_scan().count_native(parts)
+        for part in parts:
+            relations.add(part)
+    return relations
+
+
+def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[str, Any]) -> Any:
     """Return the rows of groups of this thread's last scan as the JVM's RDD.
 
     Args:
         spark: A classic session.
         plan: The coordinator's answer.
         groups: Its groups, as the coordinator streams them.
+        request: The scan's; it says in which order columns come, which fields of structs are
+            needed, and which columns follow that tell the files of rows.
     """
-    # Without groups it does not matter whether the table can be read in groups.
-    if len(groups):
-        check_readable(spark, plan)
+    check_readable(spark, plan)
+    by_name = {column.name: column for column in plan.columns}
+    columns = [
+        by_name[name].model_copy(update={"type": request["types"].get(name, by_name[name].type)})
+        for name in request["columns"]
+    ]
+    plan = plan.model_copy(update={"columns": columns})
+    further = [*request["metadata"], *(BLOCK_COLUMNS if request["names"] else ())]
+    if further:
+        plan, groups = with_file_columns(plan, groups, further)
     count = last_scan().count_groups()
     batches = packed_batches(spark, plan, groups, count)
     if batches is None:
-        rows = (
-            read_plan(spark, plan, groups, count)
-            if len(groups)
-            else spark.createDataFrame([], spark_schema(plan.columns))
-        )
-        return rows._jdf.queryExecution().toRdd()
-    return unpacked(spark, batches, spark_schema(plan.columns))
+        return read_plan(spark, plan, groups, count)._jdf.queryExecution().toRdd()
+    return unpacked(spark, batches, spark_schema(plan.columns), columnar=request["columnar"])
 
 
 def divided(
@@ -254,45 +262,8 @@ def divided(
     )
 
 
-class _GroupedPlans:
-    """Plans of scans that have just been found to be read in groups only.
-
-    Spark first asks how a scan is divided; if it is not, Spark asks for its rows right away.
-    """
-
-    def __init__(self) -> None:
-        self._plans: dict[Any, SplitPlan] = {}
-        self._lock = threading.Lock()
-
-    def keep(self, pin: Pin, columns: Sequence[str], filters: Any, plan: SplitPlan) -> None:
-        """Keep a plan until it is taken, or dropped because there are too many."""
-        with self._lock:
-            if len(self._plans) >= _MAX_GROUPED_PLANS:
-                self._plans.clear()
-            self._plans[self._key(pin, columns, filters)] = plan
-
-    def take(self, pin: Pin, columns: Sequence[str], filters: Any) -> SplitPlan | None:
-        """Return the plan of a scan, and forget it."""
-        with self._lock:
-            plan = self._plans.pop(self._key(pin, columns, filters), None)
-        if plan is None:
-            return None
-        by_name = {column.name: column for column in plan.info.columns}
-        ordered = [by_name[name] for name in columns]
-        return SplitPlan(plan.info.model_copy(update={"columns": ordered}), plan.groups)
-
-    def _key(self, pin: Pin, columns: Sequence[str], filters: Any) -> Any:
-        # The second time, Spark gives columns and filters in another order.
-        conditions = frozenset(json.dumps(tree, sort_keys=True) for tree in filters)
-        return threading.get_ident(), pin.to_text(), frozenset(columns), conditions
-
-
-_MAX_GROUPED_PLANS = 64
-_GROUPED_PLANS = _GroupedPlans()
-
-
 def planned(
-    source: Source, pin: Pin, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source, pin: Pin, columns: Sequence[str], request: Mapping[str, Any]
 ) -> SplitPlan:
     """Plan a scan, with the options that its session sets now.
 
@@ -300,17 +271,20 @@ def planned(
         source: The client that plans, and the session that reads.
         pin: What the relation reads.
         columns: The columns to return.
-        conditions: Conditions from the query's filters.
+        request: The scan's `conditions`, as `Conditions.java` writes them, `partitions` and
+            `limit`; each may be missing.
     """
+    conditions = weakened(request.get("conditions", ()), pin.types)
+    scope = {name: request[name] for name in ("partitions", "limit") if name in request}
     conditions_of_user = [] if pin.filter is None else [pin.filter]
     try:
-        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions])
+        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions], scope)
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
-        conditions = ()
-        plan = _plan(source, pin, columns, conditions_of_user)
+        conditions = []
+        plan = _plan(source, pin, columns, conditions_of_user, scope)
     check_settings(source.spark, plan.info)
     note(
         Scan(
@@ -325,7 +299,11 @@ def planned(
 
 
 def _plan(
-    source: Source, pin: Pin, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source,
+    pin: Pin,
+    columns: Sequence[str],
+    conditions: Sequence[Tree],
+    scope: Mapping[str, Any],
 ) -> SplitPlan:
     if converts_int96(source.spark):
         times = {name for name, type_ in pin.types.items() if type_ == "timestamp"}
@@ -339,7 +317,7 @@ def _plan(
         filter={"op": "and", "args": args} if len(args) > 1 else args[0] if args else None,
         columns=columns,
         snapshot_id=pin.snapshot_id,
-        limit=pin.limit,
         session_options=session_options(source.spark),
+        **scope,
         **pin.options,
     )

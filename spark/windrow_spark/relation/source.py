@@ -19,6 +19,7 @@ from windrow_spark.failures import remembered
 from windrow_spark.placement import require_classic
 from windrow_spark.refusals import refusal
 from windrow_spark.relation.callbacks import Answering, accept_calls
+from windrow_spark.relation.jvm_sessions import session_of
 
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
@@ -31,18 +32,10 @@ _compiling = threading.Lock()
 def register_format(spark: SparkSession, opener: Opener) -> None:
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
-    sessions = [spark]
-
-    def session_of(jsession: Any) -> SparkSession:
-        for session in sessions:
-            if session._jsparkSession.equals(jsession):
-                return session
-        sessions.append(SparkSession(spark.sparkContext, jsession))
-        return sessions[-1]
 
     def answer(jsession: Any, options: str) -> Any:
         try:
-            rows = opener(session_of(jsession), json.loads(options))
+            rows = opener(session_of(spark, jsession), json.loads(options))
             return _relation_of(rows)
         # As in `scans.answer`: an exception would reach the user as the JVM's.
         except Exception as error:
@@ -76,11 +69,11 @@ def _found_class(spark: SparkSession) -> Any:
         try:
             return loader.loadClass(_CLASS)
         except Py4JJavaError:
-            compiler = compiled(gateway.jvm, __package__, _SOURCE, loader)
+            classes = compiled(gateway.jvm, __package__, [_SOURCE], loader)
         # Spark looks for formats among its jars; the folder is not needed once the class is loaded.
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
             file.parent.mkdir()
-            file.write_bytes(compiler.getBytecodes().get(_CLASS))
+            file.write_bytes(classes.bytecodes[_CLASS])
             loader.addURL(gateway.jvm.java.io.File(folder).toURI().toURL())
             return loader.loadClass(_CLASS)

@@ -10,10 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow_core.files.formats import READ_BY_SPARK
-from windrow_core.models import Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import (
-    HybridUnavailableError,
     OnlySparkReadsError,
     RelationUnavailableError,
 )
@@ -75,8 +73,6 @@ def open_table(
         table=table,
         snapshot_id=first.snapshot_id,
         filter=filter_tree,
-        # Spark itself applies the limit for formats that it reads.
-        limit=None if first.format in READ_BY_SPARK else limit,
         types={column.name: column.type for column in first.columns},
         options=dict(options),
         reader=reader,
@@ -84,7 +80,10 @@ def open_table(
     try:
         rows = java_classes.relation(
             spark,
+            java_classes.planned_format(spark, first.format, first.format_options),
+            first.format_options,
             schema,
+            [c.name for c in first.partition_columns if c.name in schema.names],
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
             f"windrow {table} snapshot {first.snapshot_id}",
             pin.to_text(),
@@ -105,7 +104,12 @@ def open_table(
         )
         rows = read_plan(spark, plan.info, plan.groups)
     else:
-        _plan_hybrids(spark, first)
+        if first.format in READ_BY_SPARK:
+            folders = {column.name for column in first.partition_columns}
+            data = [column for column in first.columns if column.name not in folders]
+            java_classes.check_columns(
+                spark, first.format, first.format_options, spark_schema(data)
+            )
     if names is not None:
         rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
     return rows if limit is None else rows.limit(limit)
@@ -139,17 +143,3 @@ def explain_read(
         check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}
     return explained(plan, divided(plan, reader, types, filtered=False))
-
-
-def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
-    """From now on, divide the scans of a session's relations."""
-    try:
-        java_classes.plan_hybrids(spark)
-    except HybridUnavailableError as error:
-        if plan.format in READ_BY_SPARK:
-            raise
-        warnings.warn(str(error), stacklevel=4)
-    if plan.format in READ_BY_SPARK:
-        folders = {column.name for column in plan.partition_columns}
-        data = [column for column in plan.columns if column.name not in folders]
-        java_classes.check_columns(spark, plan.format, plan.format_options, spark_schema(data))

@@ -1,0 +1,197 @@
+package windrow;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BiFunction;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+
+/**
+ * The files of a table's snapshot, as Spark's relations know them: nothing is listed, and Python
+ * plans each scan. Runs on the driver only.
+ */
+public final class TableIndex implements FileIndex {
+    static final long NO_LIMIT = -1L;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Table table;
+    private final long sizeInBytes;
+    /** How many rows the query needs of this scan. */
+    final long limit;
+    /** Whether the query asks for the files of the rows, as input_file_name() does. */
+    final boolean names;
+
+    /** What all scans of a table have in common. */
+    private static final class Table {
+        final String pin;
+        final String label;
+        final StructType schema;
+        final StructType partition;
+        final BiFunction python;
+        private PartitionValues values;
+
+        Table(String pin, String label, StructType schema, StructType partition, BiFunction python) {
+            this.pin = pin;
+            this.label = label;
+            this.schema = schema;
+            this.partition = partition;
+            this.python = python;
+        }
+
+        synchronized PartitionValues values(SparkSession session) {
+            if (values == null) {
+                ObjectNode request = request("partitions");
+                try {
+                    values = new PartitionValues(partition, (byte[]) answer(request, session));
+                } catch (IOException error) {
+                    throw new IllegalStateException(error.toString());
+                }
+            }
+            return values;
+        }
+
+        Object answer(ObjectNode request, SparkSession session) {
+            Object answer = python.apply(pin, new Object[] {request.toString(), session});
+            // This is the only exception of which PySpark shows nothing but the message.
+            if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+            return answer;
+        }
+    }
+
+    TableIndex(
+            String pin, String label, StructType schema, StructType partition, long sizeInBytes,
+            BiFunction python) {
+        this(new Table(pin, label, schema, partition, python), sizeInBytes, NO_LIMIT, false);
+    }
+
+    private TableIndex(Table table, long sizeInBytes, long limit, boolean names) {
+        this.table = table;
+        this.sizeInBytes = sizeInBytes;
+        this.limit = limit;
+        this.names = names;
+    }
+
+    TableIndex limited(long rows) {
+        return new TableIndex(table, sizeInBytes, rows, names);
+    }
+
+    TableIndex naming() {
+        return new TableIndex(table, sizeInBytes, limit, true);
+    }
+
+    TableIndex sized(long bytes) {
+        return new TableIndex(table, bytes, limit, names);
+    }
+
+    /** Returns all columns of the table, in its order. */
+    StructType schema() {
+        return table.schema;
+    }
+
+    PartitionValues values() {
+        return table.values((SparkSession) SparkSession.active());
+    }
+
+    /** Begins a request; `use` says what is wanted. */
+    static ObjectNode request(String use) {
+        return JSON.createObjectNode().put("use", use);
+    }
+
+    /** Returns Python's answer for a session, whose settings count. */
+    Object answer(ObjectNode request, SparkSession session) {
+        return table.answer(request, session);
+    }
+
+    /** Adds the conditions of a scan to a request: exact ones on partitions, and weaker ones. */
+    void addConditions(ObjectNode request, SEQ partitionFilters, SEQ dataFilters) {
+        ArrayNode conditions = request.putArray("conditions");
+        add(conditions, partitionFilters);
+        add(conditions, dataFilters);
+        if (partitionFilters.size() == 0) return;
+        boolean[] passing = values().passing(partitionFilters);
+        boolean all = true;
+        for (int i = 0; i < passing.length; i++) all &= passing[i];
+        if (all) return;
+        ArrayNode ranges = request.putArray("partitions");
+        for (int first = 0; first < passing.length; first++) {
+            if (!passing[first]) continue;
+            int end = first + 1;
+            while (end < passing.length && passing[end]) end++;
+            ranges.addArray().add(first).add(end);
+            first = end;
+        }
+    }
+
+    private static void add(ArrayNode conditions, SEQ filters) {
+        for (int i = 0; i < filters.size(); i++) {
+            Option known = DataSourceStrategy$.MODULE$.translateFilter(
+                (Expression) filters.apply(i), false);
+            if (known.isDefined()) conditions.add(Conditions.of((Filter) known.get()));
+        }
+    }
+
+    /** Of no file system, so that Spark itself never writes there. */
+    public SEQ rootPaths() {
+        List paths = new ArrayList();
+        paths.add(new Path("windrow", null, "/" + table.label.replace(' ', '/')));
+        return (SEQ) PythonUtils.toSeq(paths);
+    }
+
+    /** Lists the files of a plan for Spark's own scan, in sessions that do not know ours. */
+    public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
+        ObjectNode request = request("files");
+        addConditions(request, partitionFilters, dataFilters);
+        List parts = (List) answer(request, (SparkSession) SparkSession.active());
+        SEQ none = (SEQ) PythonUtils.toSeq(new ArrayList());
+        List directories = new ArrayList();
+        for (int i = 0; i < parts.size(); i++) {
+            SEQ some = ((HadoopFsRelation) parts.get(i)).location().listFiles(none, none);
+            for (int j = 0; j < some.size(); j++) directories.add(some.apply(j));
+        }
+        return (SEQ) PythonUtils.toSeq(directories);
+    }
+
+    public String[] inputFiles() {
+        List uris = (List) answer(request("uris"), (SparkSession) SparkSession.active());
+        return (String[]) uris.toArray(new String[uris.size()]);
+    }
+
+    /** Changes nothing: a relation reads one snapshot. */
+    public void refresh() {}
+
+    public long sizeInBytes() {
+        return sizeInBytes;
+    }
+
+    public StructType partitionSchema() {
+        return table.partition;
+    }
+
+    /** Indexes of one table, snapshot and conditions are equal, so that Spark reads them once. */
+    public boolean equals(Object other) {
+        if (!(other instanceof TableIndex)) return false;
+        TableIndex index = (TableIndex) other;
+        return table.pin.equals(index.table.pin) && limit == index.limit && names == index.names;
+    }
+
+    public int hashCode() {
+        return table.pin.hashCode();
+    }
+
+    /** Returns the name in Spark's plans and its UI. */
+    public String toString() {
+        return table.label;
+    }
+}

@@ -1,0 +1,39 @@
+"""The distinct partitions of a snapshot, on which Spark evaluates conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.models import Column
+from windrow_spark.arrow_types import arrow_schema, spark_schema
+
+
+def partition_rows(
+    client: Coordinator, table: str, snapshot_id: int, types: Mapping[str, str]
+) -> pa.Table:
+    """Return a snapshot's partitions in the order of their numbers.
+
+    Args:
+        client: The client that plans.
+        table: The table.
+        snapshot_id: Its snapshot.
+        types: The columns of the relation, which may lack some, with their types as Spark SQL writes them.
+
+    Returns:
+        The partition columns, with the types of Spark's rows; bytes; and rows, null if unknown.
+    """
+    answer = client.partition_values(table, snapshot_id)
+    names = answer.column_names[:-3]
+    places = [place for place, name in enumerate(names) if name in types]
+    columns = [Column(name=names[place], type=types[names[place]]) for place in places]
+    schema = arrow_schema(spark_schema(columns))
+    values = [
+        answer.column(place).cast(field.type) for place, field in zip(places, schema, strict=True)
+    ]
+    return pa.table(
+        [*values, *answer.columns[-2:]],
+        schema=pa.schema([*schema, ("size_bytes", pa.int64()), ("row_count", pa.int64())]),
+    )
