@@ -47,7 +47,7 @@ class Figures:
     prefetched_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Scan:
     """One use of a table in a query.
 
@@ -59,6 +59,7 @@ class Scan:
         plan: The plan, without groups; `plan.summary` counts files, bytes, rows and groups, and
             `client.explain(plan.plan_id)` explains them.
         context: The Spark context of the application that reads it.
+        native_files: How many of its files Spark's own reader reads; all others are read in groups.
     """
 
     table: str
@@ -66,6 +67,7 @@ class Scan:
     conditions: tuple[Tree, ...]
     plan: Plan
     context: SparkContext = field(repr=False, compare=False)
+    native_files: int = field(default=0, init=False, compare=False)
     _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -90,8 +92,9 @@ class Scan:
         """Return the function to which tasks report what they have read of groups."""
         return counted(counter_of(self.context), self.plan.plan_id)
 
-    def count_native(self, relations: Sequence[Any]) -> None:
-        """Include what the JVM's relations read."""
+    def count_native(self, relations: Sequence[Any], files: int) -> None:
+        """Include what the JVM's relations of some files read."""
+        self.native_files += files
         self._native.extend(relation.fileFormat() for relation in relations)
 
     def __str__(self) -> str:

@@ -205,7 +205,7 @@ def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table) -> Any:
         columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
         slots = plan.info.options.parallelism
         parts = native_relations(spark, files_factory(spark), plan.info, columns, files, slots)
-        last_scan().count_native(parts)
+        last_scan().count_native(parts, len(files))
         for part in parts:
             relations.add(part)
     return relations
