@@ -171,7 +171,7 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     if request["numbered"]:
         plan = without_caches(plan)
         check_native_only(plan, pin.types, filtered=filtered)
-    reader: Reader = "native" if request["numbered"] else pin.reader
+    reader = _reader_of(pin, request)
     division = divided(plan, reader, pin.types, filtered=filtered)
     scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
     scan["native"] = _native(source, pin, plan, division.native)
@@ -186,6 +186,15 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     scan["numGroups"] = len(grouped)
     scan["nativeFiles"] = len(division.native)
     return scan
+
+
+def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
+    if request["numbered"]:
+        return "native"
+    # A Python worker whose rows nobody reads to their end is lost, and the next one starts anew.
+    if pin.reader == "auto" and ("limit" in request or "first" in request):
+        return "native"
+    return pin.reader
 
 
 _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
