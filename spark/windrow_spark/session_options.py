@@ -13,6 +13,8 @@ from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.session_settings import settings_of
 
 PREFIX = "spark.windrow."
+# Settings that are no options of plans; `InventoryAnswers.java` reads this one.
+_OF_QUERIES = {"inventory_counts"}
 
 
 def session_options(spark: SparkSession) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:
     texts = {
         name.removeprefix(PREFIX): value
         for name, value in settings.items()
-        if name.startswith(PREFIX)
+        if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in _OF_QUERIES
     }
     options = checked(PlanDefaults, values_of_texts(texts), prefix=PREFIX)
     return options.model_dump(exclude_none=True)

@@ -40,10 +40,15 @@ public final class TableIndex implements FileIndex {
         final StructType schema;
         final StructType partition;
         final BiFunction python;
+        /** Whether each row of its files is one of its rows. */
+        final boolean whole;
         private PartitionValues values;
 
-        Table(String pin, String label, StructType schema, StructType partition, BiFunction python) {
+        Table(
+                String pin, String label, StructType schema, StructType partition, boolean whole,
+                BiFunction python) {
             this.pin = pin;
+            this.whole = whole;
             this.label = label;
             this.schema = schema;
             this.partition = partition;
@@ -71,9 +76,9 @@ public final class TableIndex implements FileIndex {
     }
 
     TableIndex(
-            String pin, String label, StructType schema, StructType partition, long sizeInBytes,
-            BiFunction python) {
-        this(new Table(pin, label, schema, partition, python), sizeInBytes, NO_LIMIT, false);
+            String pin, String label, StructType schema, StructType partition, boolean whole,
+            long sizeInBytes, BiFunction python) {
+        this(new Table(pin, label, schema, partition, whole, python), sizeInBytes, NO_LIMIT, false);
     }
 
     private TableIndex(Table table, long sizeInBytes, long limit, boolean names) {
@@ -102,6 +107,11 @@ public final class TableIndex implements FileIndex {
 
     PartitionValues values() {
         return table.values((SparkSession) SparkSession.active());
+    }
+
+    /** Tells whether the inventory's rows are the table's, of which a filter leaves out none. */
+    boolean isWhole() {
+        return table.whole;
     }
 
     /** Begins a request; `use` says what is wanted. */

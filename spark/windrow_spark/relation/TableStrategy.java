@@ -45,7 +45,8 @@ public final class TableStrategy extends SparkStrategy {
         /** Returns a table's snapshot as one of Spark's own tables. */
         public HadoopFsRelation relation(
                 SparkSession session, FileFormat format, Map options, String schema,
-                List partitionColumns, Number sizeInBytes, String label, String pin) {
+                List partitionColumns, boolean whole, Number sizeInBytes, String label,
+                String pin) {
             StructType columns = (StructType) DataType.fromJson(schema);
             StructType partition = new StructType();
             for (int i = 0; i < partitionColumns.size(); i++) {
@@ -63,7 +64,8 @@ public final class TableStrategy extends SparkStrategy {
                 }
             }
             return new HadoopFsRelation(
-                new TableIndex(pin, label, columns, partition, sizeInBytes.longValue(), python),
+                new TableIndex(
+                    pin, label, columns, partition, whole, sizeInBytes.longValue(), python),
                 partition, data, Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
         }
@@ -74,6 +76,7 @@ public final class TableStrategy extends SparkStrategy {
                 if (PREPARED.put(extensions, Boolean.TRUE) != null) return;
             }
             extensions.injectPlannerStrategy(new Always(new TableStrategy()));
+            extensions.injectPreCBORule(new Always(new InventoryAnswers()));
             extensions.injectPreCBORule(new Always(new TableHints()));
         }
     }

@@ -23,8 +23,10 @@ Answer = Callable[[str, Any], Any]
 
 _SOURCES = (
     "Conditions.java",
+    "InventoryAnswers.java",
     "JobDescriptions.java",
     "PackedRows.java",
+    "PartitionConditions.java",
     "PartitionValues.java",
     "PlannedFiles.java",
     "ScannedRows.java",
@@ -59,6 +61,7 @@ def relation(
     format_options: Mapping[str, str],
     schema: StructType,
     partition_columns: Sequence[str],
+    whole: bool,
     size_bytes: int,
     label: str,
     text: str,
@@ -72,6 +75,7 @@ def relation(
         format_options: The format's options.
         schema: All of its columns.
         partition_columns: Those whose values are the same in each file.
+        whole: Whether the relation has all rows of its files.
         size_bytes: Its size for Spark's planner.
         label: Its name in Spark's plans.
         text: Text that says what is read, passed to `answer` with each request. Relations with the
@@ -88,6 +92,7 @@ def relation(
             dict(format_options),
             schema.json(),
             list(partition_columns),
+            whole,
             size_bytes,
             label,
             text,

@@ -84,6 +84,7 @@ def open_table(
             first.format_options,
             schema,
             [c.name for c in first.partition_columns if c.name in schema.names],
+            filter_tree is None,
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
             f"windrow {table} snapshot {first.snapshot_id}",
             pin.to_text(),
