@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from windrow_core.version import __version__
 
 if TYPE_CHECKING:
+    from windrow.accelerating import accelerate
     from windrow.calls.plans import SplitPlan
     from windrow.client import Client
     from windrow.connecting import connect, embedded
@@ -23,6 +24,7 @@ else:
         "Client": "windrow.client",
         "SplitPlan": "windrow.calls.plans",
         "WindrowError": "windrow.errors",
+        "accelerate": "windrow.accelerating",
         "connect": "windrow.connecting",
         "embedded": "windrow.connecting",
         "register": "windrow.registering",
@@ -41,6 +43,7 @@ __all__ = [
     "SplitPlan",
     "WindrowError",
     "__version__",
+    "accelerate",
     "connect",
     "embedded",
     "register",

@@ -70,6 +70,19 @@ public final class TableStrategy extends SparkStrategy {
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
         }
 
+        /** Returns a relation of Spark's, of the same columns, with a table's snapshot as its files. */
+        public HadoopFsRelation inPlaceOf(
+                HadoopFsRelation theirs, FileFormat format, Map options, String schema,
+                Number sizeInBytes, String label, String pin) {
+            return new HadoopFsRelation(
+                new TableIndex(
+                    pin, label, (StructType) DataType.fromJson(schema), theirs.partitionSchema(),
+                    sizeInBytes.longValue(), python),
+                theirs.partitionSchema(), theirs.dataSchema(), theirs.bucketSpec(), format,
+                (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
+                theirs.sparkSession());
+        }
+
         /** From now on, the sessions that share these extensions plan our scans. */
         public void extend(SparkSessionExtensions extensions) {
             synchronized (PREPARED) {

@@ -104,6 +104,44 @@ def relation(
         raise RelationUnavailableError(spark.version, _first_line(error)) from error
 
 
+def relation_in_place_of(
+    spark: SparkSession,
+    theirs: Any,
+    format: Any,
+    format_options: Mapping[str, str],
+    schema: StructType,
+    size_bytes: int,
+    label: str,
+    text: str,
+    answer: Answer,
+) -> Any:
+    """Return one of the JVM's `HadoopFsRelation` with the columns of `theirs` and our snapshot.
+
+    Args:
+        spark: A classic session.
+        theirs: Spark's relation of the same columns.
+        format: As in `relation`.
+        format_options: As in `relation`.
+        schema: As in `relation`.
+        size_bytes: As in `relation`.
+        label: As in `relation`.
+        text: As in `relation`.
+        answer: As in `relation`.
+    """
+    return _factory(spark, answer).inPlaceOf(
+        theirs, format, dict(format_options), schema.json(), size_bytes, label, text
+    )
+
+
+def prepare(spark: SparkSession, answer: Answer) -> Any:
+    """Let a session's application plan our scans; return the class loader of our classes."""
+    try:
+        _factory(spark, answer).extend(spark._jsparkSession.extensions())
+        return _relation_classes(spark).loader
+    except (Py4JError, TypeError) as error:
+        raise RelationUnavailableError(spark.version, _first_line(error)) from error
+
+
 def files_factory(spark: SparkSession) -> Any:
     """Return the JVM's `PlannedFiles.Factory`."""
     return _relation_classes(spark).loader.loadClass(_FILES).newInstance()

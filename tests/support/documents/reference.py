@@ -138,7 +138,7 @@ A client needs no Spark, except for the methods under *On Spark*. Every method r
 def _python() -> Iterator[str]:
     yield _PYTHON
     yield "## Connect\n"
-    for function in (windrow.connect, windrow.embedded, windrow.register):
+    for function in (windrow.connect, windrow.embedded, windrow.register, windrow.accelerate):
         yield from _function(f"windrow.{function.__name__}", function)
     for owner in windrow.Client.__mro__[:-1]:
         methods = [

@@ -1,0 +1,227 @@
+package windrow;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import java.util.function.BiFunction;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Function1;
+import scala.Option;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Puts relations of ours in the place of Spark's, where Python says that they have the same rows.
+ * It runs among the optimizer's rules, before Spark prunes partitions and lists their files. What
+ * the analyzer has resolved stays Spark's own, so that caches and writes know the files.
+ */
+public final class AcceleratedReads extends Rule {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String OURS = "windrow.";
+    private static final Map QUERIES = new WeakHashMap();
+    private static final Map PREPARED = new WeakHashMap();
+    private static volatile BiFunction python;
+
+    private final Object session;
+
+    AcceleratedReads(Object session) {
+        this.session = session;
+    }
+
+    /** Switches the rule on and off for Python, and tells what it has decided. */
+    public static final class Factory {
+        /** Sets the function that returns a relation of ours, or why there is none; null if off. */
+        public void answerBy(BiFunction function) {
+            python = function;
+        }
+
+        /** From now on, the sessions that share these extensions have the rule. */
+        public void extend(SparkSessionExtensions extensions) {
+            synchronized (PREPARED) {
+                if (PREPARED.put(extensions, Boolean.TRUE) != null) return;
+            }
+            extensions.injectOptimizerRule(new Builder());
+        }
+
+        /** Returns for each table or path of an optimized query why it stays Spark's, or "". */
+        public Map decisions(QueryExecution query) {
+            Query decided = queryOf(query.tracker());
+            synchronized (decided) {
+                return new LinkedHashMap(decided.outcomes);
+            }
+        }
+    }
+
+    private static final class Builder extends AbstractFunction1 {
+        public Object apply(Object session) {
+            return new AcceleratedReads(session);
+        }
+    }
+
+    /** What has been decided for a query; its rule runs several times, and for each subquery. */
+    private static final class Query {
+        final Map answers = new HashMap();
+        final Map outcomes = new LinkedHashMap();
+        boolean isNoted = false;
+        Set targets = java.util.Collections.emptySet();
+    }
+
+    private static Query queryOf(Object tracker) {
+        synchronized (QUERIES) {
+            Query query = (Query) QUERIES.get(tracker);
+            if (query == null) {
+                query = new Query();
+                QUERIES.put(tracker, query);
+            }
+            return query;
+        }
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        if (python == null) return plan;
+        Option tracker = QueryPlanningTracker$.MODULE$.get();
+        Query query = tracker.isDefined() ? queryOf(tracker.get()) : new Query();
+        synchronized (query) {
+            if (plan instanceof Command && !query.isNoted) {
+                query.targets = OwnWrites.begin(
+                    (LogicalPlan) plan, session, tracker.isDefined() ? tracker.get() : null);
+                query.isNoted = true;
+            }
+            return plan.transform(new Replacing(query));
+        }
+    }
+
+    private final class Replacing extends AbstractPartialFunction {
+        private final Query query;
+
+        Replacing(Query query) {
+            this.query = query;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalRelation || node instanceof HiveTableRelation
+                || node instanceof DataSourceV2Relation;
+        }
+
+        public Object applyOrElse(Object node, Function1 other) {
+            if (!isDefinedAt(node)) return other.apply(node);
+            if (!(node instanceof LogicalRelation)) {
+                refuse(node);
+                return node;
+            }
+            LogicalRelation leaf = (LogicalRelation) node;
+            if (!(leaf.relation() instanceof HadoopFsRelation)) return node;
+            HadoopFsRelation theirs = (HadoopFsRelation) leaf.relation();
+            if (theirs.location().getClass().getName().startsWith(OURS)) return node;
+            Object answer = decided(leaf, theirs);
+            if (!(answer instanceof HadoopFsRelation)) return node;
+            Object[] arguments = new Object[leaf.productArity()];
+            for (int i = 1; i < arguments.length; i++) arguments[i] = leaf.productElement(i);
+            arguments[0] = answer;
+            return leaf.makeCopy(arguments);
+        }
+
+        private Object decided(LogicalRelation leaf, HadoopFsRelation theirs) {
+            ObjectNode request = described(leaf, theirs);
+            String key = request.toString();
+            if (query.answers.containsKey(key)) return query.answers.get(key);
+            String path = request.path("path").asText();
+            long writes = OwnWrites.lastOf(path);
+            request.put("fresh", OwnWrites.areNewer(path, writes));
+            Object answer = answer(request, theirs);
+            if (answer instanceof HadoopFsRelation) OwnWrites.seen(path, writes);
+            query.answers.put(key, answer);
+            query.outcomes.put(
+                request.path("target").asText(), answer instanceof String ? answer : "");
+            return answer;
+        }
+
+        private void refuse(Object node) {
+            ObjectNode request = JSON.createObjectNode();
+            if (node instanceof HiveTableRelation) {
+                request.put("target", named(((HiveTableRelation) node).tableMeta().identifier()));
+                request.put("refusal", "Spark reads it through Hive's SerDe");
+            } else {
+                request.put("target", ((DataSourceV2Relation) node).name());
+                request.put("refusal", "Spark reads it through a data source of its own kind (V2)");
+            }
+            if (query.answers.containsKey(request.toString())) return;
+            Object answer = answer(request, null);
+            query.answers.put(request.toString(), answer);
+            query.outcomes.put(request.path("target").asText(), answer);
+        }
+
+        private ObjectNode described(LogicalRelation leaf, HadoopFsRelation theirs) {
+            ObjectNode request = JSON.createObjectNode();
+            FileIndex index = theirs.location();
+            SEQ roots = (SEQ) index.rootPaths();
+            String path = roots.size() == 0 ? "" : OwnWrites.text((Path) roots.apply(0));
+            String target = path;
+            if (leaf.catalogTable().isDefined()) {
+                CatalogTable table = (CatalogTable) leaf.catalogTable().get();
+                target = named(table.identifier());
+                request.put("table", target);
+            }
+            request.put("target", target);
+            request.put("path", path);
+            request.put("cataloged", index instanceof CatalogFileIndex);
+            request.put("data", theirs.dataSchema().json());
+            request.put("partition", theirs.partitionSchema().json());
+            request.put("format", theirs.fileFormat().getClass().getName());
+            request.put("bucketed", theirs.bucketSpec().isDefined());
+            ObjectNode options = request.putObject("options");
+            scala.collection.Iterator pairs = theirs.options().iterator();
+            while (pairs.hasNext()) {
+                scala.Tuple2 pair = (scala.Tuple2) pairs.next();
+                options.put((String) pair._1(), (String) pair._2());
+            }
+            if (leaf.isStreaming()) {
+                request.put("refusal", "it is a part of a stream");
+            } else if (!(index instanceof CatalogFileIndex || index instanceof InMemoryFileIndex)) {
+                request.put("refusal",
+                    "its files come from " + index.getClass().getSimpleName() + ", not from folders");
+            } else if (roots.size() != 1) {
+                request.put("refusal", "the query reads " + roots.size() + " paths at once");
+            } else if (OwnWrites.overlaps(query.targets, path)) {
+                request.put("refusal", "the query writes to the files that it reads");
+            }
+            return request;
+        }
+
+        private Object answer(ObjectNode request, HadoopFsRelation theirs) {
+            BiFunction function = python;
+            if (function == null) return "acceleration is off";
+            try {
+                return function.apply(request.toString(), new Object[] {session, theirs});
+            } catch (RuntimeException error) {
+                // Spark can answer the query without us.
+                return "Python did not answer: " + error;
+            }
+        }
+    }
+
+    static String named(TableIdentifier table) {
+        return table.database().isDefined() ? table.database().get() + "." + table.table() : table.table();
+    }
+}

@@ -1,0 +1,122 @@
+"""Whether Spark's own table has the columns, the format and the options of a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.models import Plan
+from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.arrow_types import spark_schema
+from windrow_spark.defaults import EXISTS_DEFAULT
+
+# Spark's classes that read each format, by the last part of their names.
+_FORMATS = {
+    "ParquetFileFormat": "parquet",
+    "OrcFileFormat": "orc",
+    "AvroFileFormat": "avro",
+    "CSVFileFormat": "csv",
+    "JsonFileFormat": "json",
+    "TextFileFormat": "text",
+}
+# Options that do not affect which rows are read, whatever their value.
+_IRRELEVANT = {
+    "path",
+    "serialization.format",
+    "compression",
+    "codec",
+    "parquet.compression",
+    "orc.compress",
+}
+# Options that do not if they are off. With a schema, inference has already taken place.
+_IF_FALSE = {"mergeschema", "recursivefilelookup"}
+_INFERRED = {"inferschema"}
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
+    """Compare a plan of a table with the table or path as Spark has resolved it.
+
+    Args:
+        plan: A plan of all columns.
+        request: Spark's relation, as `AcceleratedReads.java` describes it.
+
+    Raises:
+        NotTheSameError: They differ.
+    """
+    if plan.transactional is not None or plan.logged or plan.summary.delete_files:
+        raise NotTheSameError(
+            f"{plan.table!r} has deleted rows or a log of its own, which Spark's reader of files ignores"
+        )
+    format_ = _FORMATS.get(request["format"].rpartition(".")[2].rpartition("$")[2])
+    if format_ != plan.format:
+        raise NotTheSameError(
+            f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
+        )
+    _check_options(plan, request["options"])
+    partition = [column.name for column in plan.partition_columns]
+    _check_columns(
+        plan,
+        StructType.fromJson(json.loads(request["partition"])),
+        spark_schema(plan.partition_columns),
+        "partition columns",
+        ordered=True,
+    )
+    _check_columns(
+        plan,
+        StructType.fromJson(json.loads(request["data"])),
+        spark_schema([column for column in plan.columns if column.name not in partition]),
+        "columns",
+        # Fields of lines are found by their places.
+        ordered=plan.format in READ_BY_SPARK,
+    )
+
+
+def _check_options(plan: Plan, options: Mapping[str, str]) -> None:
+    ours = {name.lower(): value for name, value in plan.format_options.items()}
+    theirs = {name.lower(): value for name, value in options.items()}
+    for name in _IRRELEVANT | _INFERRED:
+        theirs.pop(name, None)
+    for name in _IF_FALSE:
+        if theirs.get(name, "false").lower() == "false":
+            theirs.pop(name, None)
+    for name in sorted(theirs.keys() | ours.keys()):
+        if theirs.get(name) != ours.get(name):
+            raise NotTheSameError(
+                f"its option {name} is {_shown(theirs.get(name))} in Spark, and "
+                f"{_shown(ours.get(name))} in {plan.table!r}"
+            )
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else repr(value)
+
+
+def _check_columns(
+    plan: Plan, theirs: StructType, ours: StructType, what: str, *, ordered: bool
+) -> None:
+    for field in theirs:
+        _check_plain(field)
+    spark, windrow = _typed(theirs), _typed(ours)
+    if dict(spark) == dict(windrow) and (not ordered or spark == windrow):
+        return
+    raise NotTheSameError(
+        f"its {what} are {theirs.simpleString()} in Spark, and {ours.simpleString()} in "
+        f"{plan.table!r}"
+    )
+
+
+def _typed(schema: StructType) -> list[tuple[str, Any]]:
+    return [(field.name, field.dataType) for field in schema]
+
+
+def _check_plain(field: StructField) -> None:
+    metadata = json.dumps(field.jsonValue())
+    if EXISTS_DEFAULT in metadata:
+        raise NotTheSameError(f"its column {field.name!r} has a default")
+    if _DECLARED in metadata and "char(" in metadata.replace("varchar(", ""):
+        raise NotTheSameError(f"its column {field.name!r} is char, whose values Spark pads")

@@ -1,0 +1,224 @@
+"""What Windrow plans of a query, and why Spark plans the rest."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.models import Plan, TableInfo
+from windrow_spark.acceleration.comparing import check_same
+from windrow_spark.acceleration.patience import Patience
+from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.acceleration.registered import Registered
+from windrow_spark.arrow_types import spark_schema
+from windrow_spark.catalog.importing import import_tables
+from windrow_spark.reading.reader import check_readable, check_session
+from windrow_spark.relation import java_classes
+from windrow_spark.relation.division import check_native
+from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation.scans import SOURCES, Pin, Source, answer
+from windrow_spark.session_options import session_options
+from windrow_spark.session_settings import settings_of
+
+_IMPORTED = "hive:"
+_BUCKETING = "spark.sql.sources.bucketing.enabled"
+_KEPT_DECISIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided for a table or path of a query.
+
+    Attributes:
+        target: The table of Spark's catalog, or the path.
+        table: The table at the coordinator; None if Spark plans the target.
+        reason: Why Spark plans it; empty if Windrow does.
+        at: When it was decided.
+    """
+
+    target: str
+    table: str | None
+    reason: str
+    at: datetime
+
+
+class Decisions:
+    """Answers the optimizer's rule, and keeps its newest answers.
+
+    Args:
+        spark: A session of the application.
+        client: Plans the tables.
+        tables: Which tables, as patterns.
+        max_staleness: How old, in seconds, the last look at a table's files may be.
+        wait_s: How long a query waits for the coordinator.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: Coordinator,
+        tables: Sequence[str],
+        max_staleness: int,
+        wait_s: float,
+    ) -> None:
+        self._spark = spark
+        self._client = client
+        self._patterns = tables
+        self._max_staleness = max_staleness
+        self._patience = Patience(wait_s)
+        self._registered = Registered(client, tables)
+        self._lock = threading.Lock()
+        # When the catalog's partitions of each table were last compared, and tables looked at.
+        self._compared_at: dict[str, float] = {}
+        self._looked_at: set[str] = set()
+        self.newest: deque[Decision] = deque(maxlen=_KEPT_DECISIONS)
+
+    def answer(self, text: str, arguments: Any) -> Any:
+        """Return the JVM's relation to read instead of Spark's, or why there is none.
+
+        Args:
+            text: The request, as `AcceleratedReads.java` writes it.
+            arguments: The JVM's array of a session and Spark's relation.
+        """
+        request = json.loads(text)
+        try:
+            name, relation = self._relation(request, arguments)
+            self._note(request["target"], name, "")
+            return relation
+        except NotTheSameError as error:
+            reason = str(error)
+        # Spark can answer the query without us, whatever has gone wrong here.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+        self._note(request["target"], None, reason)
+        return reason
+
+    def _note(self, target: str, table: str | None, reason: str) -> None:
+        self.newest.append(Decision(target, table, reason, datetime.now(timezone.utc)))
+
+    def _relation(self, request: Mapping[str, Any], arguments: Any) -> tuple[str, Any]:
+        if "refusal" in request:
+            raise NotTheSameError(request["refusal"])
+        if self._client.is_closed:
+            raise NotTheSameError("the client is closed")
+        table = self._table_of(request)
+        spark = session_of(self._spark, arguments[0])
+        if request["bucketed"] and settings_of(spark).get(_BUCKETING, "true") == "true":
+            raise NotTheSameError("it is bucketed, and Spark uses its buckets")
+        first = self._first_plan(spark, table, request)
+        check_same(first, request)
+        if first.format in READ_BY_SPARK:
+            check_session(spark, first)
+            check_native(first, "auto")
+        else:
+            check_readable(spark, first)
+        pin = Pin(
+            source=SOURCES.name_of(Source(self._client, self._spark)),
+            table=table.name,
+            snapshot_id=first.snapshot_id,
+            filter=None,
+            types={column.name: column.type for column in first.columns},
+            options={},
+            reader="auto",
+        )
+        relation = java_classes.relation_in_place_of(
+            spark,
+            arguments[1],
+            java_classes.planned_format(spark, first.format, first.format_options),
+            first.format_options,
+            spark_schema(first.columns),
+            first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
+            f"windrow {table.name} snapshot {first.snapshot_id}",
+            pin.to_text(),
+            answer,
+        )
+        return table.name, relation
+
+    def _table_of(self, request: Mapping[str, Any]) -> TableInfo:
+        """Return the table with the files of Spark's relation."""
+        tables = self._registered.at(request["path"])
+        if not tables:
+            patterns = ", ".join(self._patterns)
+            raise NotTheSameError(
+                f"no table of {patterns} is registered at {request['path']}, or only in the last "
+                "30 seconds"
+            )
+        name = request.get("table", "")
+        if request["cataloged"]:
+            tables = [table for table in tables if _is_import_of(table, name)]
+            if not tables:
+                raise NotTheSameError(
+                    "Spark takes its partitions from the catalog, and no table has these: import it "
+                    f"with client.import_tables(spark, {name!r})"
+                )
+        else:
+            tables = [table for table in tables if not table.definition.listed_partitions]
+            if not tables:
+                raise NotTheSameError(
+                    "Spark takes its partitions from folders, and the table there from a catalog"
+                )
+        # Of several tables at one location, the one of the same name.
+        return min(tables, key=lambda table: (table.name != name, table.name))
+
+    def _first_plan(
+        self, spark: SparkSession, table: TableInfo, request: Mapping[str, Any]
+    ) -> Plan:
+        """Return a plan of one file, which tells columns, snapshot and size."""
+        name = table.name
+        with self._lock:
+            is_new = name not in self._looked_at
+        # Before acceleration began, this application may have written to the table, too.
+        fresh = request["fresh"] or is_new
+        options = session_options(spark)
+        if request["cataloged"]:
+            fresh = self._compare(spark, name, fresh=fresh) or fresh
+        late = (
+            f"this application may have written to {name!r}, which is looked at again"
+            if fresh
+            else f"{name!r} is planned, or looked at again if its last refresh is older than "
+            f"{self._max_staleness} s"
+        )
+        plan = self._patience.call(
+            name,
+            late,
+            lambda: self._client.plan(
+                name,
+                limit=1,
+                max_staleness=0 if fresh else self._max_staleness,
+                session_options=options,
+            ),
+        )
+        with self._lock:
+            self._looked_at.add(name)
+        return plan.info
+
+    def _compare(self, spark: SparkSession, name: str, *, fresh: bool) -> bool:
+        """Give a table the catalog's partitions if that is due; return whether they have changed."""
+        began_at = time.monotonic()
+        last = self._compared_at.get(name)
+        if not fresh and last is not None and began_at - last <= self._max_staleness:
+            return False
+        (done,) = self._patience.call(
+            name,
+            f"the partitions of {name!r} are compared with the catalog's",
+            lambda: import_tables(spark, self._client, [name], refresh="none"),
+        )
+        if done.outcome not in ("updated", "unchanged"):
+            raise NotTheSameError(done.reason or f"{name!r} was {done.outcome} by an import")
+        self._compared_at[name] = began_at
+        return done.outcome == "updated"
+
+
+def _is_import_of(table: TableInfo, name: str) -> bool:
+    definition = table.definition
+    return definition.listed_partitions and definition.imported_from == _IMPORTED + name

@@ -1,0 +1,383 @@
+"""Unchanged queries of Spark's tables and paths, planned by Windrow where the rows are the same."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import windrow
+from tests.support.servers import embedded
+from tests.support.servers.coordinators import running
+from tests.support.tables import hive
+from windrow.errors import InvalidArgumentError
+from windrow_service.settings import Settings
+from windrow_spark.acceleration.accelerating import Acceleration
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+        yield client
+
+
+@pytest.fixture
+def location(client: windrow.Client, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the table `sales.events`: 60 rows on 3 days, 10 in each file."""
+    location = hive.write_events(tmp_path / "events")
+    client.register_table("sales.events", str(location))
+    yield location
+    client.delete_table("sales.events")
+
+
+@pytest.fixture
+def acceleration(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> Iterator[Acceleration]:
+    with windrow.accelerate(spark, client, "sales.*") as acceleration:
+        yield acceleration
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """A database of this session's own catalog."""
+    spark.sql(f"CREATE DATABASE fast LOCATION '{folder}/fast'")
+    yield "fast"
+    spark.sql("DROP DATABASE fast CASCADE")
+
+
+@pytest.fixture
+def table(spark: SparkSession, client: windrow.Client, shop: str) -> Iterator[str]:
+    """An imported table of Spark's catalog: 40 rows on 2 days."""
+    spark.sql("CREATE TABLE fast.t (id BIGINT, day DATE) USING parquet PARTITIONED BY (day)")
+    insert(spark, "fast.t", 20, "2026-01-01")
+    insert(spark, "fast.t", 20, "2026-01-02")
+    (done,) = client.import_tables(spark, "fast.t")
+    assert done.outcome == "created"
+    with windrow.accelerate(spark, client, "FAST.*"):
+        yield "fast.t"
+    spark.sql("DROP TABLE fast.t")
+    client.delete_table("fast.t")
+
+
+def insert(spark: SparkSession, table: str, rows: int, day: str) -> None:
+    spark.sql(f"INSERT INTO {table} SELECT id, DATE'{day}' FROM range({rows})")
+
+
+def is_ours(rows: DataFrame) -> bool:
+    """Tell whether Spark's plan of a query has our scan, and none of Spark's."""
+    plan = str(rows._jdf.queryExecution().sparkPlan().toString())
+    return "Scan windrow " in plan and "FileScan" not in plan
+
+
+def reason_of(rows: DataFrame, acceleration: Acceleration) -> str:
+    """Return why Spark plans the only table of a query."""
+    (reason,) = acceleration.explain(rows).values()
+    assert is_ours(rows) == (reason == "")
+    return reason
+
+
+def outcome(rows: DataFrame) -> tuple[bool, Any, list[Any]]:
+    """Return who plans a query, its schema and its rows."""
+    ours = is_ours(rows)
+    return ours, rows.schema, sorted(rows.collect())
+
+
+def same_both_ways(
+    spark: SparkSession, client: windrow.Client, query: Callable[[], DataFrame]
+) -> list[Any]:
+    """Return the rows of a query, which Windrow and Spark must agree on."""
+    with windrow.accelerate(spark, client) as acceleration:
+        ours = outcome(query())
+        assert ours[0], acceleration.reasons()
+    theirs = outcome(query())
+    assert not theirs[0]
+    assert ours[1:] == theirs[1:]
+    return ours[2]
+
+
+def test_paths_of_registered_tables_are_read_by_windrow(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    path = str(location)
+    schema = spark.read.parquet(path).schema
+    queries: dict[str, Callable[[], DataFrame]] = {
+        "parquet": lambda: spark.read.parquet(path),
+        "load": lambda: spark.read.format("parquet").load(path + "/"),
+        "SQL": lambda: spark.sql(f"SELECT * FROM parquet.`file://{path}`"),
+        "schema": lambda: spark.read.schema(schema).parquet(path),
+        "condition": lambda: spark.read.parquet(path).where("day(ds) = 2").groupBy("ds").count(),
+        "twice": lambda: spark.read.parquet(path).join(
+            spark.read.parquet(path).selectExpr("max(ds) ds"), "ds"
+        ),
+        "names": lambda: spark.read.parquet(path).select("_metadata.file_name", "id"),
+    }
+    sizes = [len(same_both_ways(spark, client, query)) for query in queries.values()]
+    assert sizes == [60, 60, 60, 60, 1, 20, 60]
+
+
+def test_tables_of_the_catalog_are_read_by_windrow_and_explain_says_so(
+    spark: SparkSession, client: windrow.Client, table: str
+) -> None:
+    assert len(same_both_ways(spark, client, lambda: spark.table(table))) == 40
+    spark.table(table).createOrReplaceTempView("fast_view")
+    for text in (
+        "SELECT * FROM fast.t WHERE day(day) = 2",
+        "SELECT day, count(*) FROM FAST.T t GROUP BY day",
+        "SELECT * FROM fast.t a WHERE EXISTS (SELECT 1 FROM fast.t b WHERE b.id > a.id)",
+        "WITH c AS (SELECT id FROM fast.t) SELECT * FROM c JOIN c d USING (id)",
+        "SELECT * FROM fast_view WHERE day = (SELECT max(day) FROM fast_view)",
+    ):
+        same_both_ways(spark, client, lambda text=text: spark.sql(text))  # type: ignore[misc]
+    with windrow.accelerate(spark, client) as acceleration:
+        (row,) = spark.sql("EXPLAIN SELECT * FROM fast.t").collect()
+        assert "Scan windrow fast.t" in row[0]
+        assert is_ours(spark.newSession().table(table))
+        assert acceleration.reasons() == {}
+        assert {one.table for one in acceleration.decisions()} == {"fast.t"}
+
+
+def test_what_the_application_writes_through_spark_is_seen_by_its_next_query(
+    spark: SparkSession, client: windrow.Client, table: str, folder: Path
+) -> None:
+    cached = spark.table(table).where("id < 5").cache()
+
+    def counts() -> tuple[int, int]:
+        rows = spark.table(table)
+        assert is_ours(rows)
+        return rows.count(), cached.count()
+
+    assert counts() == (40, 10)
+    insert(spark, table, 20, "2026-01-02")
+    assert counts() == (60, 15)
+    insert(spark.newSession(), table, 1, "2026-01-03")
+    assert spark.table(table).count() == 61
+    spark.sql("INSERT OVERWRITE fast.t PARTITION (day = DATE'2026-01-01') VALUES (7)")
+    assert spark.table(table).count() == 42
+    spark.sql("ALTER TABLE fast.t DROP PARTITION (day = DATE'2026-01-03')")
+    assert spark.table(table).count() == 41
+    spark.sql(f"ALTER TABLE fast.t ADD PARTITION (day = DATE'2026-01-04') LOCATION '{folder}/out'")
+    insert(spark, table, 5, "2026-01-04")
+    assert spark.table(table).count() == 46
+    assert is_ours(spark.table(table))
+    # Reads what it replaces.
+    spark.sql("INSERT INTO fast.t SELECT * FROM fast.t WHERE id = 7")
+    assert spark.table(table).where("id = 7").count() == 6
+    spark.sql("TRUNCATE TABLE fast.t")
+    assert (spark.table(table).count(), cached.count()) == (0, 0)
+    cached.unpersist()
+
+
+def test_a_folder_that_the_application_writes_is_read_as_it_is(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    with windrow.accelerate(spark, client):
+        path = str(location)
+        before = spark.read.parquet(path)
+        assert (is_ours(before), before.count()) == (True, 60)
+        before.where("id < 10").write.mode("append").partitionBy("ds").parquet(path)
+        after = spark.read.parquet(path)
+        assert (is_ours(after), after.count()) == (True, 70)
+        # Only a plan that is shown writes nothing.
+        spark.sql(f"EXPLAIN INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1 id")
+        before.limit(3).write.mode("overwrite").parquet(f"{path}.other")
+        spark.read.parquet(f"{path}.other").write.mode("overwrite").parquet(path)
+        rows = spark.read.parquet(path)
+        assert rows.count() == 3
+
+
+def test_files_of_others_are_seen_once_the_last_refresh_is_too_old(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    first = location / hive.data_files(location)[0]
+    with windrow.accelerate(spark, client, max_staleness=3600) as acceleration:
+        assert spark.read.parquet(str(location)).count() == 60
+        shutil.copy(first, first.with_name("copy.parquet"))
+        # Spark lists the folder, and Windrow does not yet.
+        assert spark.read.parquet(str(location)).count() == 60
+    with windrow.accelerate(spark, client, max_staleness=0):
+        assert spark.read.parquet(str(location)).count() == 70
+        shutil.copy(first, first.with_name("copy-2.parquet"))
+        rows = spark.read.parquet(str(location))
+        assert (is_ours(rows), rows.count()) == (True, 80)
+    assert not acceleration.is_on
+
+
+def test_options_schemas_and_settings_that_change_rows_leave_a_path_to_spark(
+    spark: SparkSession, acceleration: Acceleration, location: Path
+) -> None:
+    path, day = str(location), f"{location}/ds=2026-11-01"
+    fewer = spark.read.schema("id BIGINT, ds DATE").parquet(path)
+    assert "its columns are struct<id:bigint> in Spark" in reason_of(fewer, acceleration)
+    as_text = spark.read.schema("id BIGINT, name STRING, ds STRING")
+    assert "its partition columns are struct<ds:string>" in reason_of(
+        as_text.parquet(path), acceleration
+    )
+    for name, value in {
+        "mergeSchema": "true",
+        "recursiveFileLookup": "true",
+        "pathGlobFilter": "*.parquet",
+        "modifiedBefore": "2050-01-01T00:00:00",
+        "basePath": path,
+        "ignoreMissingFiles": "true",
+        "datetimeRebaseMode": "LEGACY",
+    }.items():
+        rows = spark.read.option(name, value).parquet(path)
+        assert f"its option {name.lower()} is" in reason_of(rows, acceleration)
+    assert is_ours(spark.read.option("mergeSchema", "false").parquet(path))
+    assert "reads 2 paths at once" in reason_of(
+        spark.read.parquet(day, f"{location}/ds=2026-11-02"), acceleration
+    )
+    assert "no table of sales.* is registered at" in reason_of(
+        spark.read.parquet(day), acceleration
+    )
+    for name, value in {
+        "spark.sql.files.ignoreMissingFiles": "true",
+        "spark.sql.caseSensitive": "true",
+        "spark.windrow.unknown": "1",
+    }.items():
+        spark.conf.set(name, value)
+        try:
+            assert name.rpartition(".")[2] in reason_of(spark.read.parquet(path), acceleration)
+        finally:
+            spark.conf.unset(name)
+    assert is_ours(spark.read.parquet(path))
+    assert acceleration.reasons()[f"file:{day}"].startswith("no table of sales.*")
+    assert f"file:{path}" not in acceleration.reasons()
+
+
+def test_streams_and_writes_to_the_files_that_are_read_stay_with_spark(
+    spark: SparkSession, client: windrow.Client, acceleration: Acceleration, location: Path
+) -> None:
+    path = str(location)
+    stream = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
+    query = (
+        stream.writeStream.format("memory")
+        .queryName("seen")
+        .option("checkpointLocation", str(location.parent / "checkpoints"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert spark.table("seen").count() == 60
+    spark.read.parquet(path).where("id = 1").write.mode("append").partitionBy("ds").parquet(path)
+    assert "the query writes to the files that it reads" in {
+        one.reason for one in acceleration.decisions()
+    }
+    assert spark.read.parquet(path).where("id = 1").count() == 2
+
+
+def test_tables_that_spark_finds_in_another_way_stay_with_spark(
+    spark: SparkSession, client: windrow.Client, shop: str, folder: Path
+) -> None:
+    rows = "SELECT id, CAST(id % 2 AS INT) p FROM range(10)"
+    spark.sql(f"CREATE TABLE fast.p USING parquet PARTITIONED BY (p) AS {rows}")
+    spark.sql(f"CREATE TABLE fast.b USING parquet CLUSTERED BY (id) INTO 2 BUCKETS AS {rows}")
+    spark.sql(f"CREATE TABLE fast.c USING csv OPTIONS (header 'true') AS {rows}")
+    spark.sql(f"CREATE TABLE fast.flat USING orc AS {rows}")
+    spark.sql(f"CREATE TABLE fast.d (a INT) USING parquet LOCATION '{folder}/fast/d'")
+    spark.sql("INSERT INTO fast.d VALUES (1)")
+    spark.sql("ALTER TABLE fast.d ADD COLUMNS (b INT DEFAULT 7)")
+    for name in ("p", "c"):
+        # Registered by its folder only, and not as the catalog has it.
+        columns = {"id": "bigint"} | ({} if name == "p" else {"p": "int"})
+        format_ = "csv" if name == "c" else "parquet"
+        client.register_table(f"fast.{name}", f"{folder}/fast/{name}", format_, columns=columns)
+    client.import_tables(spark, "fast.b", "fast.flat", "fast.d")
+    reasons = {}
+    with windrow.accelerate(spark, client, ["fast.*"]) as acceleration:
+        for name in ("p", "b", "c", "d", "flat"):
+            reasons[name] = reason_of(spark.table(f"fast.{name}"), acceleration)
+        spark.conf.set("spark.sql.sources.bucketing.enabled", "false")
+        assert is_ours(spark.table("fast.b"))
+        spark.conf.unset("spark.sql.sources.bucketing.enabled")
+    assert "client.import_tables(spark, 'fast.p')" in reasons["p"]
+    assert "it is bucketed" in reasons["b"]
+    assert "its option header is 'true' in Spark, and not set in 'fast.c'" in reasons["c"]
+    assert "its column 'b' has a default" in reasons["d"]
+    assert reasons["flat"] == ""
+    client.import_tables(spark, "fast.p", "fast.c", take_over=True)
+    for name in ("p", "c"):
+        same_both_ways(spark, client, lambda name=name: spark.table(f"fast.{name}"))  # type: ignore[misc]
+    with windrow.accelerate(spark, client) as acceleration:
+        by_path = spark.read.parquet(f"{folder}/fast/p")
+        assert "and the table there from a catalog" in reason_of(by_path, acceleration)
+    for name in ("p", "b", "c", "flat", "d"):
+        spark.sql(f"DROP TABLE fast.{name}")
+        client.delete_table(f"fast.{name}")
+
+
+def test_without_its_coordinator_spark_answers(
+    spark: SparkSession, client: windrow.Client, location: Path, folder: Path
+) -> None:
+    settings = Settings(state_dir=folder / "other", allowed_locations=[str(folder.parent)])
+    with running(settings) as url:
+        other = windrow.connect(url, attempts=1)
+        other.register_table("sales.events", str(location))
+        acceleration = windrow.accelerate(spark, other)
+        assert is_ours(spark.read.parquet(str(location)))
+        other.delete_table("sales.events")
+        rows = spark.read.parquet(str(location))
+        assert "sales.events" in reason_of(rows, acceleration)
+        other.register_table("sales.events", str(location))
+        assert is_ours(spark.read.parquet(str(location)))
+    for said in ("no answer from the coordinator", "asked again within 10 s"):
+        rows = spark.read.parquet(str(location))
+        assert said in reason_of(rows, acceleration)
+        assert rows.count() == 60
+    other.close()
+    rows = spark.read.parquet(str(location))
+    assert "the client is closed" in reason_of(rows, acceleration)
+    acceleration.off()
+    acceleration.off()
+    with pytest.raises(InvalidArgumentError, match="not negative"):
+        windrow.accelerate(spark, client, max_staleness=-1)
+    with pytest.raises(InvalidArgumentError, match="more than 0"):
+        windrow.accelerate(spark, client, wait_s=0)
+
+
+def test_queries_of_many_threads_leave_nothing_behind(
+    spark: SparkSession, client: windrow.Client, table: str, location: Path
+) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    management = jvm.java.lang.management.ManagementFactory
+
+    def counts() -> dict[str, int]:
+        gc.collect()
+        return {
+            "classes": management.getClassLoadingMXBean().getLoadedClassCount(),
+            "threads of the JVM": management.getThreadMXBean().getThreadCount(),
+            "threads of Python": threading.active_count(),
+            "files and sockets": len(os.listdir("/proc/self/fd")),
+        }
+
+    def counted(number: int) -> tuple[int, int]:
+        # Without a shuffle, for which Spark would start a thread that stays for a minute.
+        of_path = spark.read.parquet(str(location)).where(f"id >= {number % 20}")
+        return len(spark.table(table).where("day(day) = 1").collect()), len(of_path.collect())
+
+    def work(number: int) -> None:
+        expected = (20, sum(row["id"] >= number % 20 for row in rows))
+        assert counted(number) == expected
+
+    rows = spark.read.parquet(str(location)).collect()
+    with windrow.accelerate(spark, client) as acceleration:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(work, range(40)))
+        before = counts()
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(work, range(100)))
+        grown = {name: count - before[name] for name, count in counts().items()}
+        assert acceleration.reasons() == {}
+    assert grown.pop("classes") <= 100
+    assert {name: growth for name, growth in grown.items() if growth > 16} == {}
