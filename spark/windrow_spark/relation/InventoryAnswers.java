@@ -62,7 +62,7 @@ public final class InventoryAnswers extends Rule {
 
     private static LogicalPlan answered(Aggregate aggregate) {
         PartitionConditions conditions = PartitionConditions.of(aggregate.child());
-        if (conditions == null || !conditions.alone) return null;
+        if (conditions == null || !conditions.complete) return null;
         TableIndex index = (TableIndex) ((HadoopFsRelation) conditions.leaf.relation()).location();
         boolean counts = SQLConf.get().getConfString(COUNTS, "false").equals("true");
         if (!index.isWhole() || !needsNoRows(aggregate.aggregateExpressions(), counts)) return null;

@@ -21,13 +21,13 @@ final class PartitionConditions {
     final LogicalRelation leaf;
     /** Those that only use partition columns. */
     final SEQ filters;
-    /** Whether there are no others, and no other columns are used above the scan. */
-    final boolean alone;
+    /** Whether there are no others, so that every row of the partitions that pass is returned. */
+    final boolean complete;
 
-    private PartitionConditions(LogicalRelation leaf, SEQ filters, boolean alone) {
+    private PartitionConditions(LogicalRelation leaf, SEQ filters, boolean complete) {
         this.leaf = leaf;
         this.filters = filters;
-        this.alone = alone;
+        this.complete = complete;
     }
 
     /** Returns the conditions in projections and filters above our scan; null if it is not ours. */
@@ -36,7 +36,7 @@ final class PartitionConditions {
         if (leaf == null) return null;
         AttributeSet columns = partitionColumns(leaf);
         List filters = new ArrayList();
-        boolean alone = true;
+        boolean complete = true;
         while (plan != leaf) {
             if (plan instanceof Filter) {
                 List parts = new ArrayList();
@@ -44,20 +44,20 @@ final class PartitionConditions {
                 for (int i = 0; i < parts.size(); i++) {
                     Expression part = (Expression) parts.get(i);
                     if (isOn(part, columns)) filters.add(part);
-                    else alone = false;
+                    else complete = false;
                 }
             } else {
                 SEQ projects = ((Project) plan).projectList();
                 for (int i = 0; i < projects.size(); i++) {
                     Expression project = (Expression) projects.apply(i);
-                    alone &= project.deterministic();
+                    complete &= project.deterministic();
                     // Conditions above may use its result.
                     if (!(project instanceof Attribute)) columns = columns.$minus$minus(plan.outputSet());
                 }
             }
             plan = (LogicalPlan) plan.children().apply(0);
         }
-        return new PartitionConditions(leaf, (SEQ) PythonUtils.toSeq(filters), alone);
+        return new PartitionConditions(leaf, (SEQ) PythonUtils.toSeq(filters), complete);
     }
 
     static AttributeSet partitionColumns(LogicalRelation leaf) {
@@ -80,7 +80,7 @@ final class PartitionConditions {
         }
     }
 
-    private static boolean isOn(Expression condition, AttributeSet columns) {
+    static boolean isOn(Expression condition, AttributeSet columns) {
         return condition.deterministic() && condition.references().subsetOf(columns)
             && isEvaluable(condition);
     }

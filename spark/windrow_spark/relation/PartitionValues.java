@@ -102,6 +102,14 @@ public final class PartitionValues {
         return passing;
     }
 
+    /** Returns an expression's value for each partition. */
+    Object[] evaluated(Expression expression) {
+        Expression bound = (Expression) expression.transform(new Binding(columns));
+        Object[] results = new Object[rows.length];
+        for (int i = 0; i < rows.length; i++) results[i] = bound.eval(rows[i]);
+        return results;
+    }
+
     /** Replaces partition columns with their positions in a row of partition values. */
     private static final class Binding extends AbstractPartialFunction {
         private final StructType columns;

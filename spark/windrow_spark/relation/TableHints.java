@@ -1,15 +1,31 @@
 package windrow;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
 import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.expressions.InterpretedOrdering;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -20,7 +36,8 @@ import scala.runtime.AbstractPartialFunction;
 /** Tells scans of our tables what else the query wants: the names of files, or only some rows. */
 public final class TableHints extends Rule {
     public TreeNode apply(TreeNode plan) {
-        return naming((LogicalPlan) plan.transform(new Limiting()));
+        LogicalPlan sized = (LogicalPlan) plan.transform(new TopPartitions()).transform(new Sizing());
+        return naming((LogicalPlan) sized.transform(new Limiting()));
     }
 
     private static LogicalPlan naming(LogicalPlan plan) {
@@ -71,6 +88,105 @@ public final class TableHints extends Rule {
             if (!isDefinedAt(node)) return other.apply(node);
             LogicalRelation leaf = (LogicalRelation) node;
             return with(leaf, indexOf(leaf).naming());
+        }
+    }
+
+    /** Tells the optimizer how large the partitions are that the query needs. */
+    private static final class Sizing extends AbstractPartialFunction {
+        public boolean isDefinedAt(Object node) {
+            return node instanceof Filter && sized((Filter) node) != null;
+        }
+
+        public Object applyOrElse(Object node, Function1 other) {
+            LogicalPlan sized = node instanceof Filter ? sized((Filter) node) : null;
+            return sized == null ? other.apply(node) : sized;
+        }
+
+        private static LogicalPlan sized(Filter filter) {
+            PartitionConditions conditions = PartitionConditions.of(filter);
+            if (conditions == null || conditions.filters.size() == 0) return null;
+            TableIndex index = indexOf(conditions.leaf);
+            if (index.sized) return null;
+            PartitionValues values = index.values();
+            boolean[] passing = values.passing(conditions.filters);
+            long bytes = 0;
+            for (int i = 0; i < passing.length; i++) if (passing[i]) bytes += values.sizeInBytes[i];
+            LogicalPlan leaf = with(conditions.leaf, index.sized(bytes));
+            return (LogicalPlan) filter.transform(new Replacing(conditions.leaf, leaf));
+        }
+    }
+
+    /**
+     * Leaves out partitions that cannot hold any of the first rows in the order of a partition
+     * column, as the rows of others are enough.
+     */
+    private static final class TopPartitions extends AbstractPartialFunction {
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LocalLimit && fewer((LocalLimit) node) != null;
+        }
+
+        public Object applyOrElse(Object node, Function1 other) {
+            LogicalPlan fewer = node instanceof LocalLimit ? fewer((LocalLimit) node) : null;
+            return fewer == null ? other.apply(node) : fewer;
+        }
+
+        private static LogicalPlan fewer(LocalLimit limit) {
+            LogicalPlan below = limit.child();
+            while (below instanceof Project) below = (LogicalPlan) below.children().apply(0);
+            if (!(limit.limitExpr() instanceof Literal) || !(below instanceof Sort)) return null;
+            Sort sort = (Sort) below;
+            PartitionConditions conditions = PartitionConditions.of(sort.child());
+            if (!sort.global() || conditions == null || !conditions.complete) return null;
+            TableIndex index = indexOf(conditions.leaf);
+            SortOrder order = (SortOrder) sort.order().apply(0);
+            AttributeSet columns = PartitionConditions.partitionColumns(conditions.leaf);
+            if (!index.isWhole() || order.child().references().isEmpty()
+                || !PartitionConditions.isOn(order.child(), columns)) return null;
+            long rows = ((Number) ((Literal) limit.limitExpr()).value()).longValue();
+            Expression condition = condition(index.values(), conditions.filters, order, rows);
+            if (condition == null) return null;
+            LogicalPlan filter = new Filter(condition, sort.child());
+            return (LogicalPlan) limit.transform(new Replacing(
+                sort, (LogicalPlan) sort.withNewChildren(
+                    (SEQ) PythonUtils.toSeq(Collections.singletonList(filter)))));
+        }
+
+        /** Returns a condition for the partitions that hold the first rows; null if all may. */
+        private static Expression condition(
+                PartitionValues values, SEQ filters, SortOrder order, long enough) {
+            boolean[] passing = values.passing(filters);
+            Object[] keys = values.evaluated(order.child());
+            List rows = new ArrayList();
+            for (int i = 0; i < keys.length; i++) {
+                if (!passing[i]) continue;
+                if (values.rowCounts[i] < 0) return null;
+                rows.add(new GenericInternalRow(
+                    new Object[] {keys[i], Long.valueOf(values.rowCounts[i])}));
+            }
+            BoundReference key = new BoundReference(0, order.child().dataType(), true);
+            InterpretedOrdering ordering = new InterpretedOrdering(
+                (SEQ) PythonUtils.toSeq(Collections.singletonList(new SortOrder(
+                    key, order.direction(), order.nullOrdering(),
+                    (SEQ) PythonUtils.toSeq(new ArrayList())))));
+            Collections.sort(rows, ordering);
+            long count = 0;
+            int last = 0;
+            while (last < rows.size()) {
+                count += ((InternalRow) rows.get(last)).getLong(1);
+                if (count >= enough) break;
+                last++;
+            }
+            if (last >= rows.size()) return null;
+            InternalRow boundary = (InternalRow) rows.get(last);
+            if (ordering.compare((InternalRow) rows.get(rows.size() - 1), boundary) == 0) return null;
+            boolean nullsFirst = order.nullOrdering() instanceof NullsFirst$;
+            if (boundary.isNullAt(0)) return new IsNull(order.child());
+            Expression value = new Literal(
+                boundary.get(0, order.child().dataType()), order.child().dataType());
+            Expression within = order.direction() instanceof Ascending$
+                ? new LessThanOrEqual(order.child(), value)
+                : (Expression) new GreaterThanOrEqual(order.child(), value);
+            return nullsFirst ? new Or(new IsNull(order.child()), within) : within;
         }
     }
 

@@ -28,6 +28,8 @@ public final class TableIndex implements FileIndex {
 
     private final Table table;
     private final long sizeInBytes;
+    /** Whether the size is that of the partitions that the query needs. */
+    final boolean sized;
     /** How many rows the query needs of this scan. */
     final long limit;
     /** Whether the query asks for the files of the rows, as input_file_name() does. */
@@ -78,26 +80,27 @@ public final class TableIndex implements FileIndex {
     TableIndex(
             String pin, String label, StructType schema, StructType partition, boolean whole,
             long sizeInBytes, BiFunction python) {
-        this(new Table(pin, label, schema, partition, whole, python), sizeInBytes, NO_LIMIT, false);
+        this(new Table(pin, label, schema, partition, whole, python), sizeInBytes, false, NO_LIMIT, false);
     }
 
-    private TableIndex(Table table, long sizeInBytes, long limit, boolean names) {
+    private TableIndex(Table table, long sizeInBytes, boolean sized, long limit, boolean names) {
         this.table = table;
+        this.sized = sized;
         this.sizeInBytes = sizeInBytes;
         this.limit = limit;
         this.names = names;
     }
 
     TableIndex limited(long rows) {
-        return new TableIndex(table, sizeInBytes, rows, names);
+        return new TableIndex(table, sizeInBytes, sized, rows, names);
     }
 
     TableIndex naming() {
-        return new TableIndex(table, sizeInBytes, limit, true);
+        return new TableIndex(table, sizeInBytes, sized, limit, true);
     }
 
     TableIndex sized(long bytes) {
-        return new TableIndex(table, bytes, limit, names);
+        return new TableIndex(table, bytes, true, limit, names);
     }
 
     /** Returns all columns of the table, in its order. */
@@ -193,7 +196,9 @@ public final class TableIndex implements FileIndex {
     public boolean equals(Object other) {
         if (!(other instanceof TableIndex)) return false;
         TableIndex index = (TableIndex) other;
-        return table.pin.equals(index.table.pin) && limit == index.limit && names == index.names;
+        // A plan with another size is another plan, or the optimizer would drop it.
+        return table.pin.equals(index.table.pin) && sizeInBytes == index.sizeInBytes
+            && limit == index.limit && names == index.names;
     }
 
     public int hashCode() {
