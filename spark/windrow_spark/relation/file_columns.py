@@ -29,7 +29,7 @@ _TYPES = {
 }
 # The characters that Java's URIs escape in paths.
 _ODD = re.compile(
-    "[\\x00- \"#%<>?\\[\\\\\\]^`{|}\\x7f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+    '[\\x00- "#%<>?\\[\\\\\\]^`{|}\\x7f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
 )
 # What `ScannedRows.java` needs to tell `input_file_name()` and its like about a row, in order.
 BLOCK_COLUMNS = ("uri", "file_block_start", "file_block_length")
