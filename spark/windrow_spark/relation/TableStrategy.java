@@ -77,7 +77,7 @@ public final class TableStrategy extends SparkStrategy {
             return new HadoopFsRelation(
                 new TableIndex(
                     pin, label, (StructType) DataType.fromJson(schema), theirs.partitionSchema(),
-                    sizeInBytes.longValue(), python),
+                    true, sizeInBytes.longValue(), python),
                 theirs.partitionSchema(), theirs.dataSchema(), theirs.bucketSpec(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
                 theirs.sparkSession());
