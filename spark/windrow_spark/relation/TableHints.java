@@ -65,7 +65,7 @@ public final class TableHints extends Rule {
         return false;
     }
 
-    private static LogicalPlan with(LogicalRelation leaf, TableIndex index) {
+    static LogicalPlan with(LogicalRelation leaf, TableIndex index) {
         HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
         Object[] arguments = new Object[leaf.productArity()];
         for (int i = 1; i < arguments.length; i++) arguments[i] = leaf.productElement(i);
@@ -75,7 +75,7 @@ public final class TableHints extends Rule {
         return (LogicalPlan) leaf.makeCopy(arguments);
     }
 
-    private static TableIndex indexOf(LogicalRelation leaf) {
+    static TableIndex indexOf(LogicalRelation leaf) {
         return (TableIndex) ((HadoopFsRelation) leaf.relation()).location();
     }
 
@@ -212,7 +212,7 @@ public final class TableHints extends Rule {
     }
 
     /** Replaces one plan with another. */
-    private static final class Replacing extends AbstractPartialFunction {
+    static final class Replacing extends AbstractPartialFunction {
         private final LogicalPlan out;
         private final LogicalPlan in;
 

@@ -32,6 +32,8 @@ public final class TableIndex implements FileIndex {
     final boolean sized;
     /** How many rows the query needs of this scan. */
     final long limit;
+    /** Whether a join or an aggregation can use the buckets. */
+    final boolean inBuckets;
     /** Whether the query asks for the files of the rows, as input_file_name() does. */
     final boolean names;
 
@@ -44,11 +46,17 @@ public final class TableIndex implements FileIndex {
         final BiFunction python;
         /** Whether each row of its files is one of its rows. */
         final boolean whole;
+        /** The columns whose hash tells the bucket of each row, and the number of buckets. */
+        final List bucketColumns;
+        final int buckets;
         private PartitionValues values;
+        private Boolean bucketed;
 
         Table(
                 String pin, String label, StructType schema, StructType partition, boolean whole,
-                BiFunction python) {
+                List bucketColumns, int buckets, BiFunction python) {
+            this.bucketColumns = bucketColumns;
+            this.buckets = buckets;
             this.pin = pin;
             this.whole = whole;
             this.label = label;
@@ -69,6 +77,14 @@ public final class TableIndex implements FileIndex {
             return values;
         }
 
+        synchronized boolean isBucketed(SparkSession session) {
+            if (bucketed == null) {
+                bucketed = buckets == 0 ? Boolean.FALSE
+                    : (Boolean) answer(request("buckets").put("count", buckets), session);
+            }
+            return bucketed.booleanValue();
+        }
+
         Object answer(ObjectNode request, SparkSession session) {
             Object answer = python.apply(pin, new Object[] {request.toString(), session});
             // This is the only exception of which PySpark shows nothing but the message.
@@ -79,28 +95,37 @@ public final class TableIndex implements FileIndex {
 
     TableIndex(
             String pin, String label, StructType schema, StructType partition, boolean whole,
-            long sizeInBytes, BiFunction python) {
-        this(new Table(pin, label, schema, partition, whole, python), sizeInBytes, false, NO_LIMIT, false);
+            List bucketColumns, int buckets, long sizeInBytes, BiFunction python) {
+        this(
+            new Table(
+                pin, label, schema, partition, whole, bucketColumns, buckets, python),
+            sizeInBytes, false, NO_LIMIT, false, false);
     }
 
-    private TableIndex(Table table, long sizeInBytes, boolean sized, long limit, boolean names) {
+    private TableIndex(Table table, long sizeInBytes, boolean sized, long limit, boolean inBuckets,
+            boolean names) {
         this.table = table;
         this.sized = sized;
+        this.inBuckets = inBuckets;
         this.sizeInBytes = sizeInBytes;
         this.limit = limit;
         this.names = names;
     }
 
     TableIndex limited(long rows) {
-        return new TableIndex(table, sizeInBytes, sized, rows, names);
+        return new TableIndex(table, sizeInBytes, sized, rows, inBuckets, names);
+    }
+
+    TableIndex bucketed() {
+        return new TableIndex(table, sizeInBytes, sized, limit, true, names);
     }
 
     TableIndex naming() {
-        return new TableIndex(table, sizeInBytes, sized, limit, true);
+        return new TableIndex(table, sizeInBytes, sized, limit, inBuckets, true);
     }
 
     TableIndex sized(long bytes) {
-        return new TableIndex(table, bytes, true, limit, names);
+        return new TableIndex(table, bytes, true, limit, inBuckets, names);
     }
 
     /** Returns all columns of the table, in its order. */
@@ -110,6 +135,16 @@ public final class TableIndex implements FileIndex {
 
     PartitionValues values() {
         return table.values((SparkSession) SparkSession.active());
+    }
+
+    /** Returns the columns whose hash tells the bucket of each row. */
+    List bucketColumns() {
+        return table.bucketColumns;
+    }
+
+    /** Returns the number of buckets; 0 if it is not certain in which bucket each file is. */
+    int buckets() {
+        return table.isBucketed((SparkSession) SparkSession.active()) ? table.buckets : 0;
     }
 
     /** Tells whether the inventory's rows are the table's, of which a filter leaves out none. */
@@ -198,7 +233,7 @@ public final class TableIndex implements FileIndex {
         TableIndex index = (TableIndex) other;
         // A plan with another size is another plan, or the optimizer would drop it.
         return table.pin.equals(index.table.pin) && sizeInBytes == index.sizeInBytes
-            && limit == index.limit && names == index.names;
+            && limit == index.limit && inBuckets == index.inBuckets && names == index.names;
     }
 
     public int hashCode() {

@@ -23,6 +23,8 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.QueryPlan$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -58,6 +60,7 @@ public final class TableScan extends SparkPlan {
     private final transient SEQ partitionFilters;
     private final transient SEQ dataFilters;
     private final boolean exact;
+    private final int buckets;
     private final boolean columnar;
     private transient RDD rows;
     private transient scala.collection.immutable.Map metrics;
@@ -69,16 +72,18 @@ public final class TableScan extends SparkPlan {
      * @param partitionFilters Conditions on partition columns, which no other node applies.
      * @param dataFilters Conditions on other columns, which another node applies again.
      * @param exact Whether every row that is read is one of the query's.
+     * @param buckets How many tasks read one bucket each; 0 if groups may hold several.
      */
     public TableScan(
             LogicalRelation leaf, SEQ columns, SEQ attributes, SEQ partitionFilters,
-            SEQ dataFilters, boolean exact) {
+            SEQ dataFilters, boolean exact, int buckets) {
         this.leaf = leaf;
         this.columns = columns;
         this.attributes = attributes;
         this.partitionFilters = partitionFilters;
         this.dataFilters = dataFilters;
         this.exact = exact;
+        this.buckets = buckets;
         this.columnar = isColumnar();
     }
 
@@ -126,7 +131,7 @@ public final class TableScan extends SparkPlan {
     }
 
     public int productArity() {
-        return 6;
+        return 7;
     }
 
     public Object productElement(int at) {
@@ -136,7 +141,8 @@ public final class TableScan extends SparkPlan {
             case 2: return attributes;
             case 3: return partitionFilters;
             case 4: return dataFilters;
-            default: return Boolean.valueOf(exact);
+            case 5: return Boolean.valueOf(exact);
+            default: return Integer.valueOf(buckets);
         }
     }
 
@@ -149,7 +155,8 @@ public final class TableScan extends SparkPlan {
         TableScan scan = (TableScan) other;
         return files().equals(scan.files()) && columns.equals(scan.columns)
             && partitionFilters.equals(scan.partitionFilters)
-            && dataFilters.equals(scan.dataFilters) && exact == scan.exact;
+            && dataFilters.equals(scan.dataFilters) && exact == scan.exact
+            && buckets == scan.buckets;
     }
 
     public int hashCode() {
@@ -174,13 +181,18 @@ public final class TableScan extends SparkPlan {
         return new TableScan(
             leaf, seq(normal), seq(new ArrayList()),
             QueryPlan$.MODULE$.normalizePredicates(seq(used), all),
-            QueryPlan$.MODULE$.normalizePredicates(dataFilters, all), exact);
+            QueryPlan$.MODULE$.normalizePredicates(dataFilters, all), exact, buckets);
     }
 
     /** Tells whether Spark has dropped a condition that only running another part would give. */
     private static boolean isUnused(Expression filter) {
         return filter instanceof DynamicPruningExpression
             && ((DynamicPruningExpression) filter).child().equals(Literal$.MODULE$.TrueLiteral());
+    }
+
+    public Partitioning outputPartitioning() {
+        return buckets == 0 ? super.outputPartitioning()
+            : new HashPartitioning(BucketUse.keys(index().bucketColumns(), columns), buckets);
     }
 
     // --- how plans show it ---
@@ -207,6 +219,7 @@ public final class TableScan extends SparkPlan {
         if (dataFilters.size() > 0) {
             text.append(between).append("DataFilters: ").append(dataFilters.mkString("[", ", ", "]"));
         }
+        if (buckets > 0) text.append(between).append("Buckets: ").append(buckets);
         if (index().limit != TableIndex.NO_LIMIT) {
             text.append(between).append("Limit: ").append(index().limit);
         }
@@ -260,7 +273,14 @@ public final class TableScan extends SparkPlan {
             parts.add(ScannedRows.counted(
                 nativeRows((HadoopFsRelation) relations.get(i), conditions), count));
         }
-        if (parts.isEmpty()) {
+        if (buckets > 0 && parts.isEmpty()) {
+            rows = sparkContext().parallelize(
+                seq(new ArrayList()), buckets, ClassTag$.MODULE$.Any());
+        } else if (buckets > 0) {
+            rows = BucketUse.checked(
+                (RDD) parts.get(0), BucketUse.keys(index().bucketColumns(), columns), columns,
+                buckets, index().toString());
+        } else if (parts.isEmpty()) {
             rows = sparkContext().emptyRDD(ClassTag$.MODULE$.Any());
         } else {
             rows = parts.size() == 1 ? (RDD) parts.get(0)
@@ -290,6 +310,7 @@ public final class TableScan extends SparkPlan {
             }
         }
         request.put("numbered", numbered);
+        request.put("buckets", buckets);
         index().addConditions(request, partitionFilters, conditions);
         if (index().limit != TableIndex.NO_LIMIT) {
             request.put(exact ? "limit" : "first", index().limit);

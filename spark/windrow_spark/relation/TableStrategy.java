@@ -45,8 +45,8 @@ public final class TableStrategy extends SparkStrategy {
         /** Returns a table's snapshot as one of Spark's own tables. */
         public HadoopFsRelation relation(
                 SparkSession session, FileFormat format, Map options, String schema,
-                List partitionColumns, boolean whole, Number sizeInBytes, String label,
-                String pin) {
+                List partitionColumns, boolean whole, List bucketColumns, int buckets,
+                Number sizeInBytes, String label, String pin) {
             StructType columns = (StructType) DataType.fromJson(schema);
             StructType partition = new StructType();
             for (int i = 0; i < partitionColumns.size(); i++) {
@@ -65,7 +65,8 @@ public final class TableStrategy extends SparkStrategy {
             }
             return new HadoopFsRelation(
                 new TableIndex(
-                    pin, label, columns, partition, whole, sizeInBytes.longValue(), python),
+                    pin, label, columns, partition, whole, bucketColumns, buckets,
+                    sizeInBytes.longValue(), python),
                 partition, data, Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
         }
@@ -77,7 +78,7 @@ public final class TableStrategy extends SparkStrategy {
             return new HadoopFsRelation(
                 new TableIndex(
                     pin, label, (StructType) DataType.fromJson(schema), theirs.partitionSchema(),
-                    true, sizeInBytes.longValue(), python),
+                    true, new ArrayList(), 0, sizeInBytes.longValue(), python),
                 theirs.partitionSchema(), theirs.dataSchema(), theirs.bucketSpec(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
                 theirs.sparkSession());
@@ -90,6 +91,7 @@ public final class TableStrategy extends SparkStrategy {
             }
             extensions.injectPlannerStrategy(new Always(new TableStrategy()));
             extensions.injectPreCBORule(new Always(new InventoryAnswers()));
+            extensions.injectPreCBORule(new Always(new BucketUse()));
             extensions.injectPreCBORule(new Always(new TableHints()));
         }
     }
@@ -189,7 +191,7 @@ public final class TableStrategy extends SparkStrategy {
             }
             return new TableScan(
                 leaf, seq(columns), scan.output(), scan.partitionFilters(), scan.dataFilters(),
-                !filtered);
+                !filtered, BucketUse.buckets(leaf, columns));
         }
     }
 }

@@ -22,18 +22,8 @@ from windrow_spark.executor.shipping import READER_NAME
 from windrow_spark.placement import Descriptor, placed
 from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.reader import check_readable, descriptors_of, read_descriptors
+from windrow_spark.relation.bucketed_scans import WHOLE_BUCKETS
 from windrow_spark.relation.table import open_table
-
-# Only splits of different buckets, or cached on different workers, are in different groups.
-_WHOLE_BUCKETS: Mapping[str, Any] = {
-    "strategy": "spark",
-    "max_split_size": 2**50,
-    "max_small_splits_grouped": 10_000_000,
-    "max_initial_splits": 0,
-    "open_file_cost": 0,
-    "parallelism": 1,
-    "cached_splits": "by_worker",
-}
 
 
 def open_buckets(
@@ -54,7 +44,7 @@ def open_buckets(
         columns=columns,
         snapshot_id=snapshot_id,
         max_staleness=max_staleness,
-        **_WHOLE_BUCKETS,
+        **WHOLE_BUCKETS,
     )
     check_readable(spark, plan.info)
     try:

@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from windrow_core.models import BucketSpec
 from windrow_spark.compiling import Classes, compiled
 from windrow_spark.errors import FormatUnavailableError, RelationUnavailableError
 from windrow_spark.relation.callbacks import Answering, accept_calls
@@ -22,6 +23,7 @@ from windrow_spark.relation.callbacks import Answering, accept_calls
 Answer = Callable[[str, Any], Any]
 
 _SOURCES = (
+    "BucketUse.java",
     "Conditions.java",
     "InventoryAnswers.java",
     "JobDescriptions.java",
@@ -62,6 +64,7 @@ def relation(
     schema: StructType,
     partition_columns: Sequence[str],
     whole: bool,
+    buckets: BucketSpec | None,
     size_bytes: int,
     label: str,
     text: str,
@@ -76,6 +79,7 @@ def relation(
         schema: All of its columns.
         partition_columns: Those whose values are the same in each file.
         whole: Whether the relation has all rows of its files.
+        buckets: How its rows are divided into buckets.
         size_bytes: Its size for Spark's planner.
         label: Its name in Spark's plans.
         text: Text that says what is read, passed to `answer` with each request. Relations with the
@@ -93,6 +97,8 @@ def relation(
             schema.json(),
             list(partition_columns),
             whole,
+            [] if buckets is None else list(buckets.columns),
+            0 if buckets is None else buckets.count,
             size_bytes,
             label,
             text,

@@ -23,6 +23,11 @@ from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
 from windrow_spark.refusals import refusal
+from windrow_spark.relation.bucketed_scans import (
+    WHOLE_BUCKETS,
+    are_buckets_certain,
+    one_group_per_bucket,
+)
 from windrow_spark.relation.division import Division, Reader, divide
 from windrow_spark.relation.file_columns import (
     BLOCK_COLUMNS,
@@ -147,6 +152,12 @@ def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
     return arrow_stream(partition_rows(source.client, pin.table, pin.snapshot_id, pin.types))
 
 
+def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
+    """Tell whether it is certain in which bucket each file is."""
+    pin = replace(pin, options=pin.options | WHOLE_BUCKETS)
+    return are_buckets_certain(_plan(source, pin, [], [], {}), request["count"])
+
+
 def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     plan = planned(source, pin, [], {})
     uris = source.spark.sparkContext._jvm.java.util.ArrayList()
@@ -164,6 +175,8 @@ def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 
 def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     """Return the JVM's map of a scan's `groups`, `native` relations and figures."""
+    if request["buckets"]:
+        pin = replace(pin, options=pin.options | WHOLE_BUCKETS, reader="grouped")
     plan = planned(source, pin, request["columns"], request)
     filtered = pin.filter is not None
     if request["names"] or request["metadata"]:
@@ -176,7 +189,9 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
     scan["native"] = _native(source, pin, plan, division.native)
     grouped = division.grouped
-    if "first" in request and len(grouped):
+    if request["buckets"] and len(grouped):
+        grouped = one_group_per_bucket(grouped, request["buckets"])
+    elif "first" in request and len(grouped):
         grouped = with_small_first_groups(grouped)
     if len(grouped):
         scan["groups"] = _groups(source.spark, plan.info, grouped, request)
@@ -200,6 +215,7 @@ def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
 _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
     "insert": _insert,
     "partitions": _partitions,
+    "buckets": _buckets,
     "uris": _uris,
     "files": _files,
     "scan": _scan,

@@ -9,7 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
+from windrow.calls.plans import SplitPlan
 from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.models import BucketSpec
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import (
     OnlySparkReadsError,
@@ -38,7 +40,7 @@ def open_table(
 ) -> DataFrame:
     """Return a table as a DataFrame; see `windrow.Client.read`."""
     # A plan of one file tells columns, snapshot and size.
-    first = client.plan(
+    first_plan = client.plan(
         table,
         filter=filter,
         columns=columns,
@@ -48,7 +50,8 @@ def open_table(
         max_staleness=max_staleness,
         session_options=session_options(spark),
         **options,
-    ).info
+    )
+    first = first_plan.info
     names = None
     if first.format in READ_BY_SPARK:
         if filter is not None:
@@ -85,6 +88,7 @@ def open_table(
             schema,
             [c.name for c in first.partition_columns if c.name in schema.names],
             filter_tree is None,
+            _buckets(client, first_plan, reader),
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
             f"windrow {table} snapshot {first.snapshot_id}",
             pin.to_text(),
@@ -114,6 +118,13 @@ def open_table(
     if names is not None:
         rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
     return rows if limit is None else rows.limit(limit)
+
+
+def _buckets(client: Coordinator, plan: SplitPlan, reader: Reader) -> BucketSpec | None:
+    """Return how a table's rows are divided into buckets, if groups can be read by them."""
+    if reader == "native" or not len(plan) or plan.groups["bucket"].null_count:
+        return None
+    return client.table(plan.info.table).definition.bucket_spec
 
 
 def explain_read(
