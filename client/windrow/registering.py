@@ -1,4 +1,4 @@
-"""The format `windrow` of a Spark session: tables by their names, in `spark.read` and in SQL."""
+"""The format and the catalog `windrow` of a Spark session: tables by their names."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 def register(spark: SparkSession, client: Client | None = None) -> None:
     """Register the format `windrow` in a session; if it is classic, in all sessions of its driver.
 
+    In classic sessions, `windrow` is also the catalog of the client's tables, as in
+    `SELECT * FROM windrow.sales.events`.
+
     ```python
     windrow.register(spark)
     events = spark.read.format("windrow").option("coordinator", url).load("sales.events")
@@ -37,7 +40,7 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
     Args:
         spark: The session.
-        client: Plans the tables that name no `coordinator`.
+        client: Plans the tables that name no `coordinator`, and has those of the catalog.
 
     Raises:
         DataSourceUnavailableError: The session is one of Spark Connect before Spark 4.0.
@@ -84,10 +87,17 @@ def _read_of(texts: Mapping[str, str], default_url: str | None = None) -> _Read:
 
 def _url_of(read: _Read) -> str:
     if read.url is None:
-        raise InvalidArgumentError(
-            "coordinator", "name a coordinator: .option('coordinator', 'http://…')"
-        )
+        raise InvalidArgumentError("coordinator", _no_coordinator())
     return read.url
+
+
+def _no_coordinator(catalog: str | None = None) -> str:
+    if catalog is None:
+        return "name a coordinator: .option('coordinator', 'http://…')"
+    return (
+        f"name the coordinator of catalog {catalog!r}: windrow.register(spark, client), or the "
+        f"setting spark.sql.catalog.{catalog}.coordinator = http://…"
+    )
 
 
 def _value(name: str, text: str) -> Any:
@@ -103,19 +113,33 @@ def _value(name: str, text: str) -> Any:
 
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow_spark.relation.source import register_format
+    from windrow_spark.sql.registering import OpenTables, cataloged_read, register_catalog
 
     clients: dict[str, Client] = {}
+    tables = OpenTables()
+
+    def client_of(url: str | None, catalog: str | None = None) -> Client:
+        if url is None and client is not None:
+            return client
+        if url is None:
+            raise InvalidArgumentError("coordinator", _no_coordinator(catalog))
+        if url not in clients or clients[url].is_closed:
+            clients[url] = connect(url)
+        return clients[url]
 
     def opened(session: SparkSession, texts: Mapping[str, str]) -> DataFrame:
+        part = cataloged_read(texts)
+        if part is not None:
+            reader = client_of(part.coordinator, part.catalog)
+            return tables.table(
+                (session, reader, part),
+                lambda: reader.read(session, part.table, snapshot_id=part.snapshot_id),
+            )
         read = _read_of(texts)
-        if read.url is None and client is not None:
-            return client.read(session, read.table, **read.options)
-        url = _url_of(read)
-        if url not in clients:
-            clients[url] = connect(url)
-        return clients[url].read(session, read.table, **read.options)
+        return client_of(read.url).read(session, read.table, **read.options)
 
     register_format(spark, opened)
+    register_catalog(spark, client_of)
 
 
 def _register_data_source(spark: SparkSession, client: Client | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,6 +24,37 @@ _REFUSALS: Final = {
         "use spark.read instead of spark.readStream, in the foreachBatch of another stream if "
         "need be, where client.write writes tables",
     ),
+    "CREATE TABLE": (
+        "Spark cannot create table {table!r} in a coordinator's catalog, and has written nothing",
+        "write its files to a folder, then client.register_table({table!r}, location) and "
+        "client.refresh({table!r})",
+    ),
+    "ALTER TABLE": (
+        "Spark cannot change table {table!r}, whose columns and partitions are those of its files",
+        "client.register_table({table!r}, …) changes its definition, client.alter_table its plan "
+        "options, and REFRESH TABLE finds new files and partitions",
+    ),
+    "DROP TABLE": (
+        "Spark cannot drop table {table!r}",
+        "client.delete_table({table!r}) deletes its registration and leaves its files",
+    ),
+    "TRUNCATE TABLE": (
+        "Spark cannot empty table {table!r}, and has deleted nothing",
+        "use client.write(df, {table!r}, mode='overwrite') without rows",
+    ),
+    "CREATE NAMESPACE": (
+        "namespace {table!r} cannot be created by itself",
+        "it is there as soon as a table's name begins with it: "
+        "client.register_table('{table}.events', location)",
+    ),
+    "ALTER NAMESPACE": (
+        "namespace {table!r} has nothing that can be changed",
+        "it is the beginning of the names of its tables",
+    ),
+    "DROP NAMESPACE": (
+        "namespace {table!r} cannot be dropped by itself",
+        "it is gone as soon as it has no table: client.delete_table deletes registrations",
+    ),
 }
 # Stands for the table in the words of an error: not every way to write passes the options on.
 _UNNAMED = "schema.table"
@@ -32,9 +64,11 @@ def refusal(use: str, options: Mapping[str, str]) -> UnfitReadError:
     """Return the error that refuses a use of the table that options name.
 
     Args:
-        use: The name of Spark's method: `write`, `writeStream` or `readStream`.
+        use: The name of Spark's method, `write`, `writeStream` or `readStream`, or a statement.
         options: Options of the format.
     """
+    if "catalog" in options:
+        options = json.loads(options["catalog"])
     table = options.get("table") or options.get("path") or _UNNAMED
     reason, way_out = _REFUSALS[use]
     return UnfitReadError(reason.format(table=table), way_out.format(table=table))

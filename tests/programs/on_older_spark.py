@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.queries import (
     bucket_joins,
+    catalogs,
     compactions,
     file_names,
     hybrids,
@@ -63,12 +64,14 @@ def main(url: str, folder: Path) -> None:
         client.register_table("refused", str(hive.write_events(folder / "refused")))
         client.refresh("refused")
         windrow.register(spark, client)
+        catalog = catalogs.results(spark, client, folder)
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
     report = {
         "outcomes": outcomes,
+        "catalog": catalog,
         "joined": joins,
         "hybrid": hybrid,
         "compacted": compaction,

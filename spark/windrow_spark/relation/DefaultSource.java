@@ -6,6 +6,7 @@ import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.*;
@@ -33,7 +34,12 @@ public final class DefaultSource implements
         Object table = tables.apply(context.sparkSession(), text(parameters));
         // This is the only exception of which PySpark shows nothing but the message.
         if (table instanceof String) throw new IllegalArgumentException((String) table);
-        return (BaseRelation) table;
+        if (!parameters.contains("catalog")) return (BaseRelation) table;
+        // Spark gives a relation of a catalog other options where it has not those of its table.
+        HadoopFsRelation files = (HadoopFsRelation) table;
+        return new HadoopFsRelation(
+            files.location(), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
+            files.fileFormat(), parameters, files.sparkSession());
     }
 
     public BaseRelation createRelation(

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils$;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
@@ -108,6 +109,13 @@ public final class PartitionValues {
         Object[] results = new Object[rows.length];
         for (int i = 0; i < rows.length; i++) results[i] = bound.eval(rows[i]);
         return results;
+    }
+
+    /** Reads partition values for Python. */
+    public static final class Reading {
+        public InternalRow[] rows(byte[] stream, String schema) throws IOException {
+            return PartitionValues.rows(stream, (StructType) DataType.fromJson(schema));
+        }
     }
 
     /** Replaces partition columns with their positions in a row of partition values. */

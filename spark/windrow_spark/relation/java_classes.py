@@ -40,6 +40,7 @@ _SOURCES = (
 _FACTORY = "windrow.TableStrategy$Factory"
 _FILES = "windrow.PlannedFiles$Factory"
 _ROWS = "windrow.PackedRows"
+_VALUES = "windrow.PartitionValues$Reading"
 # The classes with which Spark itself reads each format.
 _READERS = {
     "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
@@ -151,6 +152,18 @@ def prepare(spark: SparkSession, answer: Answer) -> Any:
 def files_factory(spark: SparkSession) -> Any:
     """Return the JVM's `PlannedFiles.Factory`."""
     return _relation_classes(spark).loader.loadClass(_FILES).newInstance()
+
+
+def partition_rows(spark: SparkSession, stream: bytes, columns: StructType) -> Any:
+    """Return partition values as the JVM's array of internal rows.
+
+    Args:
+        spark: A classic session.
+        stream: The values, as an Arrow stream of one batch.
+        columns: The partition columns.
+    """
+    values = _relation_classes(spark).loader.loadClass(_VALUES).newInstance()
+    return values.rows(stream, columns.json())
 
 
 def base_classes() -> dict[str, str]:

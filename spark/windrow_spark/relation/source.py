@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,9 @@ def register_format(spark: SparkSession, opener: Opener) -> None:
         return remembered(refusal(use, json.loads(options)))
 
     try:
-        _found_class(spark).newInstance().answerBy(Answering(answer), Answering(refused))
+        named_class(spark, __package__, [_SOURCE], _CLASS).newInstance().answerBy(
+            Answering(answer), Answering(refused)
+        )
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
@@ -60,20 +62,30 @@ def _relation_of(rows: DataFrame) -> Any:
     return plan.relation()
 
 
-def _found_class(spark: SparkSession) -> Any:
-    """Return our class, which Spark finds by its name; the first call compiles it."""
+def named_class(spark: SparkSession, package: str, sources: Sequence[str], name: str) -> Any:
+    """Return a class of ours that Spark finds by its name; the first call compiles it.
+
+    Args:
+        spark: A classic session.
+        package: The Python package that contains the files.
+        sources: The files of the class and of those that it uses.
+        name: The name of the class.
+    """
     gateway: Any = spark.sparkContext._gateway
     accept_calls(gateway)
     loader = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     with _compiling:
         try:
-            return loader.loadClass(_CLASS)
+            return loader.loadClass(name)
         except Py4JJavaError:
-            classes = compiled(gateway.jvm, __package__, [_SOURCE], loader)
-        # Spark looks for formats among its jars; the folder is not needed once the class is loaded.
+            classes = compiled(gateway.jvm, package, sources, loader)
+        # Spark looks for classes among its jars; the folder is not needed once they are loaded.
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
-            file.parent.mkdir()
-            file.write_bytes(classes.bytecodes[_CLASS])
+            for class_, code in classes.bytecodes.items():
+                file = Path(folder, *class_.split(".")).with_suffix(".class")
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(code)
             loader.addURL(gateway.jvm.java.io.File(folder).toURI().toURL())
-            return loader.loadClass(_CLASS)
+            for class_ in classes.bytecodes:
+                loader.loadClass(class_)
+            return loader.loadClass(name)

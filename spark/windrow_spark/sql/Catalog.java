@@ -1,0 +1,241 @@
+package windrow;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The class that Spark loads for a catalog of a coordinator's tables; Python answers for it. */
+public final class Catalog implements TableCatalog, SupportsNamespaces {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static BiFunction python;
+
+    private String name;
+    private String coordinator;
+
+    /** Sets the function that answers for all catalogs. */
+    public void answerBy(BiFunction python) {
+        Catalog.python = python;
+    }
+
+    public void initialize(String name, CaseInsensitiveStringMap options) {
+        this.name = name;
+        this.coordinator = options.get("coordinator");
+        // Spark keeps catalogs whose beginning succeeds: one without a coordinator is of no use.
+        ask(request("begin"));
+    }
+
+    public String name() {
+        return name;
+    }
+
+    public String[] defaultNamespace() {
+        return new String[] {"default"};
+    }
+
+    public String[][] listNamespaces() {
+        return namespaces(ask(request("namespaces", new String[0])));
+    }
+
+    public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+        JsonNode answer = ask(request("namespaces", namespace));
+        if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
+        return namespaces(answer);
+    }
+
+    private static String[][] namespaces(JsonNode answer) {
+        String[][] namespaces = new String[answer.size()][];
+        for (int i = 0; i < namespaces.length; i++) namespaces[i] = texts(item(answer, i));
+        return namespaces;
+    }
+
+    public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+        // A namespace is the beginning of names, and so has nothing but its name.
+        listNamespaces(namespace);
+        return new HashMap();
+    }
+
+    public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+        JsonNode answer = ask(request("tables", namespace));
+        if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
+        Identifier[] tables = new Identifier[answer.size()];
+        for (int i = 0; i < tables.length; i++) {
+            JsonNode table = item(answer, i);
+            tables[i] = new Name(texts(field(table, "namespace")), text(table, "name"));
+        }
+        return tables;
+    }
+
+    public Table loadTable(Identifier table) throws NoSuchTableException {
+        return loaded(table, request("table", table));
+    }
+
+    public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+        return loaded(table, request("table", table).put("version", version));
+    }
+
+    public Table loadTable(Identifier table, long microseconds) throws NoSuchTableException {
+        return loaded(table, request("table", table).put("timestamp_us", microseconds));
+    }
+
+    /**
+     * Spark loads here what it is to write. It must not get a table of version 1, whose name it
+     * would look up in its own catalog.
+     */
+    public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
+        loadTable(table);
+        throw refusal("write", table);
+    }
+
+    private Table loaded(Identifier table, ObjectNode request) throws NoSuchTableException {
+        JsonNode answer = ask(request);
+        if (answer.isNull()) throw new NoSuchTableException(table);
+        return new CatalogedTable(answer, table, this);
+    }
+
+    /** Spark calls this for REFRESH TABLE, and then forgets what it has kept of the table. */
+    public void invalidateTable(Identifier table) {
+        ask(request("refresh", table));
+    }
+
+    /** Returns the partitions of a table's snapshot, a row of values for each. */
+    InternalRow[] partitions(String table, long snapshotId) {
+        return (InternalRow[]) answer(
+            request("partitions").put("table", table).put("snapshot_id", snapshotId));
+    }
+
+    public Table createTable(
+            Identifier table, StructType columns, Transform[] partitions, Map properties) {
+        throw refusal("CREATE TABLE", table);
+    }
+
+    public Table alterTable(Identifier table, TableChange[] changes) {
+        try {
+            throw refusal("ALTER TABLE", table);
+        } catch (IllegalArgumentException error) {
+            // Spark wraps the others.
+            throw new UnsupportedOperationException(error.getMessage());
+        }
+    }
+
+    public void renameTable(Identifier table, Identifier name) {
+        throw refusal("ALTER TABLE", table);
+    }
+
+    public boolean dropTable(Identifier table) {
+        throw refusal("DROP TABLE", table);
+    }
+
+    public boolean purgeTable(Identifier table) {
+        throw refusal("DROP TABLE", table);
+    }
+
+    public void createNamespace(String[] namespace, Map metadata) {
+        throw refusal("CREATE NAMESPACE", new Name(new String[0], dotted(namespace)));
+    }
+
+    public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
+        throw refusal("ALTER NAMESPACE", new Name(new String[0], dotted(namespace)));
+    }
+
+    public boolean dropNamespace(String[] namespace, boolean cascade) {
+        throw refusal("DROP NAMESPACE", new Name(new String[0], dotted(namespace)));
+    }
+
+    /** Returns the error that says what to do instead of a statement. */
+    RuntimeException refusal(String statement, Identifier table) {
+        ask(request("refuse", table).put("statement", statement));
+        return new UnsupportedOperationException(statement);
+    }
+
+    private ObjectNode request(String use) {
+        return JSON.createObjectNode()
+            .put("use", use)
+            .put("catalog", name)
+            .put("coordinator", coordinator)
+            .put("case_sensitive", SQLConf$.MODULE$.get().caseSensitiveAnalysis());
+    }
+
+    private ObjectNode request(String use, String[] namespace) {
+        ObjectNode request = request(use);
+        ArrayNode parts = request.putArray("namespace");
+        for (int i = 0; i < namespace.length; i++) parts.add(namespace[i]);
+        return request;
+    }
+
+    private ObjectNode request(String use, Identifier table) {
+        return request(use, table.namespace()).put("name", table.name());
+    }
+
+    private JsonNode ask(ObjectNode request) {
+        try {
+            return field(JSON.readTree((byte[]) answer(request)), "answer");
+        } catch (IOException error) {
+            throw new IllegalStateException(error.toString());
+        }
+    }
+
+    private Object answer(ObjectNode request) {
+        Object answer = python.apply(request.toString(), SparkSession.active());
+        // This is the only exception of which PySpark shows nothing but the message.
+        if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+        return answer;
+    }
+
+    // The compiler knows no covariant results.
+    private static JsonNode item(JsonNode list, int at) {
+        return (JsonNode) list.get(at);
+    }
+
+    static JsonNode field(JsonNode object, String name) {
+        return (JsonNode) object.get(name);
+    }
+
+    static String text(JsonNode object, String name) {
+        return field(object, name).asText();
+    }
+
+    private static String dotted(String[] names) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < names.length; i++) text.append(i > 0 ? "." : "").append(names[i]);
+        return text.toString();
+    }
+
+    static String[] texts(JsonNode list) {
+        String[] texts = new String[list.size()];
+        for (int i = 0; i < texts.length; i++) texts[i] = item(list, i).asText();
+        return texts;
+    }
+
+    private static final class Name implements Identifier {
+        private final String[] namespace;
+        private final String name;
+
+        Name(String[] namespace, String name) {
+            this.namespace = namespace;
+            this.name = name;
+        }
+
+        public String[] namespace() {
+            return namespace;
+        }
+
+        public String name() {
+            return name;
+        }
+    }
+}

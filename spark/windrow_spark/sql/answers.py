@@ -1,0 +1,206 @@
+"""What Spark asks of a catalog: which tables there are, and what it must know of each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.models import SnapshotInfo, TableInfo
+from windrow_spark.arrow_types import spark_schema
+from windrow_spark.errors import UnfitReadError
+from windrow_spark.refusals import refusal
+from windrow_spark.relation.java_classes import partition_rows
+from windrow_spark.relation.native import arrow_stream
+from windrow_spark.relation.partitions import partition_rows as partitions_of
+from windrow_spark.sql.cached_relations import move_cached, note_use
+from windrow_spark.sql.names import find_table, namespaces_in, parts_of, quoted, tables_in
+from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
+
+# Returns the client of a coordinator by its URL, or the default one for None, for a catalog's name.
+Clients = Callable[[str | None, str], Coordinator]
+
+# The option of the format that says which snapshot of a table a catalog means.
+OPTION = "catalog"
+# The option that says which others are the table's own, and whether a version was asked for.
+DETAILS = "catalog_details"
+
+# What a version begins with to mean a snapshot as queries had it while it was current.
+_ONCE_CURRENT = "once-current-"
+# Sessions outlive registrations.
+_ordinals = itertools.count(1)
+
+
+class Answers:
+    """The answers of all catalogs of a driver."""
+
+    def __init__(self, clients: Clients) -> None:
+        """Create answers.
+
+        Args:
+            clients: Returns the client of a catalog's `coordinator`, or raises what is missing.
+        """
+        self._clients = clients
+        self._uses: Mapping[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
+            "begin": self._begin,
+            "namespaces": self._namespaces,
+            "tables": self._tables,
+            "table": self._table,
+            "refresh": self._refresh,
+            "refuse": self._refuse,
+        }
+
+    def answer(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        """Return the answer to a request, as `Catalog.java` writes it.
+
+        Args:
+            spark: The session that asks.
+            request: Its `use`, the catalog, and more.
+
+        Returns:
+            JSON, or the JVM's array of rows for partitions.
+        """
+        if request["use"] == "partitions":
+            return self._partitions(spark, request)
+        answer = self._uses[request["use"]](spark, request)
+        return json.dumps({"answer": answer}).encode()
+
+    def _client(self, request: Mapping[str, Any]) -> Coordinator:
+        client = self._clients(request["coordinator"], request["catalog"])
+        if client.is_closed:
+            catalog = request["catalog"]
+            raise UnfitReadError(
+                f"the client of catalog {catalog!r} is closed",
+                "register one that stays open as long as tables are queried: "
+                "windrow.register(spark, windrow.connect('http://…'))",
+            )
+        return client
+
+    def _begin(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        self._client(request)
+
+    def _names(self, request: Mapping[str, Any]) -> list[str]:
+        return [table.name for table in self._client(request).tables()]
+
+    def _namespaces(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        return namespaces_in(
+            self._names(request), request["namespace"], case_sensitive=request["case_sensitive"]
+        )
+
+    def _tables(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        tables = tables_in(
+            self._names(request), request["namespace"], case_sensitive=request["case_sensitive"]
+        )
+        if tables is None:
+            return None
+        return [dict(zip(("namespace", "name"), parts_of(table), strict=True)) for table in tables]
+
+    def _named(self, request: Mapping[str, Any]) -> TableInfo | None:
+        return find_table(
+            self._client(request),
+            request["namespace"],
+            request["name"],
+            case_sensitive=request["case_sensitive"],
+        )
+
+    def _table(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        table = self._named(request)
+        if table is None:
+            return None
+        client = self._client(request)
+        if "version" in request:
+            version = request["version"].replace(_ONCE_CURRENT, "snapshot-")
+            snapshot = snapshot_of_version(client, table, version)
+        elif "timestamp_us" in request:
+            snapshot = snapshot_at(client, table, request["timestamp_us"])
+        else:
+            snapshot = current_snapshot(table)
+            note_use(client, table.name, snapshot.snapshot_id)
+        return self._description(request, table, snapshot)
+
+    def _description(
+        self, request: Mapping[str, Any], table: TableInfo, snapshot: SnapshotInfo
+    ) -> dict[str, Any]:
+        """Return what `CatalogedTable.java` is made of."""
+        namespace, name = parts_of(table.name)
+        definition = table.definition
+        names = {column.name for column in snapshot.columns}
+        folders = [column for column in snapshot.partition_columns if column.name not in names]
+        target = {
+            "catalog": request["catalog"],
+            "coordinator": request["coordinator"],
+            "table": table.name,
+            "created_at": table.created_at.isoformat(),
+            "snapshot_id": snapshot.snapshot_id,
+        }
+        details = {
+            "options": list(definition.format_options),
+            "pinned": not request.get("version", _ONCE_CURRENT).startswith(_ONCE_CURRENT)
+            or "timestamp_us" in request,
+        }
+        return {
+            "table": table.name,
+            "name": name,
+            "database": ".".join(namespace),
+            # Sessions keep relations by it: each query of a table opens its own.
+            "key": f"{request['catalog']}@{snapshot.snapshot_id}-{next(_ordinals)}",
+            "snapshot_id": snapshot.snapshot_id,
+            "schema": spark_schema([*snapshot.columns, *folders]).json(),
+            "partition_columns": [column.name for column in snapshot.partition_columns],
+            "options": {
+                **definition.format_options,
+                OPTION: json.dumps(target),
+                DETAILS: json.dumps(details),
+            },
+            "properties": _properties(table, snapshot),
+        }
+
+    def _refresh(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        table = self._named(request)
+        if table is None:
+            return
+        client = self._client(request)
+        client.refresh(table.name)
+        name = ".".join(map(quoted, (request["catalog"], *request["namespace"], request["name"])))
+
+        def open_snapshot(snapshot_id: int) -> DataFrame:
+            rows = spark.sql(f"SELECT * FROM {name} VERSION AS OF '{_ONCE_CURRENT}{snapshot_id}'")
+            leaf = rows._jdf.queryExecution().analyzed().collectLeaves().apply(0)
+            return DataFrame(spark._jsparkSession.baseRelationToDataFrame(leaf.relation()), spark)
+
+        snapshot = current_snapshot(client.table(table.name))
+        move_cached(client, table.name, snapshot.snapshot_id, open_snapshot)
+
+    def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
+        columns = client.plan(table, snapshot_id=snapshot_id, limit=1).info.partition_columns
+        types = {column.name: column.type for column in columns}
+        rows = partitions_of(client, table, snapshot_id, types)
+        return partition_rows(spark, arrow_stream(rows), spark_schema(columns))
+
+    def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        # The name may be that of no table, as in CREATE TABLE.
+        name = ".".join([*request["namespace"], request["name"]])
+        raise refusal(request["statement"], {"table": name})
+
+
+def _properties(table: TableInfo, snapshot: SnapshotInfo) -> dict[str, str]:
+    """Return what `DESCRIBE EXTENDED` and `SHOW TBLPROPERTIES` tell."""
+    properties = {
+        # Spark's own names of properties that it shows by themselves.
+        "provider": "windrow",
+        "location": table.definition.location,
+        "external": "true",
+        "format": table.definition.format,
+        "snapshot_id": snapshot.snapshot_id,
+        "snapshot_created_at": snapshot.created_at.isoformat(sep=" ", timespec="seconds"),
+        "table_version": snapshot.table_version,
+        "file_count": snapshot.file_count,
+        "size_bytes": snapshot.size_bytes,
+        "row_count": snapshot.row_count,
+    }
+    return {name: str(value) for name, value in properties.items() if value is not None}

@@ -1,0 +1,129 @@
+"""The catalog `windrow` of Spark sessions, and the tables that its queries open."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow.errors import InvalidArgumentError
+from windrow_spark.errors import RelationUnavailableError
+from windrow_spark.failures import remembered
+from windrow_spark.relation.callbacks import Answering
+from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation.source import named_class
+from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
+
+_SOURCES = ("Catalog.java", "CatalogedTable.java")
+_CLASS = "windrow.Catalog"
+_SETTING = "spark.sql.catalog.windrow"
+_MOST_TABLES = 64
+# Spark passes on what it has already answered.
+_TIME_TRAVEL = {"versionasof", "timestampasof"}
+
+
+def register_catalog(spark: SparkSession, clients: Clients) -> None:
+    """Let all catalogs of class `windrow.Catalog` answer, and make `windrow` one of them.
+
+    Args:
+        spark: A classic session; sessions that it makes from now on have the catalog, too.
+        clients: Returns the client of a catalog.
+    """
+    answers = Answers(clients)
+
+    def answer(request: str, jsession: Any) -> Any:
+        try:
+            return answers.answer(session_of(spark, jsession), json.loads(request))
+        # As in `scans.answer`: an exception would reach the user as the JVM's.
+        except Exception as error:
+            return remembered(error)
+
+    try:
+        catalog = named_class(spark, __package__, _SOURCES, _CLASS).newInstance()
+        catalog.answerBy(Answering(answer))
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RelationUnavailableError(spark.version, reason) from error
+    settings = spark._jsc.sc().conf()
+    if spark.conf.get(_SETTING, None) is None:
+        spark.conf.set(_SETTING, _CLASS)
+        settings.set(_SETTING, _CLASS)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogedRead:
+    """What a query of a catalog reads.
+
+    Attributes:
+        catalog: Name of the catalog.
+        coordinator: URL of the catalog's coordinator; None for the default one.
+        table: Name of the table.
+        created_at: When it was registered.
+        snapshot_id: Its snapshot.
+    """
+
+    catalog: str
+    coordinator: str | None
+    table: str
+    created_at: str
+    snapshot_id: int
+
+
+def cataloged_read(options: Mapping[str, str]) -> CatalogedRead | None:
+    """Return what the options of a read name if they are those of a catalog; None otherwise.
+
+    Raises:
+        InvalidArgumentError: The query has options of its own.
+    """
+    if OPTION not in options:
+        return None
+    details = json.loads(options[DETAILS])
+    own = {OPTION, DETAILS, *(name.lower() for name in details["options"])}
+    others = sorted({name.lower() for name in options} - own)
+    if details["pinned"]:
+        others = [name for name in others if name not in _TIME_TRAVEL]
+    if others:
+        remedy = (
+            "this Spark does not apply it: write VERSION AS OF or TIMESTAMP AS OF in SQL"
+            if others[0] in _TIME_TRAVEL
+            else f"SET spark.windrow.{others[0]} for options of plans, or use client.read"
+        )
+        raise InvalidArgumentError(
+            others[0], f"tables of a catalog take no option {others[0]!r}: {remedy}"
+        )
+    return CatalogedRead(**json.loads(options[OPTION]))
+
+
+class OpenTables:
+    """The tables that queries of catalogs have opened last: each reads one snapshot for good."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[Any, DataFrame] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def table(
+        self, key: tuple[SparkSession, Coordinator, CatalogedRead], read: Callable[[], DataFrame]
+    ) -> DataFrame:
+        """Return a table, which `read` opens unless it is still open.
+
+        Args:
+            key: The session, the client and what is read.
+            read: Reads it.
+        """
+        with self._lock:
+            if key in self._tables:
+                self._tables.move_to_end(key)
+                return self._tables[key]
+        rows = read()
+        with self._lock:
+            self._tables[key] = rows
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+        return rows
