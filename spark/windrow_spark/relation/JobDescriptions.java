@@ -2,9 +2,12 @@ package windrow;
 
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.WeakHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
@@ -13,12 +16,19 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 
 /** Describes a query's jobs by the scans that it reads, unless its user has described them. */
 public final class JobDescriptions extends SparkListener {
+    static final String QUERY = "spark.sql.execution.id";
     private static final String DESCRIPTION = "spark.job.description";
     private static final Map BY_CONTEXT = new WeakHashMap();
 
     private final SparkContext context;
-    // By query: the properties of the thread that runs it, and our description.
     private final Map described = new HashMap();
+
+    /** The descriptions that a query has had, and the properties of the threads that run it. */
+    private static final class Query {
+        String text;
+        final Set texts = new HashSet();
+        final Map threads = new IdentityHashMap();
+    }
 
     private JobDescriptions(SparkContext context) {
         this.context = context;
@@ -35,28 +45,46 @@ public final class JobDescriptions extends SparkListener {
         return jobs;
     }
 
-    synchronized void describe(String query, String scan) {
-        Properties properties = context.getLocalProperties();
-        String now = properties.getProperty(DESCRIPTION);
-        Object[] known = (Object[]) described.get(query);
-        boolean ours = known != null && known[1].equals(now);
-        if (now != null && !ours && !isOurs(now)) return;
-        String text = ours ? known[1] + "; " + scan : scan;
-        properties.setProperty(DESCRIPTION, text);
-        described.put(query, new Object[] {properties, text});
+    /**
+     * Adds a scan to the description of a query's further jobs.
+     *
+     * @param query The query.
+     * @param planner The properties of the thread that has planned the query. If that thread runs
+     *     the query, it starts further jobs, though the scan may have begun in another thread.
+     * @param scan Its description.
+     */
+    synchronized void describe(String query, Properties planner, String scan) {
+        Query known = (Query) described.get(query);
+        if (known == null) described.put(query, known = new Query());
+        known.threads.put(context.getLocalProperties(), Boolean.TRUE);
+        if (query.equals(planner.getProperty(QUERY))) known.threads.put(planner, Boolean.TRUE);
+        known.text = known.text == null ? scan : known.text + "; " + scan;
+        known.texts.add(known.text);
+        Iterator threads = known.threads.keySet().iterator();
+        while (threads.hasNext()) {
+            Properties properties = (Properties) threads.next();
+            String now = properties.getProperty(DESCRIPTION);
+            if (now == null || isOurs(now)) properties.setProperty(DESCRIPTION, known.text);
+        }
     }
 
-    /** Tells whether a description is ours, left by a query that has just ended. */
+    /** Tells whether a description is ours, perhaps left by a query that has just ended. */
     private boolean isOurs(String text) {
         Iterator all = described.values().iterator();
-        while (all.hasNext()) if (((Object[]) all.next())[1].equals(text)) return true;
+        while (all.hasNext()) if (((Query) all.next()).texts.contains(text)) return true;
         return false;
     }
 
     public synchronized void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd)) return;
         long query = ((SparkListenerSQLExecutionEnd) event).executionId();
-        Object[] known = (Object[]) described.remove(String.valueOf(query));
-        if (known != null) ((Properties) known[0]).remove(DESCRIPTION, known[1]);
+        Query known = (Query) described.remove(String.valueOf(query));
+        if (known == null) return;
+        Iterator threads = known.threads.keySet().iterator();
+        while (threads.hasNext()) {
+            Properties properties = (Properties) threads.next();
+            String now = properties.getProperty(DESCRIPTION);
+            if (now != null && known.texts.contains(now)) properties.remove(DESCRIPTION);
+        }
     }
 }

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.rdd.RDD;
@@ -49,7 +50,6 @@ import scala.runtime.AbstractPartialFunction;
  * the subqueries among its conditions. What tasks need of it travels without its conditions.
  */
 public final class TableScan extends SparkPlan {
-    private static final String EXECUTION = "spark.sql.execution.id";
     // Marks of Spark's for the columns within `_metadata`.
     private static final String CONSTANT = "__file_source_constant_metadata_col";
     private static final String GENERATED = "__file_source_generated_metadata_col";
@@ -62,6 +62,8 @@ public final class TableScan extends SparkPlan {
     private final boolean exact;
     private final int buckets;
     private final boolean columnar;
+    /** Of the thread that plans the query, and mostly runs it. */
+    private final transient Properties planner;
     private transient RDD rows;
     private transient scala.collection.immutable.Map metrics;
 
@@ -85,6 +87,7 @@ public final class TableScan extends SparkPlan {
         this.exact = exact;
         this.buckets = buckets;
         this.columnar = isColumnar();
+        this.planner = files().sparkSession().sparkContext().getLocalProperties();
     }
 
     /** Tells whether both readers give batches. */
@@ -403,10 +406,11 @@ public final class TableScan extends SparkPlan {
             metric.set(((Number) answer.get(names[i])).longValue());
             all.add(metric);
         }
-        String query = context.getLocalProperty(EXECUTION);
+        String query = context.getLocalProperty(JobDescriptions.QUERY);
         SQLMetrics$.MODULE$.postDriverMetricUpdates(context, query, seq(all));
         if (query != null) {
-            JobDescriptions.of(context).describe(query, (String) answer.get("description"));
+            String description = (String) answer.get("description");
+            JobDescriptions.of(context).describe(query, planner, description);
         }
     }
 
