@@ -90,20 +90,6 @@ class RelationUnavailableError(ReadError):
 
 
 @dataclass(eq=False)
-class HybridUnavailableError(ReadError):
-    """This Spark lacks a class or method that its own reader needs to read files of a plan."""
-
-    version: str
-    reason: str
-    message = (
-        "the reader of Spark {version} cannot take part in reads ({reason}), so large files are "
-        "read in groups too, which is slower, and input_file_name() and its like know no file: "
-        "{remedy}"
-    )
-    remedy = "use a release of Spark that Windrow supports"
-
-
-@dataclass(eq=False)
 class FormatUnavailableError(ReadError):
     """This Spark has no reader of a table's format."""
 

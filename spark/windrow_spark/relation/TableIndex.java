@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
@@ -25,6 +26,7 @@ import scala.Option;
 public final class TableIndex implements FileIndex {
     static final long NO_LIMIT = -1L;
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final AtomicLong PATHS = new AtomicLong();
 
     private final Table table;
     private final long sizeInBytes;
@@ -190,10 +192,14 @@ public final class TableIndex implements FileIndex {
         }
     }
 
-    /** Of no file system, so that Spark itself never writes there. */
+    /**
+     * Of no file system, so that Spark itself never writes there; a new one each time, as Spark
+     * would refuse in its own words to overwrite what the query reads.
+     */
     public SEQ rootPaths() {
         List paths = new ArrayList();
-        paths.add(new Path("windrow", null, "/" + table.label.replace(' ', '/')));
+        String label = table.label.replace(' ', '/');
+        paths.add(new Path("windrow", null, "/" + label + "/" + PATHS.incrementAndGet()));
         return (SEQ) PythonUtils.toSeq(paths);
     }
 

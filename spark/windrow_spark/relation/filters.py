@@ -31,7 +31,7 @@ def weakened(trees: Sequence[Tree], types: Mapping[str, str]) -> list[Tree]:
     the rows again.
 
     Args:
-        trees: Spark's filters, as `WindrowRelation.java` writes them: trees whose literals have
+        trees: Spark's filters, as `Conditions.java` writes them: trees whose literals have
             Spark's internal form.
         types: The relation's columns, with their types as Spark SQL writes them.
     """

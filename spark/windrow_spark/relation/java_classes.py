@@ -239,7 +239,10 @@ def _first_line(error: Exception) -> str:
 
 def _relation_classes(spark: SparkSession) -> Classes:
     utils: Any = spark.sparkContext._gateway.jvm.org.apache.spark.util.Utils
-    return _classes(spark, "relation", _SOURCES, utils.getContextOrSparkClassLoader())
+    try:
+        return _classes(spark, "relation", _SOURCES, utils.getContextOrSparkClassLoader())
+    except (Py4JError, TypeError) as error:
+        raise RelationUnavailableError(spark.version, _first_line(error)) from error
 
 
 def _classes(

@@ -51,7 +51,7 @@ _CHOOSERS = {"GlobalLimit", "LocalLimit", "Offset", "Sample", "Tail"}
 _FIXED = {"CTERelationRef", "LocalRelation", "OneRowRelation", "Range"}
 
 # Files, and a snapshot of a table of ours, whose files may not change.
-_STABLE_RELATIONS = {"HadoopFsRelation", "WindrowRelation"}
+_STABLE_RELATIONS = {"HadoopFsRelation"}
 
 _OPAQUE = "makes it, and Spark does not show how"
 # Errors if a version of Spark lacks a method of a plan node, or its result has another form.

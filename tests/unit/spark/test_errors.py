@@ -26,7 +26,6 @@ ERRORS = [
     driver.ServerCannotReachError(),
     driver.UnfitReadError("table 't' has no buckets", "register it with its bucket_spec"),
     driver.RelationUnavailableError("3.5.9", "no such class"),
-    driver.HybridUnavailableError("3.5.9", "no such class"),
     driver.FormatUnavailableError("3.5.9", "avro", "no such class"),
     driver.OnlySparkReadsError("sales.events", "csv", "which applies no `filter`", "use .where"),
     driver.BucketsDifferError("sales.events", "8 buckets of id", "users", "4 of id", "id"),
