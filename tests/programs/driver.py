@@ -111,8 +111,8 @@ def read_disturbed(table: str, folder: str, **options: Any) -> dict[str, Any]:
         all_rows = rows.rdd.mapPartitionsWithIndex(disturb).collect()
     finally:
         conf.set("spark.speculation.quantile", "1.0")
-    plan = rows._jdf.queryExecution().executedPlan().toString()
-    return {"plan": plan, "rows": all_rows, "read": read_of(table)}
+    native_files = recent_scans(table)[0].native_files
+    return {"native_files": native_files, "rows": all_rows, "read": read_of(table)}
 
 
 def read_of(table: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def read_with_places(table: str, **options: Any) -> dict[str, Any]:
     )
     with waiting_for_their_hosts():
         hosted_rows = with_hosts.collect()
-    return {"plan": rows._jdf.queryExecution().executedPlan().toString(), "rows": hosted_rows}
+    return {"native_files": recent_scans(table)[0].native_files, "rows": hosted_rows}
 
 
 def warm_up(table: str, rule: str | None = None) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tests.support.queries import (
     lost_map_outputs,
     refused_uses,
     rewrites,
+    table_scans,
     text_formats,
 )
 from tests.support.tables import hive
@@ -48,11 +49,11 @@ def main(url: str, folder: Path) -> None:
         rewritten = rewrites.results(spark, client, folder)
         joins = bucket_joins.results(spark, client, folder)
         hybrid = hybrids.outcome(spark, client, folder)
+        scans = table_scans.results(spark, client, folder)
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
         names = {
             "differences": differences,
-            "refusals": file_names.refusals(spark),
             "of_groups": file_names.of_groups(spark, client, folder),
         }
         compaction = compactions.differences_after_compaction(spark, client, folder)
@@ -76,6 +77,7 @@ def main(url: str, folder: Path) -> None:
         "hybrid": hybrid,
         "compacted": compaction,
         "int96": times_by_zone,
+        "scans": scans,
         "formats": formats,
         "file_names": names,
         "uses": uses,

@@ -1,4 +1,4 @@
-"""`input_file_name()` is Spark's own for every reader and way to a table, or refused by name."""
+"""The files of rows are those that Spark's own reader names, for every reader and way to a table."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import windrow
 from tests.programs import delta_writer
 from tests.support.laws import is_nightly
 from tests.support.queries import file_names
-from tests.support.queries.file_names import READERS, sorted_rows
+from tests.support.queries.file_names import sorted_rows
 from tests.support.servers import embedded
+from windrow.spark import recent_scans
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import plain_errors
+from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
-
-BLOCKS = ("input_file_block_start", "input_file_block_length")
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +62,11 @@ def test_every_query_gives_the_names_that_sparks_own_reader_gives(
     assert file_names.differences(spark, client, folder / "here", every=is_nightly()) == {}
 
 
-def test_every_supported_spark_gives_the_same_names_and_refuses_blocks(
+def test_every_supported_spark_gives_the_same_names(
     on_older_sparks: list[dict[str, Any]],
 ) -> None:
     for older in on_older_sparks:
         assert older["file_names"]["differences"] == {}
-        for function in BLOCKS:
-            assert f"{function}() cannot" in older["file_names"]["refusals"][function]
-        assert "another session" in older["file_names"]["refusals"]["another session"]
         check_of_groups(older["file_names"]["of_groups"])
 
 
@@ -108,32 +105,37 @@ def test_functions_of_users_see_the_same_names(
     assert seen(client.read(spark, "s.files")) == seen(spark.read.parquet(str(location)))
 
 
-def test_queries_that_ask_for_no_file_are_read_as_before(
-    spark: SparkSession, client: windrow.Client, location: Path
-) -> None:
-    rows = client.read(spark, "s.files", reader="grouped")
-    sorted_rows(named(rows))
-    assert "PlannedFiles" not in str(rows._jdf.queryExecution().executedPlan())
-    # Only the side of a join that asks is read in another way.
-    joined = named(rows).join(rows, "id")
-    plan = str(joined._jdf.queryExecution().executedPlan())
-    assert plan.count("Location: PlannedFiles") == 1
-    assert "Scan windrow s.files" in plan
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("function", BLOCKS)
-def test_blocks_are_refused_by_name(
-    spark: SparkSession, client: windrow.Client, location: Path, function: str, reader: Any
+@pytest.mark.parametrize(("reader", "native_files"), [("grouped", 0), ("native", 8)])
+def test_both_readers_name_the_files_that_they_read(
+    spark: SparkSession, client: windrow.Client, location: Path, reader: Reader, native_files: int
 ) -> None:
     rows = client.read(spark, "s.files", reader=reader)
-    block = F.expr(f"{function}()")
-    for query in (
-        rows.select(block, F.input_file_name()),
-        rows.where(block >= 0),
-        rows.groupBy(block).count(),
-    ):
-        assert f"{function}() cannot be answered for table 's.files'" in refusal(query)
+    # Only one side of the join asks for names.
+    joined = named(rows).join(rows.select("id", "k"), "id")
+
+    assert {row.f for row in joined.collect()} == {
+        row.f for row in named(spark.read.parquet(str(location))).collect()
+    }
+    assert [scan.native_files for scan in recent_scans("s.files")[:2]] == [native_files] * 2
+
+
+def test_blocks_are_the_parts_of_files_that_groups_have(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    path = folder / "large" / "part-0.parquet"
+    path.parent.mkdir()
+    ids = pa.table({"id": pa.array(range(40_000), pa.int64())})
+    pq.write_table(ids, path, row_group_size=5_000, compression="none", use_dictionary=False)
+    registered(client, path.parent, "s.large")
+    rows = client.read(spark, "s.large", reader="grouped", max_split_size=100_000)
+    block = [F.expr(f"input_file_block_{end}()").alias(end) for end in ("start", "length")]
+
+    blocks = sorted(rows.groupBy(*block).count().collect())
+
+    assert len(blocks) > 2
+    ends = [one.start + one.length for one in blocks]
+    assert [0, *ends] == [*(one.start for one in blocks), path.stat().st_size]
+    assert sum(one["count"] for one in blocks) == 40_000
 
 
 def test_groups_that_are_read_without_a_relation_refuse(
@@ -155,28 +157,6 @@ def test_a_name_above_a_join_of_two_tables_is_refused_as_by_spark(
             left.join(right, "id").select(F.input_file_name()).collect()
 
 
-def test_another_session_refuses_a_global_view_rather_than_give_no_name(
-    spark: SparkSession, client: windrow.Client, location: Path
-) -> None:
-    client.read(spark, "s.files").createOrReplaceGlobalTempView("named")
-    session = spark.newSession()
-    other = session.table("global_temp.named")
-    below = "FROM global_temp.named WHERE input_file_name() != ''"
-    for rows in (
-        named(other),
-        other.where("input_file_name() != ''"),
-        session.sql(f"SELECT * FROM range(9) WHERE id IN (SELECT id {below})"),
-        session.sql(f"SELECT (SELECT count(*) {below})"),
-    ):
-        with pytest.raises(PySparkException, match="another session has read the table"):
-            rows.collect()
-    assert len(other.collect()) == 16
-    # Names of other tables in the same query are Spark's own matter.
-    theirs = named(session.read.parquet(str(location)))
-    assert "file:///" in str(theirs.join(other, "id").first())
-    spark.catalog.dropGlobalTempView("named")
-
-
 def test_tables_with_a_log_refuse(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
@@ -186,22 +166,26 @@ def test_tables_with_a_log_refuse(
     assert "files of Delta and Iceberg tables have no such name" in refusal(named(rows))
 
 
-def test_tables_that_are_read_in_groups_only_refuse_and_name_the_remedy(
+def test_tables_that_are_read_in_groups_only_name_files_but_number_no_rows(
     spark: SparkSession, client: windrow.Client, location: Path, folder: Path
 ) -> None:
-    columns = [{"name": "id"}]
-    registered(client, location, "s.sorted", sort_columns=columns)
-    assert "register the table without sort_columns" in refusal(
-        named(client.read(spark, "s.sorted"))
-    )
+    def numbered(rows: DataFrame) -> DataFrame:
+        return rows.select("id", "_metadata.row_index")
+
+    own = spark.read.parquet(str(location))
+    registered(client, location, "s.sorted", sort_columns=[{"name": "id"}])
+    in_order = client.read(spark, "s.sorted")
+    assert sorted_rows(named(in_order)) == sorted_rows(named(own))
+    assert "register the table without sort_columns" in refusal(numbered(in_order))
     filtered = client.read(spark, "s.files", filter="id = 3")
-    assert "use .where" in refusal(named(filtered))
+    assert sorted_rows(named(filtered)) == sorted_rows(named(own.where("id = 3")))
+    assert "use .where" in refusal(numbered(filtered))
     unlike = folder / "unlike"
     unlike.mkdir()
     pq.write_table(pa.table({"id": pa.array([1], pa.int64())}), unlike / "a.parquet")
     pq.write_table(pa.table({"id": pa.array([2], pa.int32())}), unlike / "b.parquet")
     registered(client, unlike, "s.unlike")
     rows = client.read(spark, "s.unlike")
-    assert ".parquet' holds a requested column" in refusal(named(rows))
-    # Without the function, all rows are read.
+    assert [row.f[-9:] for row in named(rows).orderBy("id").collect()] == ["a.parquet", "b.parquet"]
+    assert "b.parquet' holds a requested column" in refusal(numbered(rows))
     assert rows.count() == 2

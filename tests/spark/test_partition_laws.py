@@ -31,10 +31,6 @@ from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
-# Spark tells a relation simple conditions alone, and before it knows the values of subqueries and
-# joins. Until it tells more, only queries of simple conditions are planned with as few files.
-FILES_LIKE_SPARK = False
-
 ZONES = ("America/New_York", "UTC", "Asia/Kathmandu")
 READERS: tuple[Reader, ...] = ("auto", "auto", "grouped", "native")
 
@@ -94,16 +90,15 @@ class Sides:
         ]
         return Answer(_texts(rows), scans)
 
-    def check(self, query: str, *, simple: bool = False) -> None:
-        """Compare the answers of both tables to a query.
+    def check(self, query: str) -> None:
+        """Compare the answers of both tables to a query, and the number of files.
 
         Args:
             query: The query, with `{t}` in the places of the table, and `{small}` of the small one.
-            simple: Whether it is planned with no more files than Spark reads in any case.
         """
         theirs, ours = self.spark_answer(query), self.windrow_answer(query)
         _compare(query, theirs, ours)
-        if theirs.rows is not None and (simple or FILES_LIKE_SPARK):
+        if theirs.rows is not None:
             assert ours.files <= theirs.files, (query, ours.scans, theirs.scans)
 
 
@@ -120,18 +115,9 @@ def _compare(query: str, theirs: Answer, ours: Answer) -> None:
         # Spark evaluates conditions of partitions on all of them, and others on the rows that are
         # left, in which a value that fails may not occur.
         event(f"Spark fails, Windrow {'fails' if ours.rows is None else 'answers'}")
-    elif ours.rows is None:
-        # Windrow may see rows of files that Spark does not read.
-        assert not FILES_LIKE_SPARK, (query, ours.error)
-        assert _is_of_a_value(ours.error), (query, ours.error)
     else:
+        assert ours.error is None, (query, ours.error)
         assert ours.rows == theirs.rows, query
-
-
-def _is_of_a_value(error: Exception | None) -> bool:
-    """Tell whether an error is about a value that a function cannot take, as in ANSI mode."""
-    kinds = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO")
-    return any(kind in str(error) for kind in (*kinds, "INVALID_ARRAY_INDEX", "CANNOT_PARSE"))
 
 
 @contextmanager
@@ -212,10 +198,9 @@ def test_every_condition_on_partitions_keeps_sparks_rows(
                 sides.check(part)
             return
     assert ours.rows == theirs.rows, conditions
-    if FILES_LIKE_SPARK:
-        ours_by_mark, theirs_by_mark = _by_mark(ours), _by_mark(theirs)
-        for mark, condition in zip(MARKS, conditions, strict=True):
-            assert ours_by_mark[mark] <= theirs_by_mark[mark], condition
+    ours_by_mark, theirs_by_mark = _by_mark(ours), _by_mark(theirs)
+    for mark, condition in zip(MARKS, conditions, strict=True):
+        assert ours_by_mark[mark] <= theirs_by_mark[mark], condition
 
 
 def _by_mark(answer: Answer) -> Counter[str]:
@@ -294,18 +279,15 @@ def test_joins_subqueries_and_limits_give_sparks_rows(
 # --- queries that people write ----------------------------------------------
 
 DAYS = [f"2025-07-{day}" for day in range(27, 32)] + [f"2025-08-{day:02}" for day in range(1, 11)]
+MONTH = "year(ds) = 2025 AND month(ds) = 8"
 MANY_DAYS = "sequence(DATE'2020-01-01', DATE'2025-08-02')"
-# Conditions that are told to a relation in any case.
-SIMPLE = {
+NAMED = {
     "one day": "SELECT * FROM {t} WHERE ds = '2025-08-01'",
     "days": "SELECT * FROM {t} WHERE ds BETWEEN DATE'2025-07-31' AND DATE'2025-08-02'",
     "some days": "SELECT id FROM {t} WHERE ds IN (DATE'2025-07-28', DATE'2025-08-03') AND id % 2 = 0",
     "hour 01": "SELECT * FROM {t} WHERE hour = '01' AND ds >= '2025-08-05'",
     "never": "SELECT * FROM {t} WHERE ds = '2025-08-01' AND 1 = 0",
     "all": "SELECT count(*), sum(id) FROM {t}",
-}
-MONTH = "year(ds) = 2025 AND month(ds) = 8"
-NAMED = SIMPLE | {
     "month": f"SELECT count(*), sum(id) FROM {{t}} WHERE {MONTH}",
     "format": "SELECT id FROM {t} WHERE date_format(ds, 'yyyy-MM') = '2025-07'",
     "text of a day": "SELECT id FROM {t} WHERE substr(cast(ds AS string), 1, 7) = '2025-07'",
@@ -378,7 +360,7 @@ def days(spark: SparkSession, client: windrow.Client, folder: Path) -> Sides:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_query_that_people_write_gives_sparks_rows(days: Sides, name: str) -> None:
-    days.check(NAMED[name], simple=name in SIMPLE)
+    days.check(NAMED[name])
 
 
 @pytest.mark.parametrize(
@@ -401,37 +383,37 @@ def test_a_limit_gives_as_many_rows_from_no_more_files(days: Sides, condition: s
     assert ours.rows is not None
     assert len(set(ours.rows)) == 20
     assert set(ours.rows) <= set(whole.rows)
-    if FILES_LIKE_SPARK:
-        assert ours.files <= theirs.files
+    assert ours.files <= theirs.files
 
 
-if FILES_LIKE_SPARK:
-    DAY_OF_OLD = "DATE'1582-10-10'"
+DAY_OF_OLD = "DATE'1582-10-10'"
 
-    @pytest.mark.parametrize("condition", ["= {}", "IN ({})", ">= {}", "<=> {}"])
-    def test_a_day_that_the_older_calendar_lacks_is_one_value(
-        spark: SparkSession, client: windrow.Client, folder: Path, condition: str
-    ) -> None:
-        # In filters that Spark tells relations, it is the first day of the newer calendar.
-        files = [File(("1582-10-10",), ((0, None, None, None),))]
-        scheme = Scheme({"ds": "date"}, files, is_explicit=True, is_by_spark=False)
-        sides = _opened(spark, client, folder, scheme, "auto")
 
-        sides.check(f"SELECT * FROM {{t}} WHERE ds {condition.format(DAY_OF_OLD)}")
+@pytest.mark.parametrize("condition", ["= {}", "IN ({})", ">= {}", "<=> {}"])
+def test_a_day_that_the_older_calendar_lacks_is_one_value(
+    spark: SparkSession, client: windrow.Client, folder: Path, condition: str
+) -> None:
+    # In filters that Spark tells relations, it is the first day of the newer calendar.
+    files = [File(("1582-10-10",), ((0, None, None, None),))]
+    scheme = Scheme({"ds": "date"}, files, is_explicit=True, is_by_spark=False)
+    sides = _opened(spark, client, folder, scheme, "auto")
 
-    @pytest.mark.parametrize(
-        "condition",
-        [MONTH, "_metadata.file_name = 'part-1.parquet'", f"_metadata.file_size > 0 AND {MONTH}"],
-    )
-    def test_metadata_of_files_is_that_of_spark(
-        client: windrow.Client, days: Sides, condition: str
-    ) -> None:
-        names = ("path", "name", "size", "block_start", "block_length", "modification_time")
-        columns = ["id", *(f"_metadata.file_{name}" for name in names), "_metadata.row_index"]
-        schema = days.spark.table(days.theirs).schema
-        theirs = days.spark.read.schema(schema).parquet(str(days.location))
-        ours = client.read(days.spark, days.table)
+    sides.check(f"SELECT * FROM {{t}} WHERE ds {condition.format(DAY_OF_OLD)}")
 
-        answers = [side.where(condition).select(columns).collect() for side in (ours, theirs)]
 
-        assert _texts(answers[0]) == _texts(answers[1])
+@pytest.mark.parametrize(
+    "condition",
+    [MONTH, "_metadata.file_name = 'part-1.parquet'", f"_metadata.file_size > 0 AND {MONTH}"],
+)
+def test_metadata_of_files_is_that_of_spark(
+    client: windrow.Client, days: Sides, condition: str
+) -> None:
+    names = ("path", "name", "size", "block_start", "block_length", "modification_time")
+    columns = ["id", *(f"_metadata.file_{name}" for name in names), "_metadata.row_index"]
+    schema = days.spark.table(days.theirs).schema
+    theirs = days.spark.read.schema(schema).parquet(str(days.location))
+    ours = client.read(days.spark, days.table)
+
+    answers = [side.where(condition).select(columns).collect() for side in (ours, theirs)]
+
+    assert _texts(answers[0]) == _texts(answers[1])

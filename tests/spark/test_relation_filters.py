@@ -16,7 +16,6 @@ from tests.support.servers import embedded
 from windrow.calls.plans import SplitPlan
 from windrow_spark.executor.filters import matching
 from windrow_spark.relation import scans
-from windrow_spark.relation.recent_scans import Scan
 
 pytestmark = pytest.mark.spark
 
@@ -147,24 +146,22 @@ def test_no_row_that_spark_keeps_is_lost_to_a_translated_filter(
     ids = rows["id"].to_pylist()
     translated: dict[int, list[dict[str, Any]]] = {}
     nothing = views.plan("rows", filter="id < 0")
-    noted = Scan(
-        table="rows", columns=("id",), conditions=(), plan=nothing.info, context=spark.sparkContext
-    )
 
-    def recorded(_: Any, __: Any, ___: Any, conditions: Sequence[dict[str, Any]]) -> SplitPlan:
+    def recorded(
+        _: Any, __: Any, ___: Any, conditions: Sequence[dict[str, Any]], ____: Any
+    ) -> SplitPlan:
         (mark,) = (tree for tree in conditions if tree["op"] == "ge" and tree["column"] == "id")
         translated[-mark["value"]] = [tree for tree in conditions if tree.get("column") != "id"]
-        scans.note(noted)
         return nothing
 
-    monkeypatch.setattr(scans, "planned", recorded)
+    monkeypatch.setattr(scans, "_plan", recorded)
     for first in range(0, len(CONDITIONS), PLANNED_AT_ONCE):
         # Each part of the union plans a scan of its own, and a mark tells which part it is.
         parts = (
             f"SELECT id FROM ours WHERE id >= {-number} AND ({condition})"
             for number, condition in enumerate(CONDITIONS[first:][:PLANNED_AT_ONCE], first)
         )
-        spark.sql(" UNION ALL ".join(parts))._jdf.queryExecution().sparkPlan()
+        spark.sql(" UNION ALL ".join(parts))._jdf.queryExecution().toRdd()
     # If Spark itself finds that no row can match, it plans no scan.
     for number, trees in translated.items():
         for tree in trees:

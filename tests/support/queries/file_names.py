@@ -1,4 +1,4 @@
-"""Queries with `input_file_name()`, asked of a table in each way and of Spark's own reader."""
+"""Queries for the files of rows, asked of a table in each way and of Spark's own reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _FILES = ("part-0.parquet", "two words%;[1]é=+.parquet")
 QUERIES = {
     "select": "SELECT input_file_name() f, * FROM {t}",
     "only the name": "SELECT input_file_name() f FROM {t}",
+    "blocks": "SELECT id, input_file_block_start(), input_file_block_length() FROM {t}",
     "where": "SELECT * FROM {t} WHERE input_file_name() LIKE '%part-0%'",
+    "where block": "SELECT input_file_block_start(), count(*) FROM {t} "
+    "WHERE input_file_block_length() > 9 GROUP BY 1",
     "where equal": "SELECT count(*) FROM {t} WHERE input_file_name() != ''",
     "with pruning": "SELECT id, input_file_name() FROM {t} WHERE k = 'plain' AND id > 0",
     "nothing left": "SELECT input_file_name(), id FROM {t} WHERE k = 'absent'",
@@ -62,6 +65,7 @@ QUERIES = {
 # Those of each test run; the others are asked nightly.
 _QUICK = (
     "select",
+    "blocks",
     "where",
     "nothing left",
     "group",
@@ -70,6 +74,29 @@ _QUICK = (
     "above a subquery",
     "union",
 )
+
+_OF_EVERY_READER = ("select", "blocks")
+
+_CONSTANTS = (
+    "_metadata.file_path",
+    "_metadata.file_name",
+    "_metadata.file_size",
+    "_metadata.file_block_start",
+    "_metadata.file_block_length",
+    "_metadata.file_modification_time",
+)
+
+# Views have no `_metadata`, in Spark either.
+_OF_METADATA: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "constants": lambda rows: rows.select("id", *_CONSTANTS, "k"),
+    "whole": lambda rows: rows.select("_metadata", "id"),
+    "numbers of rows": lambda rows: rows.where("_metadata.row_index > 0").select("id", "k"),
+    "where": lambda rows: rows.where(
+        "_metadata.file_name LIKE '%part%' AND _metadata.file_size > 9 AND id > 3"
+    ).select("k"),
+    "beside a name": lambda rows: rows.select("_metadata.file_path", F.input_file_name()),
+    "grouped": lambda rows: rows.groupBy("_metadata.file_name").count(),
+}
 
 
 def write_files(location: Path) -> Path:
@@ -100,8 +127,8 @@ def differences(
 ) -> dict[str, Any]:
     """Return the queries whose rows differ from those of Spark's own reader, with both.
 
-    They are asked of a table read in groups, and the first one of a table of each reader; only
-    the quick ones unless `every` is true.
+    They are asked of a table read in groups, and some of a table of each reader; only the quick
+    ones unless `every` is true.
     """
     location = write_files(folder / "names")
     client.register_table("names.files", str(location))
@@ -114,11 +141,27 @@ def differences(
     for name in QUERIES if every else _QUICK:
         query = QUERIES[name]
         theirs = sorted_rows(spark.sql(query.format(t="theirs")))
-        for reader in READERS if name == "select" else ("grouped",):
+        for reader in READERS if name in _OF_EVERY_READER else ("grouped",):
             ours = sorted_rows(spark.sql(query.format(t=f"by_{reader}")))
             if ours != theirs:
                 different[f"{reader}: {name}"] = (ours, theirs)
-    return different
+    files = spark.read.parquet(str(location))
+    for name, ask in _OF_METADATA.items():
+        theirs = sorted_rows(ask(files))
+        for reader in READERS:
+            ours = sorted_rows(ask(client.read(spark, "names.files", reader=reader)))
+            if ours != theirs:
+                different[f"{reader}: metadata, {name}"] = (ours, theirs)
+    return different | _differences_in_another_session(spark)
+
+
+def _differences_in_another_session(spark: SparkSession) -> dict[str, Any]:
+    spark.table("by_grouped").createOrReplaceGlobalTempView("names_of_another")
+    query = "SELECT id, input_file_name() FROM {t}"
+    theirs = sorted_rows(spark.sql(query.format(t="theirs")))
+    ours = sorted_rows(spark.newSession().sql(query.format(t="global_temp.names_of_another")))
+    spark.catalog.dropGlobalTempView("names_of_another")
+    return {} if ours == theirs else {"another session": (ours, theirs)}
 
 
 # What asks for files of rows that are read in groups, and leaves the other rows alone.
@@ -167,25 +210,4 @@ def of_groups(spark: SparkSession, client: windrow.Client, folder: Path) -> dict
         theirs = spark.table("theirs").select("id", F.input_file_name().alias("f"))
         if "file:///" not in str(theirs.join(rows.select("id"), "id", "left_semi").first()):
             errors[f"{name}: of another table"] = ""
-    return errors
-
-
-def refusals(spark: SparkSession) -> dict[str, str]:
-    """Return why each function of blocks, and a name in another session, are refused.
-
-    They are asked of a table of `differences`.
-    """
-    errors = {}
-    for function in ("input_file_block_start", "input_file_block_length"):
-        try:
-            spark.table("by_grouped").select(F.expr(f"{function}()")).collect()
-        # Which error it is depends on the release.
-        except Exception as error:
-            errors[function] = str(error)
-    spark.table("by_grouped").createOrReplaceGlobalTempView("of_another")
-    try:
-        query = "SELECT id FROM global_temp.of_another WHERE input_file_name() != ''"
-        spark.newSession().sql(query).collect()
-    except Exception as error:
-        errors["another session"] = str(error)
     return errors
