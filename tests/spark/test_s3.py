@@ -18,6 +18,7 @@ from tests.support.faults.object_proxy import object_proxy
 from tests.support.servers import embedded
 from tests.support.servers.s3 import S3, s3_server
 from tests.support.tables import hive
+from windrow.spark import recent_scans
 
 pytestmark = pytest.mark.spark
 
@@ -77,7 +78,7 @@ def test_a_store_that_asks_to_slow_down_fails_no_task_and_the_scan_reports_retri
         environment.update(before)
 
     assert sorted(row["id"] for row in rows) == list(range(1200))
-    read = windrow.spark.recent_scans()[0].read
+    read = recent_scans()[0].read
     assert read.requests == told.for_objects().total()
     assert read.retries == told.statuses[503] > 0
     assert read.requests == 120 + read.retries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import numpy as np
@@ -121,15 +121,14 @@ def without_caches(plan: SplitPlan) -> SplitPlan:
     return SplitPlan(plan.info, plan.groups.drop_columns(names))
 
 
-def check_native_only(plan: SplitPlan, types: Mapping[str, str], *, filtered: bool) -> None:
+def check_native_only(plan: SplitPlan, *, has_filter: bool) -> None:
     """Refuse a scan of which Spark's own reader cannot read every file.
 
     Args:
         plan: The scan's plan.
-        types: All columns of the relation, with their types as Spark SQL writes them.
-        filtered: Whether there is a filter that the query itself does not apply.
+        has_filter: Whether there is a filter that the query itself does not apply.
     """
-    reasons = _why_grouped(plan, filtered)
+    reasons = _why_grouped(plan, has_filter)
     if reasons:
         reason, way_out = reasons
         raise UnfitReadError(
@@ -139,12 +138,12 @@ def check_native_only(plan: SplitPlan, types: Mapping[str, str], *, filtered: bo
         )
 
 
-def _why_grouped(plan: SplitPlan, filtered: bool) -> tuple[str, str] | None:
+def _why_grouped(plan: SplitPlan, has_filter: bool) -> tuple[str, str] | None:
     """Return why some files stay in groups, and the remedy; None if no file does."""
     obstacle = obstacle_of(plan.info, "native")
     if obstacle:
         return obstacle
-    if filtered and plan.groups["residual_filter"].null_count < len(plan.groups):
+    if has_filter and plan.groups["residual_filter"].null_count < len(plan.groups):
         return "Spark's own reader applies no `filter`", "use .where(…) on the DataFrame"
     splits = splits_of(plan.groups)
     alike = alike_of(splits)

@@ -191,8 +191,8 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
             parent = _classes(spark, "HiveText", ["HiveText.java"], parent.loader)
         words = {"BASE": base, "NAME": name}
         classes = _classes(spark, name, ["PlannedFormat.java"], parent.loader, words)
-        loaded = classes.loader.loadClass(f"windrow.{name}")
-        return loaded.newInstance().counting(spark._jsc.sc())
+        reader = classes.loader.loadClass(f"windrow.{name}").newInstance()
+        return reader.counting(spark._jsc.sc())
     except (Py4JError, TypeError) as error:
         raise FormatUnavailableError(spark.version, format, _first_line(error)) from error
 

@@ -100,8 +100,8 @@ def _relation(
     folders = {column.name for column in plan.partition_columns}
     fields = spark_schema(columns)
     # Values of other partition columns are not needed: conditions on them have been applied.
-    returned = {column.name for column in plan.columns} & folders
-    partition = StructType([field for field in fields if field.name in returned])
+    names = {column.name for column in plan.columns} & folders
+    partition = StructType([field for field in fields if field.name in names])
     data = with_defaults(
         StructType([field for field in fields if field.name not in folders]), plan.file_fields
     )

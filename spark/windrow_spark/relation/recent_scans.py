@@ -73,19 +73,19 @@ class Scan:
     @property
     def read(self) -> Figures:
         """What has been read so far, both ways and in all queries that share the scan."""
-        grouped = counts_of(self.context, self.plan.plan_id)
+        groups = counts_of(self.context, self.plan.plan_id)
         native = [list(map(int, format.counts().split())) for format in self._native]
         files, bytes_, rows = (sum(column) for column in zip((0, 0, 0), *native, strict=True))
         return Figures(
-            files=grouped["files"] + files,
-            bytes=grouped["bytes"] + bytes_,
-            rows=grouped["rows"] + rows,
-            cache_hits=grouped["cache_hits"],
-            delete_files=grouped["delete_files"],
-            requests=grouped["requests"],
-            retries=grouped["retries"],
-            waited_s=grouped["waited_ms"] / 1_000,
-            prefetched_bytes=most_prefetched_bytes(grouped),
+            files=groups["files"] + files,
+            bytes=groups["bytes"] + bytes_,
+            rows=groups["rows"] + rows,
+            cache_hits=groups["cache_hits"],
+            delete_files=groups["delete_files"],
+            requests=groups["requests"],
+            retries=groups["retries"],
+            waited_s=groups["waited_ms"] / 1_000,
+            prefetched_bytes=most_prefetched_bytes(groups),
         )
 
     def count_groups(self) -> Count:

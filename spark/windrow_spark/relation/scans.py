@@ -169,7 +169,7 @@ def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     """Return the files of a scan as the JVM's relations, of which Spark's own reader reads all."""
     plan = planned(source, pin, list(pin.types), request)
-    check_native_only(plan, pin.types, filtered=pin.filter is not None)
+    check_native_only(plan, has_filter=pin.filter is not None)
     return _native(source, pin, plan, divided(plan, "native", pin.types, filtered=False).native)
 
 
@@ -183,7 +183,7 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
         check_named(plan.info)
     if request["numbered"]:
         plan = without_caches(plan)
-        check_native_only(plan, pin.types, filtered=filtered)
+        check_native_only(plan, has_filter=filtered)
     reader = _reader_of(pin, request)
     division = divided(plan, reader, pin.types, filtered=filtered)
     scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
