@@ -154,7 +154,7 @@ def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
 
 def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
     """Tell whether it is certain in which bucket each file is."""
-    pin = replace(pin, options=pin.options | WHOLE_BUCKETS)
+    pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS})
     return are_buckets_certain(_plan(source, pin, [], [], {}), request["count"])
 
 
@@ -176,7 +176,7 @@ def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     """Return the JVM's map of a scan's `groups`, `native` relations and figures."""
     if request["buckets"]:
-        pin = replace(pin, options=pin.options | WHOLE_BUCKETS, reader="grouped")
+        pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS}, reader="grouped")
     plan = planned(source, pin, request["columns"], request)
     filtered = pin.filter is not None
     if request["names"] or request["metadata"]:
