@@ -26,7 +26,9 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 def tables(spark: SparkSession, client: windrow.Client, folder: Path) -> Iterator[None]:
     """Views `orders` and `customers`, of Spark's tables `spark_orders` and `spark_customers`."""
     for name, rows, step in (("orders", 400, 3), ("customers", 300, 2)):
-        frame = spark.range(rows).selectExpr(f"id * {step} AS id", "id % 7 AS kind", "id % 3 AS day")
+        frame = spark.range(rows).selectExpr(
+            f"id * {step} AS id", "id % 7 AS kind", "id % 3 AS day"
+        )
         location = folder / name
         frame.repartition(2).write.partitionBy("day").bucketBy(4, "id").option(
             "path", str(location)
