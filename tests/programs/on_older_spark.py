@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.queries import (
+    accelerations,
     bucket_joins,
     catalogs,
     compactions,
@@ -68,9 +69,12 @@ def main(url: str, folder: Path) -> None:
         catalog = catalogs.results(spark, client, folder)
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
+        formats_of_catalog = {"a": "USING parquet", "b": "USING orc"}
+        accelerated = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
     report = {
+        "accelerated": accelerated,
         "outcomes": outcomes,
         "catalog": catalog,
         "joined": joins,

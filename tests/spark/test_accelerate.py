@@ -346,6 +346,10 @@ def test_without_its_coordinator_spark_answers(
         windrow.accelerate(spark, client, wait_s=0)
 
 
+def test_it_works_on_older_releases_of_spark(on_older_sparks: list[dict[str, Any]]) -> None:
+    assert [older["accelerated"] for older in on_older_sparks] == [{}] * len(on_older_sparks)
+
+
 def test_queries_of_many_threads_leave_nothing_behind(
     spark: SparkSession, client: windrow.Client, table: str, location: Path
 ) -> None:

@@ -147,10 +147,10 @@ public final class AcceleratedReads extends Rule {
             String key = request.toString();
             if (query.answers.containsKey(key)) return query.answers.get(key);
             String path = request.path("path").asText();
-            long writes = OwnWrites.lastOf(path);
-            request.put("fresh", OwnWrites.areNewer(path, writes));
+            // In this order, as a command may end in between.
+            request.put("running", OwnWrites.isRunning(path));
+            request.put("writes", OwnWrites.lastOf(path));
             Object answer = answer(request, theirs);
-            if (answer instanceof HadoopFsRelation) OwnWrites.seen(path, writes);
             query.answers.put(key, answer);
             query.outcomes.put(
                 request.path("target").asText(), answer instanceof String ? answer : "");

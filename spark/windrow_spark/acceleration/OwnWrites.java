@@ -2,7 +2,6 @@ package windrow;
 
 import java.lang.reflect.Method;
 import java.net.URI;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -21,8 +20,8 @@ import org.apache.spark.sql.util.QueryExecutionListener;
 import scala.Option;
 
 /**
- * The places where commands of this application have changed files or partitions, until a query has
- * seen a listing that began later. Commands are noted before they run; Spark tells their ends.
+ * The places where commands of this application change files or partitions. Commands are noted
+ * before they run; Spark tells their ends, which are numbered.
  */
 final class OwnWrites {
     private static final int MOST_PLACES = 10000;
@@ -34,8 +33,6 @@ final class OwnWrites {
     private static final Map LISTENING = new WeakHashMap();
     // By place, the number of the last command that ended there, oldest first.
     private static final Map ENDED = new LinkedHashMap();
-    // By location, the number of the last command that a query of it has seen.
-    private static final Map SEEN = new HashMap();
     private static long last = 0L;
     private static long forgotten = 0L;
 
@@ -147,18 +144,13 @@ final class OwnWrites {
         return newest;
     }
 
-    /** Tells whether a location needs a new listing, as commands there run or are not seen yet. */
-    static synchronized boolean areNewer(String location, long writes) {
+    /** Tells whether a command runs that may change something at a location. */
+    static synchronized boolean isRunning(String location) {
         Iterator running = RUNNING.values().iterator();
         while (running.hasNext()) {
             if (overlaps((Set) running.next(), location)) return true;
         }
-        Long seen = (Long) SEEN.get(location);
-        return writes > (seen == null ? 0L : seen.longValue());
-    }
-
-    static synchronized void seen(String location, long writes) {
-        if (writes > 0L) SEEN.put(location, Long.valueOf(writes));
+        return false;
     }
 
     static boolean overlaps(Set places, String location) {

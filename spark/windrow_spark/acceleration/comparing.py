@@ -31,6 +31,8 @@ _IRRELEVANT = {
     "codec",
     "parquet.compression",
     "orc.compress",
+    # Of writes; Hive's tables have it.
+    "partitionoverwritemode",
 }
 # Options that do not if they are off. With a schema, inference has already taken place.
 _IF_FALSE = {"mergeschema", "recursivefilelookup"}

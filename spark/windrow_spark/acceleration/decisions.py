@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -21,7 +20,7 @@ from windrow_spark.acceleration.patience import Patience
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.acceleration.registered import Registered
 from windrow_spark.arrow_types import spark_schema
-from windrow_spark.catalog.importing import import_tables
+from windrow_spark.catalog.importing import ImportedTable, import_tables
 from windrow_spark.reading.reader import check_readable, check_session
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
@@ -33,6 +32,8 @@ from windrow_spark.session_settings import settings_of
 _IMPORTED = "hive:"
 _BUCKETING = "spark.sql.sources.bucketing.enabled"
 _KEPT_DECISIONS = 200
+# No command of the application has been seen yet: less than the number of any.
+NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,23 @@ class Decision:
     table: str | None
     reason: str
     at: datetime
+
+
+@dataclass(slots=True)
+class _State:
+    """What queries have seen of a table.
+
+    Attributes:
+        listed_writes: The number of the application's last command there before a listing.
+        compared_writes: The same before a comparison with the catalog's partitions.
+        compared_at: When the last of these began.
+        partitions: How often the list of partitions has changed.
+    """
+
+    listed_writes: int = NOTHING
+    compared_writes: int = NOTHING
+    compared_at: float = 0.0
+    partitions: int = 0
 
 
 class Decisions:
@@ -77,10 +95,7 @@ class Decisions:
         self._max_staleness = max_staleness
         self._patience = Patience(wait_s)
         self._registered = Registered(client, tables)
-        self._lock = threading.Lock()
-        # When the catalog's partitions of each table were last compared, and tables looked at.
-        self._compared_at: dict[str, float] = {}
-        self._looked_at: set[str] = set()
+        self._states: defaultdict[str, _State] = defaultdict(_State)
         self.newest: deque[Decision] = deque(maxlen=_KEPT_DECISIONS)
 
     def answer(self, text: str, arguments: Any) -> Any:
@@ -174,49 +189,55 @@ class Decisions:
         self, spark: SparkSession, table: TableInfo, request: Mapping[str, Any]
     ) -> Plan:
         """Return a plan of one file, which tells columns, snapshot and size."""
-        name = table.name
-        with self._lock:
-            is_new = name not in self._looked_at
-        # Before acceleration began, this application may have written to the table, too.
-        fresh = request["fresh"] or is_new
+        name, writes = table.name, request["writes"]
         options = session_options(spark)
         if request["cataloged"]:
-            fresh = self._compare(spark, name, fresh=fresh) or fresh
+            self._compare(spark, name, request)
+        state = self._states[name]
+        # Before acceleration began, this application may have written to the table, too.
+        fresh = request["running"] or state.listed_writes < writes
         late = (
             f"this application may have written to {name!r}, which is looked at again"
             if fresh
             else f"{name!r} is planned, or looked at again if its last refresh is older than "
             f"{self._max_staleness} s"
         )
-        plan = self._patience.call(
-            name,
-            late,
-            lambda: self._client.plan(
+
+        def plan() -> Plan:
+            partitions = state.partitions
+            info = self._client.plan(
                 name,
                 limit=1,
                 max_staleness=0 if fresh else self._max_staleness,
                 session_options=options,
-            ),
-        )
-        with self._lock:
-            self._looked_at.add(name)
-        return plan.info
+            ).info
+            # Also if the query has not waited for it: the next one need not look again.
+            if fresh and partitions == state.partitions:
+                state.listed_writes = max(state.listed_writes, writes)
+            return info
 
-    def _compare(self, spark: SparkSession, name: str, *, fresh: bool) -> bool:
-        """Give a table the catalog's partitions if that is due; return whether they have changed."""
-        began_at = time.monotonic()
-        last = self._compared_at.get(name)
-        if not fresh and last is not None and began_at - last <= self._max_staleness:
-            return False
-        (done,) = self._patience.call(
-            name,
-            f"the partitions of {name!r} are compared with the catalog's",
-            lambda: import_tables(spark, self._client, [name], refresh="none"),
-        )
+        return self._patience.call(name, late, plan)
+
+    def _compare(self, spark: SparkSession, name: str, request: Mapping[str, Any]) -> None:
+        """Give a table the partitions of the catalog, if that is due."""
+        began_at, writes, state = time.monotonic(), request["writes"], self._states[name]
+        is_known = not request["running"] and state.compared_writes >= writes
+        if is_known and began_at - state.compared_at <= self._max_staleness:
+            return
+
+        def compare() -> ImportedTable:
+            (done,) = import_tables(spark, self._client, [name], refresh="none")
+            if done.outcome == "updated":
+                state.partitions += 1
+                state.listed_writes = NOTHING
+            if done.outcome in ("updated", "unchanged"):
+                state.compared_at, state.compared_writes = began_at, writes
+            return done
+
+        late = f"the partitions of {name!r} are compared with the catalog's"
+        done = self._patience.call(name, late, compare)
         if done.outcome not in ("updated", "unchanged"):
             raise NotTheSameError(done.reason or f"{name!r} was {done.outcome} by an import")
-        self._compared_at[name] = began_at
-        return done.outcome == "updated"
 
 
 def _is_import_of(table: TableInfo, name: str) -> bool:
