@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,7 +18,8 @@ from tests.support.queries.catalogs import rows
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError
+from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
+from windrow.errors import InvalidArgumentError, WindrowError
 from windrow_service.settings import Settings
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import plain_errors
@@ -251,3 +253,32 @@ def test_a_table_without_a_snapshot_says_so_until_it_is_refreshed(
         spark.table("windrow.sales.unread")
     client.refresh("sales.unread")
     assert spark.table("windrow.sales.unread").count() == 60
+
+
+def test_numbers_are_versions_of_a_table_that_has_a_log(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    windrow.register(spark, client)
+    log = DeltaLog(tmp_path / "delta")
+    log.commit(protocol(), metadata([column("ds", "date"), column("id", "long")], ["ds"]))
+    for day, ids in {"2026-11-01": [1, 2], "2026-11-02": [3]}.items():
+        file = f"ds={day}/part.parquet"
+        log.commit(log.write_file(file, pa.table({"id": ids}), partitionValues={"ds": day}))
+    client.register_table("sales.delta", str(log.folder), format="delta", replace=True)
+    client.refresh("sales.delta", version="1")
+    client.refresh("sales.delta")
+    count = "SELECT count(*) FROM windrow.sales.delta"
+
+    assert rows(spark, f"{count} VERSION AS OF 1") == [[2]]
+    assert rows(spark, f"{count} VERSION AS OF 2") == [[3]]
+    assert rows(spark, f"{count} VERSION AS OF 'snapshot-1'") == [[2]]
+    assert rows(spark, count) == [[3]]
+    assert rows(spark, "SELECT ds, id FROM windrow.sales.delta WHERE id = 3") == [["2026-11-02", 3]]
+    names = [row[0] for row in rows(spark, "DESCRIBE windrow.sales.delta")]
+    columns = spark.table("windrow.sales.delta").columns
+    assert names[: len(columns)] == columns
+    assert dict(rows(spark, "SHOW TBLPROPERTIES windrow.sales.delta"))["table_version"] == "2"
+    with pytest.raises(WindrowError, match="version"), plain_errors():
+        rows(spark, f"{count} VERSION AS OF 0")
+    with pytest.raises(UnfitReadError, match="VERSION AS OF"), plain_errors():
+        rows(spark, f"{count} TIMESTAMP AS OF now()")
