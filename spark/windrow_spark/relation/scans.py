@@ -188,17 +188,17 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     division = divided(plan, reader, pin.types, filtered=filtered)
     scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
     scan["native"] = _native(source, pin, plan, division.native)
-    grouped = division.grouped
-    if request["buckets"] and len(grouped):
-        grouped = one_group_per_bucket(grouped, request["buckets"])
-    elif "first" in request and len(grouped):
-        grouped = with_small_first_groups(grouped)
-    if len(grouped):
-        scan["groups"] = _groups(source.spark, plan.info, grouped, request)
+    groups = division.grouped
+    if request["buckets"] and len(groups):
+        groups = one_group_per_bucket(groups, request["buckets"])
+    elif "first" in request and len(groups):
+        groups = with_small_first_groups(groups)
+    if len(groups):
+        scan["groups"] = _groups(source.spark, plan.info, groups, request)
     scan["description"] = str(last_scan())
     scan["numFiles"] = plan.summary.files_planned
     scan["filesSize"] = plan.summary.size_bytes
-    scan["numGroups"] = len(grouped)
+    scan["numGroups"] = len(groups)
     scan["nativeFiles"] = len(division.native)
     return scan
 
