@@ -251,7 +251,10 @@ def arrow_types(names: str) -> dict[str, pa.DataType]:
     return types
 
 
-BY_ARROW = {row.arrow: row for row in COLUMN_TYPES}
+_BY_ARROW = {row.arrow: row for row in COLUMN_TYPES}
+# What reads the text of literals, by type in Arrow. Functions alone: tasks get this by value, and the
+# pickler of Spark 3.5 loses the fields of classes with slots.
+LITERAL_PARSERS = {row.arrow: row.parse for row in COLUMN_TYPES if row.parse is not None}
 # Of all units and time zones, as files may have them.
 _STORED = {row.arrow.id: row.stored for row in COLUMN_TYPES}
 _ORDERED = frozenset(row.arrow.id for row in COLUMN_TYPES if row.is_ordered)
@@ -265,7 +268,7 @@ def spark_type(type_: pa.DataType) -> str:
     Raises:
         UnknownTypeError: Spark has no such type, or only a wider one.
     """
-    if (row := BY_ARROW.get(type_)) is not None:
+    if (row := _BY_ARROW.get(type_)) is not None:
         return row.name
     if pt.is_decimal(type_) and type_.precision <= MAX_DECIMAL_PRECISION and type_.scale >= 0:
         return f"decimal({type_.precision},{type_.scale})"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_core.files.types import BY_ARROW
+from windrow_core.files.types import LITERAL_PARSERS
 from windrow_spark.executor.errors import ResidualFilterError
 
 _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
@@ -157,8 +157,8 @@ def _parse(literal: Any, type_: pa.DataType) -> Any:
             return literal
         if pt.is_binary(type_):
             return bytes.fromhex(literal)
-        if (row := BY_ARROW.get(type_)) is not None and row.parse is not None:
-            return row.parse(literal)
+        if (parse := LITERAL_PARSERS.get(type_)) is not None:
+            return parse(literal)
     except (ValueError, TypeError, AttributeError, InvalidOperation) as error:
         raise ResidualFilterError(f"{literal!r} is not a literal of type {type_}") from error
     raise ResidualFilterError(f"{literal!r} cannot be compared with a column of type {type_}")
