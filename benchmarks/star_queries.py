@@ -80,8 +80,8 @@ QUERIES = (
         "WITH monthly AS (SELECT ds, country, sum(amount) AS total FROM events "
         "WHERE quarter(ds) = 3 AND dayofmonth(ds) <= 10 GROUP BY ds, country) "
         "SELECT m.ds, m.country, m.total FROM monthly m "
-        "JOIN (SELECT ds, max(total) AS best FROM monthly GROUP BY ds) b "
-        "ON m.ds = b.ds AND m.total = b.best",
+        "JOIN (SELECT country, max(total) AS best FROM monthly GROUP BY country) b "
+        "ON m.country = b.country AND m.total = b.best",
     ),
     SqlQuery(
         "nested_limit",
