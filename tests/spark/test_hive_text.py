@@ -174,6 +174,12 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
     assert found["then"] == []
 
 
+def test_tables_of_a_metastore_are_accelerated_with_the_rows_of_sparks(
+    on_hive: tuple[list[Any], dict[str, Any]],
+) -> None:
+    assert on_hive[1]["accelerated"] == {}
+
+
 def test_a_remote_metastore_is_followed_by_the_job(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.queries import accelerations
 from tests.support.servers.coordinators import free_port
 from windrow_jobs.sync import run
 
@@ -66,6 +67,9 @@ def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str,
     """
     with windrow.connect(url) as client:
         results = _found(spark, client, folder)
+        results["accelerated"] = accelerations.problems(
+            spark, client, folder / "quick", {"a": "STORED AS PARQUET"}
+        )
         metastore = _served(spark, folder)
         # The job starts a session that knows only the metastore's address.
         spark.stop()
