@@ -47,14 +47,14 @@ def main() -> None:
         with spark_and_client(folder, folder) as (spark, client):
             _publish(client, folder, files, days)
             _write_days(spark, folder / "days", days)
-            results = _measured(spark, client, days, options.runs)
+            results, planned = _measured(spark, client, options.runs)
             jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
             memory = {"Python": _peak_bytes(os.getpid()), "JVM": _peak_bytes(jvm)}
     show(times_table(results))
     for process, bytes_ in memory.items():
         console.print(f"peak memory of the driver's {process}: {size_text(bytes_)}")
     if options.json is not None:
-        write_json(options.json, NAME, results, files=files, memory=memory)
+        write_json(options.json, NAME, results, files=files, planned=planned, memory=memory)
 
 
 def _publish(client: Client, folder: Path, files: int, days: int) -> None:
@@ -71,7 +71,10 @@ def _write_days(spark: SparkSession, folder: Path, days: int) -> None:
     spark.read.parquet(str(folder)).createOrReplaceTempView("days")
 
 
-def _measured(spark: SparkSession, client: Client, days: int, runs: int) -> list[Result]:
+def _measured(
+    spark: SparkSession, client: Client, runs: int
+) -> tuple[list[Result], dict[str, int]]:
+    """Return the times, and how many files each query plans."""
     views = [_seconds(lambda: client.create_view(spark, TABLE, "logs")) for _ in range(runs)]
     month = f"year(ds) = {FIRST_DAY.year} AND month(ds) = 2"
     queries = {
@@ -85,6 +88,7 @@ def _measured(spark: SparkSession, client: Client, days: int, runs: int) -> list
         Result.in_seconds("create_view", "median", median(views), "the whole table", whole),
         Result.in_seconds("the first query", "once", cold, "the whole table", whole),
     ]
+    planned: dict[str, int] = {}
     for name, condition in queries.items():
         sql = (
             "SELECT id FROM logs JOIN days USING (ds) WHERE hundred = 7"
@@ -92,10 +96,10 @@ def _measured(spark: SparkSession, client: Client, days: int, runs: int) -> list
             else f"SELECT id FROM logs WHERE {condition}"
         )
         seconds = median(_seconds(lambda sql=sql: _planned(spark, sql)) for _ in range(runs))
-        planned = recent_scans(TABLE)[0].plan.summary.files_planned
-        console.print(f"{name}: {planned:,} files planned", style="dim")
+        planned[name] = recent_scans(TABLE)[0].plan.summary.files_planned
+        console.print(f"{name}: {planned[name]:,} files planned", style="dim")
         results.append(Result.in_seconds(name, "median", seconds, "the whole table", whole))
-    return results
+    return results, planned
 
 
 def _planned(spark: SparkSession, sql: str) -> None:

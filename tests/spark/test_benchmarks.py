@@ -180,6 +180,21 @@ def test_partition_numbers_compares_plans_by_number_with_plans_by_filter(quick: 
     assert (content["files"], content["partitions"]) == (4_000, 400)
 
 
+def test_first_task_compares_queries_of_some_partitions_with_the_whole_table(quick: Quick) -> None:
+    content = quick("first_task", "--runs", "1", "--days", "10")
+
+    assert [row["case"] for row in content["results"]] == [
+        "create_view",
+        "the first query",
+        "one day",
+        "a month by function",
+        "a join with a day in a hundred",
+    ]
+    assert content["planned"] == {"one day": 400, "a month by function": 0} | {
+        "a join with a day in a hundred": 400
+    }
+
+
 def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quick: Quick) -> None:
     content = quick("cache_plans", "--runs", "1", "--files", "5000", "--workers", "3")
 
