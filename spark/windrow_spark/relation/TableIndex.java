@@ -88,7 +88,8 @@ public final class TableIndex implements FileIndex {
         }
 
         Object answer(ObjectNode request, SparkSession session) {
-            Object answer = python.apply(pin, new Object[] {request.toString(), session});
+            Object answer = Calls.answer(
+                python, pin, new Object[] {request.toString(), session});
             // This is the only exception of which PySpark shows nothing but the message.
             if (answer instanceof String) throw new IllegalArgumentException((String) answer);
             return answer;

@@ -24,6 +24,7 @@ Answer = Callable[[str, Any], Any]
 
 _SOURCES = (
     "BucketUse.java",
+    "Calls.java",
     "Conditions.java",
     "InventoryAnswers.java",
     "JobDescriptions.java",
