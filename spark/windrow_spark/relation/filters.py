@@ -137,9 +137,20 @@ def _text(value: Any) -> str:
     return value
 
 
+# The first day of the Gregorian calendar, in days and microseconds since 1970. Spark passes dates and
+# times in the older calendar, where it follows October 4: ten days that this lacks become later ones.
+_FIRST_DAY = -141_427
+_DAY_US = 86_400_000_000
+# Zones differ by less than a day from UTC.
+_MOVED_US = range((_FIRST_DAY - 1) * _DAY_US, (_FIRST_DAY + 11) * _DAY_US)
+
+
 def _from_number(text: Callable[[int], str], value: Any) -> str:
+    number = _integer(value)
+    if number == _FIRST_DAY or number in _MOVED_US:
+        raise UnsureError(value)
     try:
-        return text(_integer(value))
+        return text(number)
     except OverflowError:
         raise UnsureError(value) from None
 
