@@ -107,6 +107,8 @@ def test_a_read_with_a_filter_counts_its_own_rows(
         ("SELECT ds, id FROM {} ORDER BY ds, id LIMIT 20", 2),
         ("SELECT ds, id FROM {} ORDER BY ds, id LIMIT 21", 4),
         ("SELECT ds, id FROM {} WHERE day(ds) > 1 ORDER BY day(ds), id LIMIT 5", 2),
+        # The key is an error for the first day, which the condition leaves out.
+        ("SELECT ds, id FROM {} WHERE day(ds) > 1 ORDER BY 1 / (day(ds) - 1), id LIMIT 5", 3),
         # Which partitions have the first rows depends on the rows.
         ("SELECT ds, id FROM {} WHERE id > 25 ORDER BY ds, id LIMIT 5", 4),
         ("SELECT ds, id FROM {} ORDER BY id, ds LIMIT 5", 7),

@@ -103,11 +103,11 @@ public final class PartitionValues {
         return passing;
     }
 
-    /** Returns an expression's value for each partition. */
-    Object[] evaluated(Expression expression) {
+    /** Returns an expression's value for each partition that is marked. */
+    Object[] evaluated(Expression expression, boolean[] marks) {
         Expression bound = (Expression) expression.transform(new Binding(columns));
         Object[] results = new Object[rows.length];
-        for (int i = 0; i < rows.length; i++) results[i] = bound.eval(rows[i]);
+        for (int i = 0; i < rows.length; i++) if (marks[i]) results[i] = bound.eval(rows[i]);
         return results;
     }
 

@@ -155,7 +155,7 @@ public final class TableHints extends Rule {
         private static Expression condition(
                 PartitionValues values, SEQ filters, SortOrder order, long enough) {
             boolean[] passing = values.passing(filters);
-            Object[] keys = values.evaluated(order.child());
+            Object[] keys = values.evaluated(order.child(), passing);
             List rows = new ArrayList();
             for (int i = 0; i < keys.length; i++) {
                 if (!passing[i]) continue;
