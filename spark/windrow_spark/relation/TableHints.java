@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
 import org.apache.spark.sql.catalyst.expressions.InputFileName;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.InterpretedOrdering;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
@@ -145,6 +147,12 @@ public final class TableHints extends Rule {
             long rows = ((Number) ((Literal) limit.limitExpr()).value()).longValue();
             Expression condition = condition(index.values(), conditions.filters, order, rows);
             if (condition == null) return null;
+            // The key may be an error for partitions that other conditions leave out.
+            for (int i = conditions.filters.size() - 1; i >= 0; i--) {
+                condition = new If(
+                    (Expression) conditions.filters.apply(i), condition,
+                    Literal$.MODULE$.FalseLiteral());
+            }
             LogicalPlan filter = new Filter(condition, sort.child());
             return (LogicalPlan) limit.transform(new Replacing(
                 sort, (LogicalPlan) sort.withNewChildren(
