@@ -70,11 +70,11 @@ def main(url: str, folder: Path) -> None:
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
         formats_of_catalog = {"a": "USING parquet", "b": "USING orc"}
-        accelerated = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
+        problems = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
     report = {
-        "accelerated": accelerated,
+        "accelerated": problems,
         "outcomes": outcomes,
         "catalog": catalog,
         "joined": joins,

@@ -62,9 +62,9 @@ def problems(
     for label, read in reads.items():
         unlike |= _unlike(spark, client, label, read)
     with windrow.accelerate(spark, client) as acceleration:
-        globbed = spark.read.option("pathGlobFilter", "*").parquet(path)
-        reasons = acceleration.explain(globbed)
-        if is_ours(globbed) or "its option pathglobfilter" not in str(reasons):
+        matches = spark.read.option("pathGlobFilter", "*").parquet(path)
+        reasons = acceleration.explain(matches)
+        if is_ours(matches) or "its option pathglobfilter" not in str(reasons):
             unlike["option"] = reasons
     return unlike
 
@@ -107,5 +107,5 @@ def _own_writes(spark: SparkSession, client: windrow.Client, name: str) -> dict[
         rows = spark.newSession().table(f"quick.{name}")
         counts.append((rows.count(), acceleration.reasons()))
         ours = is_ours(rows)
-    expected: list[tuple[int, dict[str, str]]] = [(20, {}), (23, {}), (17, {})]
-    return {} if ours and counts == expected else {f"{name} writes": [ours, counts]}
+    outcome: list[tuple[int, dict[str, str]]] = [(20, {}), (23, {}), (17, {})]
+    return {} if ours and counts == outcome else {f"{name} writes": [ours, counts]}
