@@ -27,7 +27,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.int64(): [-(2**63), 0, 5, 2**63 - 1],
     pa.bool_(): [False, True],
     pa.string(): ["", "10", "9", "B", "a", "é", "\U0001f600"],
-    pa.binary(): [b"", b"\x00", b"\xff", b"a"],
+    pa.binary(): [b"", b"\x00", b"a", b"\xff"],
     pa.float32(): [-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan],
     pa.float64(): [-1e300, -0.0, 0.0, 5e-324, math.inf, math.nan],
     pa.decimal128(10, 2): [Decimal("-1.50"), Decimal("0.00"), Decimal("10.00")],
