@@ -137,20 +137,20 @@ def test_a_plan_of_some_partitions_has_their_files_and_no_others(
     numbering = Numbering.of(tuples, schema)
     edges = sorted(data.draw(st.sets(st.integers(0, len(numbering)))))
     ranges = list(zip(edges[::2], edges[1::2], strict=False))
-    wanted = {number for first, end in ranges for number in range(first, end)}
+    numbers = {number for first, end in ranges for number in range(first, end)}
 
     flags = numbering.flags(ranges)
-    kept = numbering.manifests(flags)
+    needs = numbering.manifests(flags)
     tables, removals = [], []
     for at, (files, gone) in enumerate(all_manifests):
-        if kept[at]:
+        if needs[at]:
             is_in = numbering.files(at, tuples[at].code, flags)
             tables.append(files.append_column(IN_PARTITIONS, pa.array(is_in)))
             removals.append(gone)
 
     rows = live_rows(all_manifests)
     order = sorted({key_of(schema, row) for row in rows})
-    expected = {row["path"] for row in rows if order.index(key_of(schema, row)) in wanted}
+    expected = {row["path"] for row in rows if order.index(key_of(schema, row)) in numbers}
     planned = set()
     if tables:
         plan = plan_groups(merge_files(tables, removals), None, Policy())

@@ -20,7 +20,8 @@ def partition_rows(
         client: The client that plans.
         table: The table.
         snapshot_id: Its snapshot.
-        types: The columns of the relation, which may lack some, with their types as Spark SQL writes them.
+        types: The columns of the relation, which may lack some of the table's, with their types as
+            Spark SQL writes them.
 
     Returns:
         The partition columns, with the types of Spark's rows; bytes; and rows, null if unknown.

@@ -16,6 +16,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
 from windrow_core.models import Column, Plan
+from windrow_core.models.partitions import MAX_PARTITION_RANGES
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import remembered
@@ -299,6 +300,13 @@ def planned(
         request: The scan's `conditions`, as `Conditions.java` writes them, `partitions` and
             `limit`; each may be missing.
     """
+    ranges = len(request.get("partitions", ()))
+    if ranges > MAX_PARTITION_RANGES:
+        raise UnfitReadError(
+            f"the query's conditions leave {ranges:,} separate ranges of partitions of table "
+            f"{pin.table!r}, and a plan may name {MAX_PARTITION_RANGES:,}",
+            "add a condition on the first partition column, or read the table in several queries",
+        )
     conditions = weakened(request.get("conditions", ()), pin.types)
     scope = {name: request[name] for name in ("partitions", "limit") if name in request}
     conditions_of_user = [] if pin.filter is None else [pin.filter]
