@@ -357,3 +357,21 @@ def test_partitions_of_a_snapshot_that_is_gone_are_not_found(
         path = f"/tables/{name}/snapshots/{snapshot_id}/partitions"
         problem_of(http.get(path), 404, slug)
     problem_of(http.get(f"/tables/{table}/snapshots/0/partitions"), 422, "invalid-request")
+
+
+def test_plans_and_partitions_tell_registrations_of_one_name_apart(
+    http: httpx.Client, client: windrow.Client, name: str, location: Path
+) -> None:
+    def registrations() -> list[int | None]:
+        register(http, name, location)
+        assert publish(http, name, [file(f"{folder('2026-11-02', 9, 'eu')}/a")]) == 1
+        metadata = client.partition_values(name, 1).schema.metadata
+        plans = [client.plan(name, reuse=reuse).info.registration for reuse in (False, True)]
+        return [*plans, int(metadata[b"registration"])]
+
+    first = registrations()
+    assert len(set(first)) == 1
+    client.delete_table(name)
+    second = registrations()
+    assert len(set(second)) == 1
+    assert set(first).isdisjoint(second)

@@ -99,6 +99,34 @@ def test_all_queries_see_one_snapshot(
     assert [tuple(row) for row in spark.sql(both).collect()] == [(60, 70)]
 
 
+def test_a_table_that_is_registered_anew_is_another_one_whatever_is_cached_of_the_first(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = hive.write_events(tmp_path / "events")
+
+    def register() -> DataFrame:
+        client.register_table("anew", str(location))
+        client.refresh("anew")
+        return client.create_view(spark, "anew")
+
+    before = register()
+    before.cache().count()
+    spark.sql("CACHE TABLE anew")
+    # Of another reader, so that nothing is cached of it.
+    unread = client.read(spark, "anew", reader="native")
+    client.delete_table("anew")
+    hive.write_file(location / "ds=2026-11-04" / "part-0.parquet", range(60, 70))
+
+    after = register()
+    assert (after.count(), spark.table("anew").count()) == (70, 70)
+    assert before.count() == 60
+    for query in (unread.where("ds > '2026-11-01'"), unread.selectExpr("max(ds)")):
+        with pytest.raises(UnfitReadError, match="'anew' has been registered anew"), plain_errors():
+            query.collect()
+    before.unpersist()
+    client.delete_table("anew")
+
+
 def test_the_latest_scans_report_what_was_planned(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:

@@ -49,7 +49,8 @@ class SnapshotCalls(Calls):
             The partition columns with their Arrow types, then three columns of int64: `file_count`,
             `size_bytes`, and `row_count`, which is null if the rows of some file of the partition
             are not known, or some may be deleted. A partition column may have one of these names,
-            too, so find these three by position.
+            too, so find these three by position. The schema's metadata has the `registration` of the
+            table, as plans have it.
 
         Raises:
             UnsupportedAnswerError: The answer is no Arrow stream.

@@ -11,6 +11,8 @@ from windrow_core.models.base import Answer, Request, Scalar, Whole
 MAX_JSON_PARTITIONS = 10_000
 # Most ranges of partitions that a plan may name.
 MAX_PARTITION_RANGES = 50_000
+# The number of a table's registration, in the metadata of streams.
+REGISTRATION = "registration"
 
 _Number = Annotated[int, Whole(0, 2**31 - 1)]
 PartitionRange = tuple[_Number, _Number]

@@ -303,6 +303,12 @@ class Plan(Answer):
     plan_id: str
     status: Literal["completed"]
     table: str
+    registration: int | None = Field(
+        default=None,
+        description="Number of the table's registration, which is never used again: a table that "
+        "is deleted and registered anew under its name has another one, though its snapshots are "
+        "numbered from 1 again.",
+    )
     snapshot_id: int
     created_at: datetime
     expires_at: datetime

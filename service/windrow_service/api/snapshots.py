@@ -188,7 +188,7 @@ async def list_partition_values(
 
     With `Accept: application/vnd.apache.arrow.stream`, the answer is a stream of all partitions:
     one row for each, by number, with the partition columns, then `file_count`, `size_bytes` and
-    `row_count`.
+    `row_count`. The metadata of its schema has the `registration` of the table, as plans have it.
     """
     partitions = await services.show_partition_values(name, snapshot_id)
     if ARROW_STREAM in accept:

@@ -140,6 +140,7 @@ class Decisions:
         pin = Pin(
             source=SOURCES.name_of(Source(self._client, self._spark)),
             table=table.name,
+            registration=first.registration,
             snapshot_id=first.snapshot_id,
             filter=None,
             types={column.name: column.type for column in first.columns},

@@ -6,27 +6,21 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from windrow.calls.coordinator import Coordinator
 from windrow_core.models import Column
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 
 
-def partition_rows(
-    client: Coordinator, table: str, snapshot_id: int, types: Mapping[str, str]
-) -> pa.Table:
+def partition_rows(answer: pa.Table, types: Mapping[str, str]) -> pa.Table:
     """Return a snapshot's partitions in the order of their numbers.
 
     Args:
-        client: The client that plans.
-        table: The table.
-        snapshot_id: Its snapshot.
+        answer: The coordinator's, as `Coordinator.partition_values` returns it.
         types: The columns of the relation, which may lack some of the table's, with their types as
             Spark SQL writes them.
 
     Returns:
         The partition columns, with the types of Spark's rows; bytes; and rows, null if unknown.
     """
-    answer = client.partition_values(table, snapshot_id)
     names = answer.column_names[:-3]
     places = [place for place, name in enumerate(names) if name in types]
     columns = [Column(name=names[place], type=types[names[place]]) for place in places]

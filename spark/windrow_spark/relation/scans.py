@@ -16,7 +16,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
 from windrow_core.models import Column, Plan
-from windrow_core.models.partitions import MAX_PARTITION_RANGES
+from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import remembered
@@ -58,6 +58,7 @@ class Pin:
     Attributes:
         source: The name that `Sources` gave to the client and the session.
         table: The table.
+        registration: The number of its registration; None if the coordinator does not tell it.
         snapshot_id: Its snapshot.
         filter: The rows to keep, as the coordinator understood the filter.
         types: All columns, with their types as Spark SQL writes them.
@@ -67,6 +68,7 @@ class Pin:
 
     source: str
     table: str
+    registration: int | None
     snapshot_id: int
     filter: Tree | None
     types: dict[str, str]
@@ -150,7 +152,11 @@ def _insert(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 
 
 def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
-    return arrow_stream(partition_rows(source.client, pin.table, pin.snapshot_id, pin.types))
+    values = source.client.partition_values(pin.table, pin.snapshot_id)
+    metadata = values.schema.metadata or {}
+    registration = metadata.get(REGISTRATION.encode())
+    check_registration(pin, None if registration is None else int(registration))
+    return arrow_stream(partition_rows(values, pin.types))
 
 
 def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
@@ -345,7 +351,7 @@ def _plan(
     args = [
         part for tree in conditions for part in (tree["args"] if tree["op"] == "and" else [tree])
     ]
-    return source.client.plan(
+    plan = source.client.plan(
         pin.table,
         filter={"op": "and", "args": args} if len(args) > 1 else args[0] if args else None,
         columns=columns,
@@ -354,3 +360,14 @@ def _plan(
         **scope,
         **pin.options,
     )
+    check_registration(pin, plan.info.registration)
+    return plan
+
+
+def check_registration(pin: Pin, registration: int | None) -> None:
+    """Refuse an answer about another table that has been given the name of a relation's."""
+    if registration != pin.registration:
+        raise UnfitReadError(
+            f"table {pin.table!r} has been registered anew since it was read",
+            "read it again, or create its view again",
+        )

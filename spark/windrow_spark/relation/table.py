@@ -74,6 +74,7 @@ def open_table(
     pin = Pin(
         source=SOURCES.name_of(Source(client, spark)),
         table=table,
+        registration=first.registration,
         snapshot_id=first.snapshot_id,
         filter=filter_tree,
         types={column.name: column.type for column in first.columns},

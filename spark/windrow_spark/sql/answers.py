@@ -179,7 +179,7 @@ class Answers:
         client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
         columns = client.plan(table, snapshot_id=snapshot_id, limit=1).info.partition_columns
         types = {column.name: column.type for column in columns}
-        rows = partitions_of(client, table, snapshot_id, types)
+        rows = partitions_of(client.partition_values(table, snapshot_id), types)
         return partition_rows(spark, arrow_stream(rows), spark_schema(columns))
 
     def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:

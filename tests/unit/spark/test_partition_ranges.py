@@ -16,6 +16,7 @@ def test_too_many_ranges_of_partitions_are_refused_before_anything_is_asked() ->
     pin = Pin(
         source="",
         table="sales.events",
+        registration=1,
         snapshot_id=1,
         filter=None,
         types={},

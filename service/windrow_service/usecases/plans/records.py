@@ -77,6 +77,7 @@ def described(
         plan_id=plan.plan_id,
         status="completed",
         table=plan.request.table,
+        registration=table.table_id,
         snapshot_id=snapshot.info.snapshot_id,
         created_at=plan.created_at,
         expires_at=plan.expires_at,

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from cachetools import LRUCache
 
+from windrow_core.models.partitions import REGISTRATION
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.planner.pruning.bounds import Bools
 from windrow_service.planner.pruning.partitions import (
@@ -165,6 +166,8 @@ class ShowPartitionValues:
     async def __call__(self, name: str, snapshot_id: int) -> pa.Table:
         """Return the partition columns, then `FIGURES`; the number of a partition is its row.
 
+        The schema's metadata has the `REGISTRATION` of the table.
+
         Raises:
             TableNotFoundError: No table has this name.
             SnapshotNotFoundError: The table does not have this snapshot.
@@ -179,7 +182,7 @@ class ShowPartitionValues:
             at = partitions.num_columns - 1
             field = partitions.schema.field(at)
             partitions = partitions.set_column(at, field, pa.nulls(len(partitions), field.type))
-        return partitions
+        return partitions.replace_schema_metadata({REGISTRATION: str(table.table_id)})
 
 
 def _key_of(manifest: Manifest) -> bytes:
