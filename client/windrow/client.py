@@ -318,6 +318,7 @@ class Client(Coordinator):
         *,
         counts: Literal["count", "files", "history"] | None = None,
         conflict: WriteConflict = "fail",
+        replace: Mapping[str, Any] | None = None,
         progress: bool | None = None,
         **options: Any,
     ) -> WriteReport:
@@ -340,6 +341,10 @@ class Client(Coordinator):
                 pass is needed either.
             conflict: What happens to files that others publish during this write and that the mode
                 would remove: `fail` refuses the write, `overwrite` removes them.
+            replace: With mode `overwrite_partitions`, values of partition columns, for example
+                `{"ds": "2026-11-01"}`: all rows with these values are replaced, also where no new
+                row arrives, and the new rows must have them. `{}` replaces all rows, and unlike
+                `overwrite` keeps the columns of the table.
             progress: Whether to show the progress of counting, writing, checking and moving; by
                 default in a terminal and in a notebook.
             **options: See `windrow_core.models.WritePlanRequest`, for example
@@ -368,6 +373,7 @@ class Client(Coordinator):
             mode,
             counts=counts,
             conflict=conflict,
+            replace=replace,
             progress=progress,
             options=options,
         )

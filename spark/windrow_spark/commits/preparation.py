@@ -43,6 +43,7 @@ class Preparation:
         new_paths: Iterable[str],
         old_files: Mapping[str, tuple[int, int] | None],
         homes: Iterable[Home] = (),
+        region: Iterable[str] = (),
     ) -> list[PartitionChange]:
         """Return the change of each folder; folders of the same values follow each other.
 
@@ -51,6 +52,7 @@ class Preparation:
             old_files: Files to remove, by path relative to the location; size and time of change
                 where they are known.
             homes: The folders of the new files, with further ones of the same values.
+            region: Folders whose files are removed although no new ones may come in their place.
         """
         additions, removals = _by_folder(new_paths), _by_folder(old_files)
         folders = set(additions) | set(removals)
@@ -58,7 +60,7 @@ class Preparation:
             folders |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
         beside = {other: home.folder for home in homes for other in home.others}
         if self.mode == "overwrite_partitions":
-            folders |= beside.keys()
+            folders |= beside.keys() | set(region)
         return [
             self._change(
                 folder,

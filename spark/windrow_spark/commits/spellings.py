@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, is_hidden, unescape
+from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape, is_hidden, unescape
 from windrow_core.files.partition_values import identities
 
 _Values: TypeAlias = tuple[Hashable, ...]
@@ -73,8 +73,55 @@ class Spellings:
             homes |= dict.fromkeys(same, home)
         return homes
 
+    def folders_with(self, values: Mapping[str, str | None]) -> list[str]:
+        """Return the table's folders whose files have some values, sorted.
+
+        Args:
+            values: The value of some of the partition columns, by name, as a text that is not
+                escaped; None for null.
+        """
+        above = [""]
+        for level in range(len(self.names)):
+            choices = self._choices(values, level)
+            above = [
+                folder
+                for parent in above
+                for value, folder in self._below(parent, level)
+                if not choices or value in choices
+            ]
+        if self.members is not None:
+            above = [folder for folder in above if folder in self.members]
+        return sorted(folder for folder in above if self._file_count(folder))
+
+    def folder_without(
+        self, values: Mapping[str, str | None], folders: Iterable[str]
+    ) -> str | None:
+        """Return the first of some folders that has other values; None if there is none.
+
+        Args:
+            values: As `folders_with` takes them.
+            folders: Folders with a level for each partition column.
+        """
+        folders = sorted(folders)
+        for folder, own in zip(folders, self._values_of(folders), strict=True):
+            for level, value in enumerate(own):
+                choices = self._choices(values, level)
+                if choices and value not in choices:
+                    return folder
+        return None
+
+    def _choices(self, values: Mapping[str, str | None], level: int) -> list[Hashable]:
+        """Return the only value that a column may have, or nothing if it may have any."""
+        key = self.names[level].lower()
+        texts = [
+            None if text is None else escape(text)
+            for name, text in values.items()
+            if name.lower() == key
+        ]
+        return identities(texts, self.types[level])
+
     def _values_of(self, folders: Sequence[str]) -> list[_Values]:
-        if not self.names:
+        if not (self.names and folders):
             return [()] * len(folders)
         columns = []
         for level, type_ in zip(_levels(folders), self.types, strict=True):

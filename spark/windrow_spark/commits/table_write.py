@@ -42,7 +42,7 @@ from windrow_spark.commits.inventories import LocalInventory, list_local, take_l
 from windrow_spark.commits.leases import Lease
 from windrow_spark.commits.preparation import Preparation, Replaced, move_home, replaced_files
 from windrow_spark.commits.recovery import recover
-from windrow_spark.commits.spellings import Home, Spellings
+from windrow_spark.commits.spellings import Spellings
 from windrow_spark.commits.staging_folders import StagingFolder, local_location, require_plain
 from windrow_spark.commits.table_layout import (
     check_layout,
@@ -65,6 +65,7 @@ def begin(
     kind: WriteKind = "write",
     *,
     conflict: WriteConflict = "fail",
+    replace: Mapping[str, str | None] | None = None,
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
@@ -78,6 +79,9 @@ def begin(
         kind: What the write is for.
         conflict: What happens to files that others publish after this call and that the mode would
             remove: `fail` refuses the commit, `overwrite` removes them.
+        replace: Values of partition columns: mode `overwrite_partitions` then replaces all rows with
+            these values, those of partitions without new rows too. A text is not escaped; None is
+            null; without any value, all rows are replaced.
         lease_seconds: Time without a renewal after which the coordinator presumes this process
             dead.
         wait_seconds: How long the commit waits for another commit.
@@ -115,7 +119,9 @@ def begin(
         lock.release()
         raise
     lease.keep()
-    return TableWrite(client, info, staging, lock, lease, mode, kind, conflict, wait_seconds)
+    return TableWrite(
+        client, info, staging, lock, lease, mode, kind, conflict, replace, wait_seconds
+    )
 
 
 class TableWrite:
@@ -140,6 +146,7 @@ class TableWrite:
         mode: WriteMode,
         kind: WriteKind,
         conflict: WriteConflict,
+        replace: Mapping[str, str | None] | None,
         wait_s: float,
     ) -> None:
         self.write_id = staging.write_id
@@ -152,6 +159,7 @@ class TableWrite:
         self._mode = mode
         self._kind = kind
         self._conflict = conflict
+        self._replace = replace
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
         self._inspection: tuple[pa.Table, LocalInventory] | None = None
@@ -287,12 +295,14 @@ class TableWrite:
         if whole and self._mode != "overwrite":
             self._check_compatible(inventory, paths)
         members = self._listed_folders(table)
-        homes = self._homes(table, paths, members)
+        spellings = self._spellings(table, paths, members)
+        homes = {} if spellings is None else spellings.homes(map(_folder_of, paths))
+        region = self._region(spellings, paths)
         new_paths = move_home(self._staging.data, homes)
         paths = [new_paths.get(path, path) for path in paths]
         inventory = inventory.moved(new_paths)
         preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
-        changes = preparation.changes(paths, old_files, homes.values())
+        changes = preparation.changes(paths, old_files, homes.values(), region)
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
         if members is not None:
@@ -329,17 +339,26 @@ class TableWrite:
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
-    def _homes(
+    def _spellings(
         self, table: TableInfo, paths: Sequence[str], members: Collection[str] | None
-    ) -> dict[str, Home]:
-        """Return where the files of each staged folder belong, in the table as it is now."""
+    ) -> Spellings | None:
+        """Return what tells the folders of values, in the table as it is now; None if not needed."""
         location = self._staging.location
         names = partition_names(self.table, self._mode, paths)
-        if not names or not paths:
-            return {}
+        if self._replace is None and not (names and paths):
+            return None
         types = types_of_partitions(table, self._mode, location, paths, names)
-        folders = (path.rpartition("/")[0] for path in paths)
-        return Spellings(location, names, types, members).homes(folders)
+        return Spellings(location, names, types, members)
+
+    def _region(self, spellings: Spellings | None, paths: Sequence[str]) -> list[str]:
+        """Return the folders of the table that are replaced whether or not they get new files."""
+        if self._replace is None or spellings is None:
+            return []
+        outside = spellings.folder_without(self._replace, set(map(_folder_of, paths)))
+        if outside is not None:
+            reason = f"its rows are not among those that are replaced, {self._replace}"
+            raise StagedFilesError(self.table.name, outside, reason)
+        return spellings.folders_with(self._replace)
 
     def _listed_folders(self, table: TableInfo) -> set[str] | None:
         """Return the folders in the table's list, which cannot change during a commit."""
@@ -402,6 +421,10 @@ def _recover_others(client: CommitCalls, table: TableInfo, waited_s: float = 0.0
     except CommitInterruptedError as error:
         # Of another write: whoever gets this error must not take its own rows for written.
         raise CommitBlockedError(table.name, waited_s, str(error)) from error
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:

@@ -83,7 +83,7 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         type_ = df.schema[name].dataType
         if not _names_folders(type_, column):
             conflicts.append(_conflict(name, type_, column))
-        value = _folder_value(named(name), type_, column)
+        value = folder_value(named(name), type_, column)
         keys.append(_bare(value, df.schema[name], column.name))
     lower_names = {column.name.lower() for column in partition}
     if columns is None:
@@ -163,7 +163,8 @@ def _names_folders(type_: DataType, column: Column) -> bool:
     return not (is_instant(column) and isinstance(type_, (DateType, TimestampNTZType)))
 
 
-def _folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkColumn:
+def folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkColumn:
+    """Return a value of a partition column with a type whose text can name its folder."""
     if isinstance(type_, NullType):
         return value.cast("string")
     if not (is_instant(column) and isinstance(type_, TimestampType)):

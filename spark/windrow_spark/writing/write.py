@@ -42,6 +42,7 @@ from windrow_spark.writing.errors import (
 from windrow_spark.writing.folder_names import UnfitValueError
 from windrow_spark.writing.lineage import lineage_of
 from windrow_spark.writing.phases import Phases, shown_phases
+from windrow_spark.writing.regions import folder_values
 from windrow_spark.writing.salts import check_keys, check_salts, default_salts
 from windrow_spark.writing.sampling import sampled_row_bytes
 from windrow_spark.writing.schemas import fitted, partition_columns_of
@@ -62,16 +63,20 @@ def write(
     *,
     counts: Counts | None = None,
     conflict: WriteConflict = "fail",
+    replace: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
     """Write rows to a table; see `Client.write`."""
     require_classic(df.sparkSession)
+    if replace is not None and mode != "overwrite_partitions":
+        raise ValueError(f"replace needs mode 'overwrite_partitions', not {mode!r}")
     info = client.table(table)
     preparation = _Preparation.of(info, df, mode, options)
+    region = None if replace is None else folder_values(df.sparkSession, info, replace)
     with (
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
-        begin(client, info, mode, conflict=conflict) as table_write,
+        begin(client, info, mode, conflict=conflict, replace=region) as table_write,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
