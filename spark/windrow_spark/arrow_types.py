@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -31,6 +33,7 @@ _ARROW = arrow_types("spark")
 # The collation of Spark's strings that have no other.
 _BY_BYTES = "UTF8_BINARY"
 
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Types by the names that Spark gives them in JSON, where these differ from those in SQL.
 _IN_JSON = {row.name: row.json for row in COLUMN_TYPES}
 
@@ -38,19 +41,35 @@ _IN_JSON = {row.name: row.json for row in COLUMN_TYPES}
 def spark_schema(columns: Sequence[Column]) -> StructType:
     """Return columns as a Spark schema, all nullable.
 
-    A Spark session must be running: its parser reads the types.
+    A Spark session must be running: its parser reads the types that have parts.
     """
-    if not columns:
-        return StructType([])
-    # One call parses all types, under column names that need no quoting.
-    ddl = ", ".join(f"c{i} {column.type}" for i, column in enumerate(columns))
-    parsed = _parse_datatype_string(ddl)
+    types = [_plain_type(column.type) for column in columns]
+    composed = [at for at, type_ in enumerate(types) if type_ is None]
+    if composed:
+        # One call parses all of them, under column names that need no quoting.
+        ddl = ", ".join(f"c{at} {columns[at].type}" for at in composed)
+        for at, field in zip(composed, _parse_datatype_string(ddl), strict=True):
+            types[at] = _without_length(field.dataType)
     return StructType(
         [
-            StructField(column.name, _without_length(field.dataType))
-            for column, field in zip(columns, parsed, strict=True)
+            StructField(column.name, type_)
+            for column, type_ in zip(columns, types, strict=True)
+            if type_ is not None
         ]
     )
+
+
+@lru_cache(maxsize=1_000)
+def _plain_type(text: str) -> DataType | None:
+    """Return a type without parts, as Spark's parser does by default; None for any other.
+
+    The parser is in the JVM, and a scan asks for several schemas.
+    """
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal:
+        return DecimalType(int(decimal[1]), int(decimal[2]))
+    name = _IN_JSON.get(text)
+    return None if name is None else _parse_datatype_json_string(json.dumps(name))
 
 
 def plain_schema(columns: Sequence[Column]) -> StructType:

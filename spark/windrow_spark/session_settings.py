@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -35,6 +36,13 @@ class _Rule(NamedTuple):
     types: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     by_spark: bool = False
+
+
+class _Configuration(NamedTuple):
+    """The JVM's settings of a session, which it keeps for its life: Spark's, and Hadoop's."""
+
+    sql: Any
+    hadoop: Any
 
 
 _TIMES = ("timestamp", "timestamp_ntz")
@@ -84,6 +92,7 @@ _RULES_OF_HADOOP = {
     "orc.proleptic.gregorian": _Rule("false", "moves dates before 1582", _DAYS, _ORC),
     "orc.proleptic.gregorian.default": _Rule("false", "moves dates before 1582", _DAYS, _ORC),
 }
+_configurations: WeakKeyDictionary[SparkSession, _Configuration] = WeakKeyDictionary()
 # Settings that are refused, besides `spark.sql.caseSensitive`.
 REFUSED = frozenset({*_RULES, *_RULES_OF_HADOOP})
 # Spark's server has the JVM's rules of time zones, which tasks on Spark Connect cannot ask for.
@@ -94,10 +103,19 @@ _RULES_OF_CONNECT = {
 }
 
 
+def _configuration_of(spark: SparkSession) -> _Configuration:
+    if spark not in _configurations:
+        session = spark._jsparkSession
+        _configurations[spark] = _Configuration(
+            session.sessionState().conf(), session.sparkContext().hadoopConfiguration()
+        )
+    return _configurations[spark]
+
+
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return the settings of a classic session that are not left at their defaults."""
     # One text for all settings: asking the JVM for them one by one takes a call for each.
-    text: str = spark._jsparkSession.sessionState().conf().getAllConfs().mkString(_BETWEEN)
+    text: str = _configuration_of(spark).sql.getAllConfs().mkString(_BETWEEN)
     pairs = (setting.partition(" -> ") for setting in text.split(_BETWEEN))
     return {name: value for name, _, value in pairs}
 
@@ -109,7 +127,7 @@ def check_settings(spark: SparkSession, plan: Plan) -> None:
         spark: A classic session.
         plan: What is read.
     """
-    hadoop = spark._jsparkSession.sparkContext().hadoopConfiguration()
+    hadoop = _configuration_of(spark).hadoop
     of_hadoop = {
         name: hadoop.get(name)
         for name, rule in _RULES_OF_HADOOP.items()

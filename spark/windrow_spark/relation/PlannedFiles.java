@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.IntVector;
@@ -46,16 +47,49 @@ public final class PlannedFiles implements FileIndex {
 
     /** Makes relations for Python. */
     public static final class Factory {
-        /** Returns the files of a plan as one of Spark's own tables, without a listing. */
+        // The sessions that read for a user's session, by the number of their partitions.
+        private static final Map SESSIONS = new WeakHashMap();
+
+        /**
+         * Returns the files of a plan as one of Spark's own tables, without a listing.
+         *
+         * @param session The user's session.
+         * @param partitions How many tasks are to read them.
+         */
         public HadoopFsRelation files(
-                SparkSession session, FileFormat format, Map options, String data,
-                String partition, byte[] values, byte[] files)
+                SparkSession session, int partitions, FileFormat format, Map options,
+                String data, String partition, byte[] values, byte[] files)
                 throws IOException {
             StructType columns = (StructType) DataType.fromJson(partition);
             return new HadoopFsRelation(
                 new PlannedFiles(columns, values, files), columns,
                 (StructType) DataType.fromJson(data), Option.empty(), format,
-                (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
+                (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
+                reading(session, partitions));
+        }
+
+        /** Returns a session that reads as the user's does, but packs files into `partitions`. */
+        private static SparkSession reading(SparkSession user, int partitions) {
+            SparkSession session;
+            synchronized (SESSIONS) {
+                Map sessions = (Map) SESSIONS.get(user);
+                if (sessions == null) SESSIONS.put(user, sessions = new HashMap());
+                Integer key = Integer.valueOf(partitions);
+                session = (SparkSession) sessions.get(key);
+                if (session == null) sessions.put(key, session = user.newSession());
+            }
+            Map ours = new HashMap(user.sessionState().conf().settings());
+            ours.put("spark.sql.files.openCostInBytes", "0");
+            // So much that only the number of partitions decides how Spark divides the bytes.
+            ours.put("spark.sql.files.maxPartitionBytes", "512MB");
+            ours.put("spark.sql.files.minPartitionNum", String.valueOf(partitions));
+            // A planned file that cannot be read fails the query.
+            ours.put("spark.sql.files.ignoreCorruptFiles", "false");
+            ours.put("spark.sql.files.ignoreMissingFiles", "false");
+            Map theirs = session.sessionState().conf().settings();
+            theirs.putAll(ours);
+            theirs.keySet().retainAll(ours.keySet());
+            return session;
         }
     }
 

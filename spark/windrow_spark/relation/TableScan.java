@@ -262,19 +262,19 @@ public final class TableScan extends SparkPlan {
     private synchronized RDD planned() {
         if (rows != null) return rows;
         SEQ conditions = evaluated();
-        Map answer = (Map) index().answer(request(conditions), (SparkSession) session());
+        ScanAnswer answer =
+            (ScanAnswer) index().answer(request(conditions), (SparkSession) session());
         describe(answer);
         SQLMetric count = longMetric("numOutputRows");
         List parts = new ArrayList();
-        RDD groups = (RDD) answer.get("groups");
-        if (groups != null) {
-            parts.add(columnar ? ScannedRows.counted(groups, count)
-                : ScannedRows.projected(groups, schemaOf(columns), index().names, count));
+        if (answer.groups != null) {
+            parts.add(columnar ? ScannedRows.counted(answer.groups, count)
+                : ScannedRows.projected(
+                    answer.groups, schemaOf(columns), index().names, count));
         }
-        List relations = (List) answer.get("native");
-        for (int i = 0; i < relations.size(); i++) {
+        for (int i = 0; i < answer.relations.size(); i++) {
             parts.add(ScannedRows.counted(
-                nativeRows((HadoopFsRelation) relations.get(i), conditions), count));
+                nativeRows((HadoopFsRelation) answer.relations.get(i), conditions), count));
         }
         if (buckets > 0 && parts.isEmpty()) {
             rows = sparkContext().parallelize(
@@ -397,20 +397,21 @@ public final class TableScan extends SparkPlan {
     }
 
     /** Tells Spark's UI and the query's jobs what was planned. */
-    private void describe(Map answer) {
+    private void describe(ScanAnswer answer) {
         SparkContext context = sparkContext();
         List all = new ArrayList();
         String[] names = {"numFiles", "numGroups", "nativeFiles", "filesSize"};
+        long[] values =
+            {answer.fileCount, answer.groupCount, answer.nativeCount, answer.filesSize};
         for (int i = 0; i < names.length; i++) {
             SQLMetric metric = longMetric(names[i]);
-            metric.set(((Number) answer.get(names[i])).longValue());
+            metric.set(values[i]);
             all.add(metric);
         }
         String query = context.getLocalProperty(JobDescriptions.QUERY);
         SQLMetrics$.MODULE$.postDriverMetricUpdates(context, query, seq(all));
         if (query != null) {
-            String description = (String) answer.get("description");
-            JobDescriptions.of(context).describe(query, planner, description);
+            JobDescriptions.of(context).describe(query, planner, answer.description);
         }
     }
 

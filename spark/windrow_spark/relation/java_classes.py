@@ -32,6 +32,7 @@ _SOURCES = (
     "PartitionConditions.java",
     "PartitionValues.java",
     "PlannedFiles.java",
+    "ScanAnswer.java",
     "ScannedRows.java",
     "TableHints.java",
     "TableIndex.java",
@@ -40,6 +41,7 @@ _SOURCES = (
 )
 _FACTORY = "windrow.TableStrategy$Factory"
 _FILES = "windrow.PlannedFiles$Factory"
+_ANSWERS = "windrow.ScanAnswer$Factory"
 _ROWS = "windrow.PackedRows"
 _VALUES = "windrow.PartitionValues$Reading"
 # The classes with which Spark itself reads each format.
@@ -55,6 +57,7 @@ _HIVE_TEXT = "windrow.HiveText"
 _NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_objects: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _compiled: WeakKeyDictionary[Any, dict[str, Classes]] = WeakKeyDictionary()
 _supplies: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
@@ -152,7 +155,12 @@ def prepare(spark: SparkSession, answer: Answer) -> Any:
 
 def files_factory(spark: SparkSession) -> Any:
     """Return the JVM's `PlannedFiles.Factory`."""
-    return _relation_classes(spark).loader.loadClass(_FILES).newInstance()
+    return _object(spark, _FILES)
+
+
+def answers_factory(spark: SparkSession) -> Any:
+    """Return the JVM's `ScanAnswer.Factory`."""
+    return _object(spark, _ANSWERS)
 
 
 def partition_rows(spark: SparkSession, stream: bytes, columns: StructType) -> Any:
@@ -163,8 +171,7 @@ def partition_rows(spark: SparkSession, stream: bytes, columns: StructType) -> A
         stream: The values, as an Arrow stream of one batch.
         columns: The partition columns.
     """
-    values = _relation_classes(spark).loader.loadClass(_VALUES).newInstance()
-    return values.rows(stream, columns.json())
+    return _object(spark, _VALUES).rows(stream, columns.json())
 
 
 def base_classes() -> dict[str, str]:
@@ -187,11 +194,11 @@ def planned_format(spark: SparkSession, format: str, options: Mapping[str, str])
     base = _HIVE_TEXT if "serde" in options else _READERS[format]
     name = _planned_name(base)
     try:
-        parent = _relation_classes(spark)
+        parent = _relation_classes(spark).loader
         if base == _HIVE_TEXT:
-            parent = _classes(spark, "HiveText", ["HiveText.java"], parent.loader)
+            parent = _classes(spark, "HiveText", ["HiveText.java"], lambda: parent).loader
         words = {"BASE": base, "NAME": name}
-        classes = _classes(spark, name, ["PlannedFormat.java"], parent.loader, words)
+        classes = _classes(spark, name, ["PlannedFormat.java"], lambda: parent, words)
         reader = classes.loader.loadClass(f"windrow.{name}").newInstance()
         return reader.counting(spark._jsc.sc())
     except (Py4JError, TypeError) as error:
@@ -228,7 +235,7 @@ def unpacked(
         columnar: Whether to return batches.
     """
     try:
-        rows = _relation_classes(spark).loader.loadClass(_ROWS).newInstance()
+        rows = _object(spark, _ROWS)
         return (rows.batches if columnar else rows.unpacked)(batches, columns.json())
     except (Py4JError, TypeError) as error:
         raise RelationUnavailableError(spark.version, _first_line(error)) from error
@@ -238,10 +245,22 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
+def _object(spark: SparkSession, name: str) -> Any:
+    """Return an object of one of our classes that has no state, one for each JVM."""
+    classes = _relation_classes(spark)
+    objects = _objects.setdefault(spark.sparkContext._gateway, {})
+    if name not in objects:
+        objects[name] = classes.loader.loadClass(name).newInstance()
+    return objects[name]
+
+
 def _relation_classes(spark: SparkSession) -> Classes:
-    utils: Any = spark.sparkContext._gateway.jvm.org.apache.spark.util.Utils
+    def parent() -> Any:
+        utils: Any = spark.sparkContext._gateway.jvm.org.apache.spark.util.Utils
+        return utils.getContextOrSparkClassLoader()
+
     try:
-        return _classes(spark, "relation", _SOURCES, utils.getContextOrSparkClassLoader())
+        return _classes(spark, "relation", _SOURCES, parent)
     except (Py4JError, TypeError) as error:
         raise RelationUnavailableError(spark.version, _first_line(error)) from error
 
@@ -250,7 +269,7 @@ def _classes(
     spark: SparkSession,
     name: str,
     sources: Sequence[str],
-    parent: Any,
+    parent: Callable[[], Any],
     words: Mapping[str, str] = _NO_WORDS,
 ) -> Classes:
     """Return classes that tasks need too: compiled once, and shipped to executors.
@@ -259,7 +278,7 @@ def _classes(
         spark: A classic session.
         name: The name under which they are kept and shipped.
         sources: Their files.
-        parent: Class loader of the classes that they use.
+        parent: Returns the class loader of the classes that they use.
         words: Replacements for the words of a template.
     """
     context = spark.sparkContext
@@ -267,7 +286,7 @@ def _classes(
     with _compiling:
         by_name = _compiled.setdefault(gateway, {})
         if name not in by_name:
-            by_name[name] = compiled(gateway.jvm, __package__, sources, parent, words)
+            by_name[name] = compiled(gateway.jvm, __package__, sources, parent(), words)
         supplies = _supplies.setdefault(context, set())
         if name not in supplies:
             jar = Path(context._temp_dir) / f"windrow-{name}.jar"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +30,6 @@ _BETWEEN_HOSTS = "\n"
 
 _SAFE = "/=-_.~"
 _ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
-
-_opening = threading.Lock()
-_sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
 
 
 def native_relations(
@@ -118,7 +113,8 @@ def _relation(
         }
     )
     return factory.files(
-        _session(spark, partitions),
+        spark._jsparkSession,
+        partitions,
         planned_format(spark, plan.format, plan.format_options),
         plan.format_options,
         data.json(),
@@ -142,30 +138,6 @@ def _partitions(size_bytes: float, slots: int) -> int:
     waves = math.ceil(size_bytes / (slots * _PARTITION_BYTES))
     # A power of two, so that there are few sessions.
     return slots * (1 << (max(1, waves) - 1).bit_length())
-
-
-def _session(spark: SparkSession, partitions: int) -> Any:
-    """Return a session that reads as the user's does, but packs files into `partitions`."""
-    jvm: Any = spark.sparkContext._jvm
-    with _opening:
-        sessions = _sessions.setdefault(spark, {})
-        if partitions not in sessions:
-            sessions[partitions] = spark._jsparkSession.newSession()
-    settings = sessions[partitions].sessionState().conf().settings()
-    settings_of_user = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
-    for name, value in {
-        "spark.sql.files.openCostInBytes": "0",
-        # Large, so that only the number of partitions decides how Spark divides the bytes.
-        "spark.sql.files.maxPartitionBytes": str(2 * _PARTITION_BYTES),
-        "spark.sql.files.minPartitionNum": str(partitions),
-        # A planned file that cannot be read fails the query.
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
-    }.items():
-        settings_of_user.put(name, value)
-    settings.putAll(settings_of_user)
-    settings.keySet().retainAll(settings_of_user.keySet())
-    return sessions[partitions]
 
 
 def _distinct(

@@ -40,7 +40,7 @@ from windrow_spark.relation.file_columns import (
 )
 from windrow_spark.relation.filters import Tree, weakened
 from windrow_spark.relation.first_rows import with_small_first_groups
-from windrow_spark.relation.java_classes import files_factory, unpacked
+from windrow_spark.relation.java_classes import answers_factory, files_factory, unpacked
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.native import arrow_stream, native_relations
 from windrow_spark.relation.partitions import partition_rows
@@ -177,11 +177,15 @@ def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     """Return the files of a scan as the JVM's relations, of which Spark's own reader reads all."""
     plan = planned(source, pin, list(pin.types), request)
     check_native_only(plan, has_filter=pin.filter is not None)
-    return _native(source, pin, plan, divided(plan, "native", pin.types, filtered=False).native)
+    division = divided(plan, "native", pin.types, filtered=False)
+    parts = source.spark.sparkContext._jvm.java.util.ArrayList()
+    for part in _native(source, pin, plan, division.native):
+        parts.add(part)
+    return parts
 
 
 def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
-    """Return the JVM's map of a scan's `groups`, `native` relations and figures."""
+    """Return the JVM's `ScanAnswer`."""
     if request["buckets"]:
         pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS}, reader="grouped")
     plan = planned(source, pin, request["columns"], request)
@@ -193,21 +197,23 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
         check_native_only(plan, has_filter=filtered)
     reader = _reader_of(pin, request)
     division = divided(plan, reader, pin.types, filtered=filtered)
-    scan: Any = source.spark.sparkContext._jvm.java.util.HashMap()
-    scan["native"] = _native(source, pin, plan, division.native)
     groups = division.grouped
     if request["buckets"] and len(groups):
         groups = one_group_per_bucket(groups, request["buckets"])
     elif "first" in request and len(groups):
         groups = with_small_first_groups(groups)
-    if len(groups):
-        scan["groups"] = _groups(source.spark, plan.info, groups, request)
-    scan["description"] = str(last_scan())
-    scan["numFiles"] = plan.summary.files_planned
-    scan["filesSize"] = plan.summary.size_bytes
-    scan["numGroups"] = len(groups)
-    scan["nativeFiles"] = len(division.native)
-    return scan
+    relations = _native(source, pin, plan, division.native)
+    answer = answers_factory(source.spark).answer(
+        _groups(source.spark, plan.info, groups, request) if len(groups) else None,
+        str(last_scan()),
+        plan.summary.files_planned,
+        plan.summary.size_bytes,
+        len(groups),
+        len(division.native),
+    )
+    for part in relations:
+        answer.add(part)
+    return answer
 
 
 def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
@@ -229,18 +235,16 @@ _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
 }
 
 
-def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table) -> Any:
-    """Return files as the JVM's list of relations, and count what is read of them."""
+def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table) -> list[Any]:
+    """Return files as the JVM's relations, and count what is read of them."""
+    if not len(files):
+        return []
     spark = source.spark
-    relations = spark.sparkContext._jvm.java.util.ArrayList()
-    if len(files):
-        columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
-        slots = plan.info.options.parallelism
-        parts = native_relations(spark, files_factory(spark), plan.info, columns, files, slots)
-        last_scan().count_native(parts, len(files))
-        for part in parts:
-            relations.add(part)
-    return relations
+    columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
+    slots = plan.info.options.parallelism
+    parts = native_relations(spark, files_factory(spark), plan.info, columns, files, slots)
+    last_scan().count_native(parts, len(files))
+    return parts
 
 
 def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[str, Any]) -> Any:
