@@ -19,6 +19,7 @@ _CALLS = {
     "list_cache_rules(name)": "client.cache_rules({name!r})",
     "list_partition_values(name, snapshot_id)": "client.partition_values({name!r}, {snapshot_id})",
     "list_snapshots(name)": "client.snapshots({name!r})",
+    "list_streams(name)": "client.streams({name!r})",
     "list_writes(name)": "client.writes({name!r})",
     "refresh_table(name)": "client.refresh({name!r})",
     "register_table(name)": "client.register_table({name!r}, location)",
@@ -149,6 +150,10 @@ class WriteCancelledError(WriteLostError):
     """Somebody has cancelled a write; none of its files are in the table."""
 
 
+class BatchOrderError(WriteLostError):
+    """The stream has published other batches than the write was to follow."""
+
+
 class RefreshFailedError(ProblemError):
     """A refresh ended with a problem; nothing was published."""
 
@@ -161,6 +166,7 @@ _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:write-state": WriteLostError,
     "urn:windrow:problem:write-taken": WriteLostError,
     "urn:windrow:problem:write-cancelled": WriteCancelledError,
+    "urn:windrow:problem:batch-order": BatchOrderError,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
     401: NotAuthenticatedError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,16 @@ def _read_of(texts: Mapping[str, str], default_url: str | None = None) -> _Read:
     return _Read(url, table, {name: _value(name, text) for name, text in options.items()})
 
 
+def _stream_of(texts: Mapping[str, str]) -> _Read:
+    """Return the table that a stream's options ask for; Spark may write their names in any case."""
+    options = {name.lower(): text for name, text in texts.items()}
+    url, path = options.pop("coordinator", None), options.pop("path", None)
+    table = options.pop("table", path)
+    if table is None:
+        raise InvalidArgumentError("table", "name a table: .start('sales.events')")
+    return _Read(url, table, options)
+
+
 def _url_of(read: _Read) -> str:
     if read.url is None:
         raise InvalidArgumentError("coordinator", _no_coordinator())
@@ -114,6 +124,7 @@ def _value(name: str, text: str) -> Any:
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow_spark.relation.source import register_format
     from windrow_spark.sql.registering import OpenTables, cataloged_read, register_catalog
+    from windrow_spark.streaming.sinks import open_sink
 
     clients: dict[str, Client] = {}
     tables = OpenTables()
@@ -138,7 +149,11 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         read = _read_of(texts)
         return client_of(read.url).read(session, read.table, **read.options)
 
-    register_format(spark, opened)
+    def sink(jsink: Any, texts: Mapping[str, str]) -> Callable[[int, Any], None]:
+        stream = _stream_of(texts)
+        return open_sink(client_of(stream.url), spark, jsink, stream.table, stream.options)
+
+    register_format(spark, opened, sink)
     register_catalog(spark, client_of)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from windrow.errors import WindrowError
 from windrow_core.files.access import remedy_in
@@ -127,6 +127,14 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
     return TaskFailedError("UnreadableFileError", f"{reason}: {_NATIVE_REMEDY}")
 
 
+def _of_stream(error: BaseException) -> Exception | None:
+    """Return the error that stopped a streaming query; Spark puts its text among others."""
+    if not isinstance(error, StreamingQueryException):
+        return None
+    text = str(error)
+    return next((refusal for words, refusal in _errors.items() if words in text), None)
+
+
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Raise the reader's own error, in one line, if a Spark job fails because of it.
@@ -145,7 +153,7 @@ def plain_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         # Before Spark 4.0, the attribute is public.
         text = getattr(error, "_desc", None) or getattr(error, "desc", None)
-        refusal = _errors.get(text or "")
+        refusal = _errors.get(text or "") or _of_stream(error)
         if refusal is not None:
             raise refusal from error
         failure = task_failure(error)

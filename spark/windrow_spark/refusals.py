@@ -15,8 +15,8 @@ _REFUSALS: Final = {
         "use client.write(df, {table!r}), with `mode` to replace rows",
     ),
     "writeStream": (
-        "a stream cannot write table {table!r} by itself",
-        "write each batch with .writeStream.foreachBatch(lambda df, _: client.write(df, "
+        "a stream of Spark Connect cannot write table {table!r} by itself",
+        "use a classic session, or write each batch with .writeStream.foreachBatch(lambda df, _: client.write(df, "
         "{table!r}))",
     ),
     "readStream": (

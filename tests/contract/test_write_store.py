@@ -14,10 +14,19 @@ import sqlalchemy as sa
 from tests.contract.test_stores import EVENTS, next_snapshot
 from tests.support.faults.writers import report_of
 from tests.support.servers.databases import on_database
-from windrow_core.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
+from windrow_core.models import (
+    Column,
+    KeyReport,
+    SortColumn,
+    StreamBatch,
+    WriteReport,
+    WriteState,
+    WriteUpdate,
+)
 from windrow_service.store import schema, writes
 from windrow_service.store.database import Database
 from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.streams import SqlStreamStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.audit import Actor, acting
@@ -28,6 +37,7 @@ from windrow_service.usecases.tables.errors import (
 )
 from windrow_service.usecases.tables.ports import StoredTable
 from windrow_service.usecases.writes.errors import (
+    BatchOrderError,
     WriteCancelledError,
     WriteNotCancellableError,
     WriteNotFoundError,
@@ -50,6 +60,7 @@ class Stores:
         self.tables = SqlTableStore(self.database, lambda: self.now)
         self.snapshots = SqlSnapshotStore(self.database, lambda: self.now)
         self.writes = SqlWriteStore(self.database, lambda: self.now)
+        self.streams = SqlStreamStore(self.database)
 
     async def register(self) -> StoredTable:
         return (await self.tables.put("t", EVENTS, None))[0]
@@ -303,5 +314,90 @@ def test_writes_are_removed_with_their_table(run: Run) -> None:
         async with stores.database.reading() as connection:
             rows = sa.select(sa.func.count()).select_from(schema.writes)
             assert await connection.scalar(rows) == 0
+
+    run(body)
+
+
+STREAM = "3f0e9a44-5b1c-4d7a-9e57-0c2d8f61b7a3"
+
+
+def batch(batch_id: int, previous: int | None = None, query_id: str = STREAM) -> dict[str, Any]:
+    return {"query_id": query_id, "batch_id": batch_id, "previous": previous, "query_name": "q"}
+
+
+async def published(stores: Stores, write_id: str, batch: dict[str, Any]) -> None:
+    await stores.put(write_id, "staging", batch=batch)
+    await stores.put(write_id, "committing")
+    table = await stores.tables.get("t")
+    await stores.snapshots.publish(table, next_snapshot(), None, write_id=write_id)
+    await stores.put(write_id, "published")
+
+
+async def newest(stores: Stores) -> dict[str, int]:
+    page = await stores.streams.page("t", 2**31 - 1, 10)
+    return {one.info.query_id: one.info.batch_id for one in page}
+
+
+def test_a_batch_is_recorded_when_its_write_is_published_and_not_before(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put(ONE, "staging", batch=batch(4))
+        record = await stores.put(ONE, "committing")
+        before = await newest(stores)
+        table = await stores.tables.get("t")
+        await stores.snapshots.publish(table, next_snapshot(), None, write_id=ONE)
+
+        assert record.batch == StreamBatch.model_validate(batch(4))
+        assert before == {}
+        assert await newest(stores) == {STREAM: 4}
+        # A repeated call of the write itself is no other write.
+        assert (await stores.put(ONE, "committing", "published")).state == "published"
+        await published(stores, TWO, batch(6, previous=4))
+        assert await newest(stores) == {STREAM: 6}
+
+    run(body)
+
+
+@pytest.mark.parametrize("previous", [None, 3, 5])
+def test_a_batch_that_does_not_follow_the_newest_is_not_committed(
+    run: Run, previous: int | None
+) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await published(stores, ONE, batch(4))
+        await stores.put(TWO, "staging", batch=batch(6, previous))
+        with pytest.raises(BatchOrderError, match="is 4, but the write follows"):
+            await stores.put(TWO, "committing")
+
+        assert (await stores.put(TWO, "undone")).state == "undone"
+        assert await newest(stores) == {STREAM: 4}
+
+    run(body)
+
+
+def test_streams_of_one_table_have_their_own_batches(run: Run) -> None:
+    other = STREAM.replace("3", "4")
+
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await published(stores, ONE, batch(4))
+        await published(stores, TWO, batch(0, query_id=other))
+
+        assert await newest(stores) == {other: 0, STREAM: 4}
+        with pytest.raises(TableNotFoundError):
+            await stores.streams.page("other", 10, 10)
+
+    run(body)
+
+
+def test_a_batch_whose_files_are_in_the_table_counts_though_their_inventory_was_refused(
+    run: Run,
+) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put(ONE, "staging", batch=batch(4))
+        await stores.put(ONE, "committing", "published")
+
+        assert await newest(stores) == {STREAM: 4}
 
     run(body)

@@ -36,6 +36,7 @@ from windrow_core.models import (
     PlanHistoryPage,
     Problem,
     SnapshotPage,
+    StreamPage,
     TablePage,
     TokenPage,
     WorkerPage,
@@ -61,6 +62,7 @@ P = TypeVar(
     TablePage,
     TokenPage,
     WorkerPage,
+    StreamPage,
     WritePage,
 )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow_core.models import (
     GainedFiles,
+    StreamPage,
+    StreamRecord,
     WritePage,
     WritePlan,
     WritePlanRequest,
@@ -46,6 +48,17 @@ class WriteCalls(Calls):
         """Return one write with its report, including the outcome by key if that is kept."""
         return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
 
+    def streams(self, table: str) -> Iterator[StreamRecord]:
+        """Yield the streaming queries that have written to a table, newest first.
+
+        Each tells the newest of its batches whose rows are in the table.
+
+        Args:
+            table: Name of the table.
+        """
+        for page in self._transport.pages(StreamPage, f"{table_path(table)}/streams"):
+            yield from page.streams
+
     def gained_files(self, table: str, since: int | None) -> GainedFiles:
         """Return the folders that have gained files since an older snapshot.
 
@@ -64,6 +77,7 @@ class WriteCalls(Calls):
             WriteInProgressError: Another write is moving files into the table.
             WriteLostError: The write has ended, or belongs to another process.
             WriteCancelledError: Somebody has cancelled the write.
+            BatchOrderError: Its stream has published other batches than the write follows.
         """
         body = update.model_dump_json()
         answer = self._transport.call("PUT", _path(table, write_id), body=body)

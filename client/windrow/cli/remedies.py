@@ -23,6 +23,7 @@ _COMMANDS = {
     "list_cache_rules(name)": "`windrow cache list {name}`",
     "list_partition_values(name, snapshot_id)": "`client.partition_values` in Python",
     "list_snapshots(name)": "`windrow table snapshots {name}`",
+    "list_streams(name)": "`windrow write streams {name}`",
     "list_writes(name)": "`windrow write list {name}`",
     "refresh_table(name)": "`windrow table refresh {name}`",
     "register_table(name)": "`windrow table register {name} LOCATION`",

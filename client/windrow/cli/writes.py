@@ -1,4 +1,4 @@
-"""`windrow write list | recover`: a table's writes, and recovery of dead ones."""
+"""`windrow write list | streams | recover`: a table's writes and streams, and recovery."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import DASH, listing, message, seconds_text
-from windrow_core.models import WriteRecord, WriteReport
+from windrow_core.models import StreamRecord, WriteRecord, WriteReport
 from windrow_spark.commits import Recovered, recover
+from windrow_spark.streaming.waiting import WaitingRows, waiting_rows
 
 app = typer.Typer(help="List writes, and recover dead ones.")
 _ID_CHARACTERS = 8
@@ -49,17 +50,69 @@ def recover_writes(
 ) -> None:
     """Finish or undo dead writes.
 
-    A write that died while committing is finished; any other is undone.
+    A write that died while committing is finished; any other is undone. Batches of streams that
+    wait to be written are left to their queries.
     """
     with connect(url) as client:
         done = recover(client, name, force=force)
+        waiting = waiting_rows(client.table(name).definition.location)
     if as_json:
         fields = Recovered.__slots__
-        show_json({"writes": [{key: getattr(one, key) for key in fields} for one in done]})
-    elif done:
+        show_json(
+            {
+                "writes": [{key: getattr(one, key) for key in fields} for one in done],
+                "waiting": [one._asdict() for one in waiting],
+            }
+        )
+        return
+    if done:
         show(*(message(f"{one.write_id} {one.outcome}: {one.reason}") for one in done))
     else:
         show(message(f"no write to {name} needs recovery"))
+    for one in waiting:
+        show(
+            message(
+                f"stream {one.query_id} left: {one.rows:,} rows of {one.batches:,} batches wait, "
+                "and its query writes them when it runs"
+            )
+        )
+
+
+@app.command("streams")
+def list_streams(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the streaming queries that have written to a table, newest first."""
+    with connect(url) as client:
+        streams = list(client.streams(name))
+        waiting = waiting_rows(client.table(name).definition.location)
+    show_result(
+        {"streams": streams, "waiting": [one._asdict() for one in waiting]},
+        lambda: stream_list(name, streams, waiting),
+        as_json,
+    )
+
+
+def stream_list(
+    name: str, streams: Sequence[StreamRecord], waiting: Sequence[WaitingRows]
+) -> RenderableType:
+    """List streams with the newest of their batches in a table, and the rows that still wait."""
+    if not streams and not waiting:
+        return message(f"no stream has written to {name}")
+    rows = {one.query_id: f"{one.rows:,}" for one in waiting}
+    table = listing(
+        "query", "name", "newest batch>", "published at", "waiting rows>", "checkpoint…"
+    )
+    for one in streams:
+        table.add_row(
+            one.query_id,
+            one.query_name or DASH,
+            str(one.batch_id),
+            f"{one.updated_at:%Y-%m-%d %H:%M:%S %Z}",
+            rows.pop(one.query_id, DASH),
+            one.checkpoint or DASH,
+        )
+    for query_id, text in rows.items():
+        table.add_row(query_id, DASH, DASH, DASH, text, DASH)
+    return table
 
 
 def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:

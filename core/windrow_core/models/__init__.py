@@ -104,6 +104,7 @@ from windrow_core.models.service import (
     Remedy,
     ServiceConfig,
 )
+from windrow_core.models.streams import StreamBatch, StreamPage, StreamRecord
 from windrow_core.models.tables import (
     ON_DISK,
     BucketSpec,
@@ -267,6 +268,9 @@ __all__ = [
     "SplitGroup",
     "StartsWith",
     "StrategyFigures",
+    "StreamBatch",
+    "StreamPage",
+    "StreamRecord",
     "TableAdvice",
     "TableCache",
     "TableDefinition",

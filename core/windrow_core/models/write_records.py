@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, StringConstraints
 
 from windrow_core.models.base import Answer, Request, Scalar, Whole
+from windrow_core.models.streams import StreamBatch
 from windrow_core.models.tables import Column
 from windrow_core.models.writes import MAX_WRITE_KEYS, FileCountBasis, RecordedScheme, WriteMode
 
@@ -86,6 +87,11 @@ class WriteUpdate(Request):
         description="This process takes over from a driver that died, to finish or undo its write.",
     )
     report: WriteReport | None = None
+    batch: StreamBatch | None = Field(
+        default=None,
+        exclude_if=lambda batch: batch is None,
+        description="The batches of a stream that the write contains; given when the write begins.",
+    )
 
 
 class WriteRecord(Answer):
@@ -107,6 +113,9 @@ class WriteRecord(Answer):
     snapshot_id: int | None = Field(default=None, description="The snapshot that it published.")
     cancelled_by: str | None = Field(
         default=None, description="Name of the token of the caller who cancelled it."
+    )
+    batch: StreamBatch | None = Field(
+        default=None, description="The batches of a stream that it contains."
     )
     report: WriteReport | None = Field(
         default=None,

@@ -62,6 +62,7 @@ _CALLS = {
     "list_cache_rules(name)": "GET /tables/{name}/cache-rules",
     "list_partition_values(name, snapshot_id)": "GET /tables/{name}/snapshots/{snapshot_id}/partitions",
     "list_snapshots(name)": "GET /tables/{name}/snapshots",
+    "list_streams(name)": "GET /tables/{name}/streams",
     "list_writes(name)": "GET /tables/{name}/writes",
     "refresh_table(name)": "POST /tables/{name}/refresh",
     "register_table(name)": "`windrow table register {name} LOCATION`, or PUT /tables/{name}",

@@ -41,7 +41,7 @@ from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
-from windrow_service.usecases.writes.ports import WriteStore
+from windrow_service.usecases.writes.ports import StreamStore, WriteStore
 
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
@@ -102,6 +102,7 @@ class WriteServices:
     """Writes and their plans; `runner` parses bodies."""
 
     writes: WriteStore
+    streams: StreamStore
     plan: PlanWrite
     runner: Runner
 

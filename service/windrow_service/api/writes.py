@@ -6,7 +6,13 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response, status
 
-from windrow_core.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
+from windrow_core.models import (
+    WRITE_ID_PATTERN,
+    StreamPage,
+    WritePage,
+    WriteRecord,
+    WriteUpdate,
+)
 from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer
 from windrow_service.api.problems import problem_responses
@@ -40,6 +46,10 @@ async def put_write(
     is allowed. One write per table may be `committing` at a time, and meanwhile nobody else may
     publish, refresh, change or delete the table. A driver whose lease has run out still owns its
     write, until another `takes_over`.
+
+    A write of a stream says which `batch` it contains when it begins. The batch is recorded in the
+    transaction that publishes the write, and a write whose batch does not follow the newest one
+    there cannot be `committing`: so each batch is in the table once.
     """
     record, is_new = await services.writes.put(name, write_id, update)
     response.status_code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
@@ -98,3 +108,27 @@ async def list_writes(
 async def get_write(name: TableNamePath, write_id: WriteIdPath, services: WritesDep) -> Response:
     """Return one write with its report and, if still kept, the outcome of each key."""
     return await json_answer(await services.writes.get(name, write_id))
+
+
+@router.get(
+    "/tables/{name}/streams",
+    operation_id="list_streams",
+    dependencies=[READ_TABLE],
+    response_model=StreamPage,
+    responses=problem_responses(404, 422, 503),
+)
+async def list_streams(name: TableNamePath, services: WritesDep, page: ListPageDep) -> Response:
+    """List the streaming queries that have written to a table, newest first, a page at a time.
+
+    Each has the newest of its batches whose rows are in the table; a query that starts again leaves
+    out its batches up to that one.
+    """
+    listing = f"streams:{name}"
+    before = page.begin(listing, _NEWEST)
+    streams = await services.streams.page(name, before, page.limit())
+    return await json_answer(
+        StreamPage(
+            streams=[stream.info for stream in streams],
+            next_page_token=page.next_token(listing, streams, lambda last: last.number),
+        )
+    )

@@ -151,6 +151,8 @@ writes = sa.Table(
     # Without the figures of single keys: these are many, and stored compressed in `key_report`.
     sa.Column("report", sa.Text),
     sa.Column("key_report", sa.LargeBinary),
+    # The batches of a stream that it contains; null for other writes.
+    sa.Column("batch", sa.Text),
     sa.Index("ix_writes_updated_at", "updated_at"),
     sa.Index(
         "ix_writes_open",
@@ -167,6 +169,22 @@ writes = sa.Table(
         sqlite_where=sa.text("state = 'committing'"),
         postgresql_where=sa.text("state = 'committing'"),
     ),
+)
+
+# The newest batch of each streaming query that is in a table.
+streams = sa.Table(
+    "streams",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
+    # In the order in which they published their first batch.
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("query_id", sa.String(36), nullable=False),
+    sa.Column("batch_id", sa.BigInteger, nullable=False),
+    sa.Column("query_name", sa.Text),
+    sa.Column("checkpoint", sa.Text),
+    sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+    sa.UniqueConstraint("table_id", "query_id"),
 )
 
 # The groups of plans; plans for the same request share a body.

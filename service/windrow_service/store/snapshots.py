@@ -23,6 +23,7 @@ from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.figures import snapshot_without_columns, without_columns
 from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import fetch_page
+from windrow_service.store.streams import record_batch
 from windrow_service.store.tables import advance, find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.snapshots.errors import (
@@ -150,14 +151,16 @@ class SqlSnapshotStore:
             )
             await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
             if write_id is not None:
-                await connection.execute(
+                batch = await connection.scalar(
                     sa.update(schema.writes)
                     .where(
                         schema.writes.c.table_id == row.table_id,
                         schema.writes.c.write_id == write_id,
                     )
                     .values(snapshot_id=snapshot_id)
+                    .returning(schema.writes.c.batch)
                 )
+                await record_batch(connection, row.table_id, batch, now)
             result = stored(await find_row(connection, table.info.name))
             await _note(connection, now, table, snapshot_id, result.version)
             await settle(connection, once, result)

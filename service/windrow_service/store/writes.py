@@ -11,12 +11,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow_core.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
+from windrow_core.models import KeyReport, StreamBatch, WriteRecord, WriteReport, WriteUpdate
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.commit_guard import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.pages import fetch_page, without_fields
+from windrow_service.store.streams import record_batch, refuse_out_of_order
 from windrow_service.store.table_names import is_among
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.telemetry.meters import UNMEASURED, Meters
@@ -65,6 +66,8 @@ class SqlWriteStore:
             "updated_at": now,
             "lease_until": now + timedelta(seconds=update.lease_seconds) if is_open else None,
         } | report
+        if update.batch is not None:
+            values["batch"] = update.batch.model_dump_json()
         async with self._database.writing() as connection:
             table_id = await lock_table(connection, table)
             row = await _find(connection, table_id, write_id)
@@ -79,7 +82,8 @@ class SqlWriteStore:
                 _check(table, row, update, now)
                 if row.state != update.state:
                     values["state_since"] = now
-                    await _change_state(connection, table, row, update.state)
+                    batch = values.get("batch", row.batch)
+                    await _change_state(connection, table, row, update.state, batch, now)
                 await connection.execute(
                     sa.update(_writes).where(_is(table_id, write_id)).values(values)
                 )
@@ -225,6 +229,7 @@ class SqlWriteStore:
             alive=lease_until is not None and lease_until > self._clock(),
             snapshot_id=row.snapshot_id,
             cancelled_by=row.cancelled_by,
+            batch=None if row.batch is None else StreamBatch.model_validate_json(row.batch),
             report=_unpacked(row.report, keys),
         )
 
@@ -266,11 +271,14 @@ def _check(table: str, row: Any, update: WriteUpdate, now: datetime) -> None:
         raise WriteTakenError(table, row.write_id, row.host, row.process)
 
 
-async def _change_state(connection: AsyncConnection, table: str, row: Any, state: str) -> None:
+async def _change_state(
+    connection: AsyncConnection, table: str, row: Any, state: str, batch: str | None, now: datetime
+) -> None:
     if state == "committing":
         other = await committing_write(connection, row.table_id)
         if other is not None:
             raise in_progress(table, other)
+        await refuse_out_of_order(connection, table, row.table_id, batch)
     elif row.state == "committing" and row.snapshot_id is None:
         # A refresh that listed files while they were moved in must not publish its result.
         await connection.execute(
@@ -278,6 +286,9 @@ async def _change_state(connection: AsyncConnection, table: str, row: Any, state
             .where(schema.tables.c.table_id == row.table_id)
             .values(version=new_version())
         )
+        if state == "published":
+            # All files were moved in, but their inventory was refused: a refresh finds them.
+            await record_batch(connection, row.table_id, batch, now)
 
 
 async def _find(connection: AsyncConnection, table_id: int, write_id: str) -> Any:

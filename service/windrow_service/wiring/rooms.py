@@ -30,6 +30,7 @@ from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.plan_history import SqlPlanHistory
 from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.streams import SqlStreamStore
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
@@ -224,6 +225,7 @@ def open_writes(adapters: Adapters, manifests: ManifestReader) -> WriteServices:
     """Return the services of writes and their plans."""
     return WriteServices(
         writes=adapters.writes,
+        streams=adapters.stored(SqlStreamStore(adapters.database), "streams"),
         plan=PlanWrite(
             tables=adapters.tables,
             snapshots=adapters.snapshots,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow_core.files.listing import is_hidden
-from windrow_core.models import WriteKind, WriteMode, WriteReport
+from windrow_core.models import StreamBatch, WriteKind, WriteMode, WriteReport
 from windrow_spark.commits.errors import UnreadableIntentError
 from windrow_spark.commits.posix import remove_file, write_atomically
 
@@ -60,6 +60,7 @@ class Intent:
         whole: Whether all files of the table are published, not only what changed.
         partitions: The partitions that change; all others stay as they are.
         report: Report of the write.
+        batch: The batches of a stream that the write contains.
     """
 
     write_id: str
@@ -69,6 +70,7 @@ class Intent:
     whole: bool
     partitions: tuple[PartitionChange, ...]
     report: WriteReport
+    batch: StreamBatch | None = None
 
     def added(self) -> list[str]:
         """Return the paths of all new data files."""
@@ -105,6 +107,8 @@ def record(staging: str, intent: Intent) -> None:
         ],
         "report": intent.report.model_dump(mode="json"),
     }
+    if intent.batch is not None:
+        document["batch"] = intent.batch.model_dump(mode="json")
     write_atomically(os.path.join(staging, _FILE), json.dumps(document).encode())
 
 
@@ -126,6 +130,7 @@ def recorded(staging: str) -> Intent | None:
             whole=document["whole"],
             partitions=tuple(map(_change, document["partitions"])),
             report=WriteReport.model_validate(document["report"]),
+            batch=_batch(document.get("batch")),
         )
     except FileNotFoundError:
         return None
@@ -136,6 +141,10 @@ def recorded(staging: str) -> Intent | None:
 def forget(staging: str) -> None:
     """Remove the intent in a staging folder, if there is one."""
     remove_file(os.path.join(staging, _FILE))
+
+
+def _batch(document: Mapping[str, Any] | None) -> StreamBatch | None:
+    return None if document is None else StreamBatch.model_validate(document)
 
 
 def _change(document: Mapping[str, Any]) -> PartitionChange:

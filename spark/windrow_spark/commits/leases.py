@@ -8,6 +8,7 @@ import threading
 
 from windrow.errors import NotFoundError, WindrowError, WriteLostError
 from windrow_core.models import (
+    StreamBatch,
     WriteKind,
     WriteMode,
     WriteRecord,
@@ -31,6 +32,7 @@ class Lease:
         kind: Kind of the write.
         mode: Mode of the write.
         seconds: Time without a renewal after which the coordinator presumes the driver dead.
+        batch: The batches of a stream that the write contains.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Lease:
         kind: WriteKind,
         mode: WriteMode,
         seconds: int,
+        batch: StreamBatch | None = None,
     ) -> None:
         self._client = client
         self._table = table
@@ -48,6 +51,7 @@ class Lease:
         self._kind = kind
         self._mode = mode
         self._seconds = seconds
+        self._batch = batch
         self._state: WriteState = "staging"
         self._lost: WindrowError | None = None
         # One message at a time, so that an older one cannot arrive after a newer one.
@@ -102,6 +106,7 @@ class Lease:
             lease_seconds=self._seconds,
             takes_over=takes_over,
             report=report,
+            batch=self._batch,
         )
         try:
             record = self._client.put_write(self._table, self._write_id, update)

@@ -143,7 +143,13 @@ class _Recovery:
             if not self.force:
                 raise UnknownCommitError(self.table.name, staging.path)
             lease = Lease(
-                self.client, self.table.name, staging.write_id, intent.kind, intent.mode, _LEASE_S
+                self.client,
+                self.table.name,
+                staging.write_id,
+                intent.kind,
+                intent.mode,
+                _LEASE_S,
+                intent.batch,
             )
             lease.tell("staging")
             lease.tell("committing")
@@ -206,7 +212,13 @@ class _Recovery:
 
     def _lease(self, staging: StagingFolder, record: WriteRecord) -> Lease:
         return Lease(
-            self.client, self.table.name, staging.write_id, record.kind, record.mode, _LEASE_S
+            self.client,
+            self.table.name,
+            staging.write_id,
+            record.kind,
+            record.mode,
+            _LEASE_S,
+            record.batch,
         )
 
 

@@ -20,6 +20,7 @@ from windrow_core.files.schema import merge_schemas
 from windrow_core.files.table_paths import path_in
 from windrow_core.models import (
     PublishedSnapshot,
+    StreamBatch,
     TableInfo,
     WriteConflict,
     WriteKind,
@@ -66,6 +67,7 @@ def begin(
     *,
     conflict: WriteConflict = "fail",
     replace: Mapping[str, str | None] | None = None,
+    batch: StreamBatch | None = None,
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
@@ -82,6 +84,8 @@ def begin(
         replace: Values of partition columns: mode `overwrite_partitions` then replaces all rows with
             these values, those of partitions without new rows too. A text is not escaped; None is
             null; without any value, all rows are replaced.
+        batch: The batches of a stream that the write contains; they are recorded when the write is
+            published, and the commit is refused if they do not follow those that are recorded.
         lease_seconds: Time without a renewal after which the coordinator presumes this process
             dead.
         wait_seconds: How long the commit waits for another commit.
@@ -111,7 +115,7 @@ def begin(
         info = client.table(info.name)
     staging = StagingFolder(location, uuid.uuid4().hex)
     lock = staging.make(info.name)
-    lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds)
+    lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds, batch)
     try:
         lease.tell("staging")
     except BaseException:
@@ -120,7 +124,7 @@ def begin(
         raise
     lease.keep()
     return TableWrite(
-        client, info, staging, lock, lease, mode, kind, conflict, replace, wait_seconds
+        client, info, staging, lock, lease, mode, kind, conflict, replace, batch, wait_seconds
     )
 
 
@@ -147,6 +151,7 @@ class TableWrite:
         kind: WriteKind,
         conflict: WriteConflict,
         replace: Mapping[str, str | None] | None,
+        batch: StreamBatch | None,
         wait_s: float,
     ) -> None:
         self.write_id = staging.write_id
@@ -160,6 +165,7 @@ class TableWrite:
         self._kind = kind
         self._conflict = conflict
         self._replace = replace
+        self._batch = batch
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
         self._inspection: tuple[pa.Table, LocalInventory] | None = None
@@ -248,6 +254,7 @@ class TableWrite:
             DefinitionChangedError: The table's definition has changed.
             UnfitLocationError: A partition's folder cannot be exchanged.
             CommitBlockedError: Another commit takes too long, or cannot be finished.
+            BatchOrderError: The stream has published other batches.
             CommitInterruptedError: The commit stopped halfway.
             UnpublishedError: All files were moved in, but the coordinator refuses the inventory.
             WriteLostError: See `check`.
@@ -316,6 +323,7 @@ class TableWrite:
             whole=whole,
             partitions=tuple(changes),
             report=report,
+            batch=self._batch,
         )
         return table, intent, inventory
 

@@ -1,6 +1,7 @@
 package windrow;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
@@ -17,16 +18,18 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 
 /**
- * The class that Spark loads for the format `windrow`. It writes no tables and has no streams;
- * without these methods, Spark would refuse both without saying how to write.
+ * The class that Spark loads for the format `windrow`. It writes no tables but by streams, and no
+ * stream reads tables; without these methods, Spark would refuse both without saying how to do it.
  */
 public final class DefaultSource implements
         RelationProvider, CreatableRelationProvider, StreamSinkProvider, StreamSourceProvider {
     private static BiFunction tables;
+    private static BiFunction sinks;
     private static BiFunction refusals;
 
-    public void answerBy(BiFunction tables, BiFunction refusals) {
+    public void answerBy(BiFunction tables, BiFunction sinks, BiFunction refusals) {
         DefaultSource.tables = tables;
+        DefaultSource.sinks = sinks;
         DefaultSource.refusals = refusals;
     }
 
@@ -49,7 +52,15 @@ public final class DefaultSource implements
 
     public Sink createSink(
             SQLContext context, Map parameters, SEQ partitionColumns, OutputMode mode) {
-        throw refusal("writeStream", parameters);
+        ArrayNode columns = new ObjectMapper().createArrayNode();
+        for (int at = 0; at < partitionColumns.size(); at++)
+            columns.add((String) partitionColumns.apply(at));
+        TableSink sink =
+            new TableSink(context.sparkSession(), mode.toString(), columns.toString());
+        Object batches = sinks.apply(sink, text(parameters));
+        if (batches instanceof String) throw new IllegalArgumentException((String) batches);
+        sink.answerBy((BiFunction) batches);
+        return sink;
     }
 
     public Tuple2 sourceSchema(

@@ -21,15 +21,18 @@ from windrow_spark.refusals import refusal
 from windrow_spark.relation.callbacks import Answering, accept_calls
 from windrow_spark.relation.jvm_sessions import session_of
 
+# Takes the batches of a stream: the JVM's `TableSink` and the stream's options become a function of
+# a batch's number and the JVM's rows.
+Sinks = Callable[[Any, Mapping[str, str]], Callable[[int, Any], None]]
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 
-_SOURCE = "DefaultSource.java"
+_SOURCES = ("DefaultSource.java", "TableSink.java")
 _CLASS = "windrow.DefaultSource"
 _compiling = threading.Lock()
 
 
-def register_format(spark: SparkSession, opener: Opener) -> None:
+def register_format(spark: SparkSession, opener: Opener, sinks: Sinks) -> None:
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
 
@@ -41,12 +44,27 @@ def register_format(spark: SparkSession, opener: Opener) -> None:
         except Exception as error:
             return remembered(error)
 
+    def sink(jsink: Any, options: str) -> Any:
+        try:
+            add = sinks(jsink, json.loads(options))
+        except Exception as error:
+            return remembered(error)
+
+        def added(batch_id: int, jrows: Any) -> str | None:
+            try:
+                add(batch_id, jrows)
+            except Exception as error:
+                return remembered(error)
+            return None
+
+        return Answering(added)
+
     def refused(use: str, options: str) -> str:
         return remembered(refusal(use, json.loads(options)))
 
     try:
-        named_class(spark, __package__, [_SOURCE], _CLASS).newInstance().answerBy(
-            Answering(answer), Answering(refused)
+        named_class(spark, __package__, _SOURCES, _CLASS).newInstance().answerBy(
+            Answering(answer), Answering(sink), Answering(refused)
         )
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]

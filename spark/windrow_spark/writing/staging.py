@@ -26,7 +26,8 @@ _CODECS = {
     "UNCOMPRESSED": "none",
     "LZ4": "lz4_raw",
 }
-_OPTIONS = {
+# Of Spark's writer, for files that are moved into tables, or kept beside them.
+STAGING_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # A limit that is set in the session would split the planned files.
     "maxRecordsPerFile": "0",
@@ -58,7 +59,7 @@ def stage(
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     rows = rows.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
-    writer = rows.write.mode("append").options(**_OPTIONS)
+    writer = rows.write.mode("append").options(**STAGING_OPTIONS)
     codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)

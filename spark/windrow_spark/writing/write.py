@@ -20,6 +20,7 @@ from windrow_core.files.access import is_of_system, why_unwritable
 from windrow_core.models import (
     Column,
     KeyCounts,
+    StreamBatch,
     TableInfo,
     WriteConflict,
     WriteMode,
@@ -65,9 +66,10 @@ def write(
     conflict: WriteConflict = "fail",
     replace: Mapping[str, Any] | None = None,
     progress: bool | None = None,
+    batch: StreamBatch | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
-    """Write rows to a table; see `Client.write`."""
+    """Write rows to a table; see `Client.write`, and `begin` for `batch`."""
     require_classic(df.sparkSession)
     if replace is not None and mode != "overwrite_partitions":
         raise ValueError(f"replace needs mode 'overwrite_partitions', not {mode!r}")
@@ -76,7 +78,7 @@ def write(
     region = None if replace is None else folder_values(df.sparkSession, info, replace)
     with (
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
-        begin(client, info, mode, conflict=conflict, replace=region) as table_write,
+        begin(client, info, mode, conflict=conflict, replace=region, batch=batch) as table_write,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):

@@ -1,4 +1,4 @@
-"""`windrow write list | recover`, against a real coordinator process."""
+"""`windrow write list | streams | recover`, against a real coordinator process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.support.faults.writers import report_of, stage
 from tests.unit.cli.conftest import Command
 from windrow.client import Client
 from windrow.connecting import connect
+from windrow_core.models import StreamBatch
 from windrow_spark.commits import TableWrite, begin
+from windrow_spark.streaming.waiting import WaitingBatch, WaitingFolder
 
 TABLE = "written.events"
 
@@ -69,8 +71,35 @@ def test_recovery_reports_the_outcome_of_each_write(windrow: Command, client: Cl
     lives.undo()
 
 
+def test_streams_and_their_waiting_rows_are_listed_and_left_by_a_recovery(
+    windrow: Command, client: Client, tables_root: Path
+) -> None:
+    assert "no stream" in windrow("write", "streams", TABLE).out
+
+    query_id = "3f0e9a44-5b1c-4d7a-9e57-0c2d8f61b7a3"
+    batch = StreamBatch(query_id=query_id, batch_id=4, query_name="clicks")
+    with begin(client, TABLE, batch=batch) as write:
+        write.commit(report_of(stage(write.folder, {"ds=2026-11-02/a.parquet": [1]})))
+    folder = WaitingFolder(str(tables_root / "written"), query_id)
+    figures = {"size_bytes": 9, "partitions": (), "schema": "", "staged_at_s": 0.0}
+    names = {"query_name": "clicks", "checkpoint": None}
+    for batch_id in (5, 7):
+        folder.keep(folder.new_folder(), WaitingBatch(batch_id, 1_000, **figures, **names))
+
+    text = windrow("write", "streams", TABLE).out
+    assert all(word in text for word in (query_id, "clicks", "2,000"))
+    listed = json.loads(windrow("write", "streams", TABLE, "--json").out)
+    waiting = [{"query_id": query_id, "batches": 2, "rows": 2_000}]
+    assert (listed["streams"][0]["batch_id"], listed["waiting"]) == (4, waiting)
+    assert f"stream {query_id} left: 2,000 rows of 2 batches" in (
+        windrow("write", "recover", TABLE).out
+    )
+    assert json.loads(windrow("write", "recover", TABLE, "--json").out)["waiting"] == waiting
+    assert [one.batch_id for one in folder.batches()] == [5, 7]
+
+
 def test_a_missing_table_is_reported_in_one_line(windrow: Command) -> None:
-    for command in ("list", "recover"):
+    for command in ("list", "streams", "recover"):
         said = windrow("write", command, "no.such")
         assert (said.code, said.out) == (1, "")
         assert said.err.startswith("windrow: no table 'no.such'")

@@ -34,6 +34,32 @@ class WriteStateError(ConflictError):
 
 
 @dataclass(eq=False)
+class BatchOrderError(ConflictError):
+    """Stream has published other batches."""
+
+    table: str
+    query_id: str
+    newest: int | None
+    previous: int | None
+    message = (
+        "the newest batch of stream {query_id} in table {table!r} is {newest_batch}, but the write "
+        "follows {previous_batch}: {remedy}"
+    )
+    remedy = "leave out the batches that {call} says are published"
+    call = Call("list_streams", name="table")
+
+    @property
+    def newest_batch(self) -> str:
+        """The newest batch in the table, in words."""
+        return _batch(self.newest)
+
+    @property
+    def previous_batch(self) -> str:
+        """The batch that the write follows, in words."""
+        return _batch(self.previous)
+
+
+@dataclass(eq=False)
 class WriteTakenError(ConflictError):
     """Write belongs to another process."""
 
@@ -73,3 +99,7 @@ class WriteNotCancellableError(ConflictError):
         "cancelled: {remedy}"
     )
     remedy = "a commit ends in a moment; if its driver has died, the next write finishes it"
+
+
+def _batch(batch_id: int | None) -> str:
+    return "none" if batch_id is None else str(batch_id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windrow_core.models import WriteRecord, WriteUpdate
+from windrow_core.models import StreamRecord, WriteRecord, WriteUpdate
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
 from windrow_service.usecases.snapshots.ports import WriteCommits
@@ -26,6 +26,30 @@ class StoredWrite:
 
     number: int
     info: WriteRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredStream:
+    """A stream, and its number among those that write to its table.
+
+    Attributes:
+        number: Greater than the numbers of streams that published their first batch before.
+        info: The stream as callers see it.
+    """
+
+    number: int
+    info: StreamRecord
+
+
+class StreamStore(Protocol):
+    """The streams that have written to each table."""
+
+    async def page(self, table: str, before: int, limit: int) -> Page[StoredStream]:
+        """Return at most `limit` streams with numbers under `before`, newest first.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
 
 
 class WriteHistory(Protocol):
@@ -61,6 +85,7 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
             WriteTakenError: The write belongs to another process.
             WriteCancelledError: Somebody has cancelled the write.
             WriteInProgressError: Another write is moving files into the table.
+            BatchOrderError: Its stream has published other batches than the write follows.
         """
 
     async def cancel(self, table: str, write_id: str) -> WriteRecord:

@@ -1,0 +1,48 @@
+package windrow;
+
+import java.util.function.BiFunction;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.streaming.Sink;
+
+/** The sink of one run of a streaming query, whose batches Python takes. */
+public final class TableSink implements Sink {
+    private final SparkSession session;
+    private final String mode;
+    private final String partitionColumns;
+    private BiFunction batches;
+
+    TableSink(SparkSession session, String mode, String partitionColumns) {
+        this.session = session;
+        this.mode = mode;
+        this.partitionColumns = partitionColumns;
+    }
+
+    /** The session that starts the query. */
+    public SparkSession session() {
+        return session;
+    }
+
+    /** The query's output mode, such as `Append`. */
+    public String mode() {
+        return mode;
+    }
+
+    /** The columns of `partitionBy`, as an array in JSON. */
+    public String partitionColumns() {
+        return partitionColumns;
+    }
+
+    void answerBy(BiFunction batches) {
+        this.batches = batches;
+    }
+
+    public void addBatch(long batch, Dataset rows) {
+        Object error = batches.apply(Long.valueOf(batch), rows);
+        if (error != null) throw new IllegalStateException((String) error);
+    }
+
+    public String toString() {
+        return "windrow";
+    }
+}
