@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,13 +68,19 @@ class SqlTable:
 
     Attributes:
         name: Name of the view.
-        spark: The table as Spark reads it, already listed.
-        windrow: The table as Windrow reads it.
+        open: Opens it for a side, `WINDROW` or another; Spark then lists its files.
+        by_spark: The table as Spark reads it, opened before.
+        by_windrow: The table as Windrow reads it, opened before.
     """
 
     name: str
-    spark: DataFrame
-    windrow: DataFrame
+    open: Callable[[str], DataFrame]
+    by_spark: DataFrame
+    by_windrow: DataFrame
+
+    def is_named_in(self, query: SqlQuery) -> bool:
+        """Tell whether a query reads it."""
+        return re.search(rf"\b{self.name}\b", query.sql) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +165,13 @@ def registered(spark: SparkSession, client: Client, schema: str, folder: TableFo
     )
     client.refresh(table)
     columns = ", ".join(f"`{name}` {kind}" for name, kind in folder.columns.items())
-    own = spark.read.schema(columns).parquet(str(folder.folder))
-    return SqlTable(folder.name, own, client.read(spark, table))
+
+    def opened(side: str) -> DataFrame:
+        if side == WINDROW:
+            return client.read(spark, table)
+        return spark.read.schema(columns).parquet(str(folder.folder))
+
+    return SqlTable(folder.name, opened, opened(SPARK_DEFAULT), opened(WINDROW))
 
 
 def compare(
@@ -170,6 +182,7 @@ def compare(
     runs: int,
     warm: bool,
     first: int = 0,
+    opening: bool = False,
 ) -> Comparison:
     """Run a query on all sides in turns, and compare their answers.
 
@@ -180,6 +193,7 @@ def compare(
         runs: Number of timed rounds; each begins with another side.
         warm: Whether to run an untimed round first.
         first: Number of the side that begins the first round.
+        opening: Whether each run opens the tables that it names, as a job does that reads a path.
     """
     seconds: dict[str, list[float]] = {}
     files: dict[str, FileCounts] = {}
@@ -191,7 +205,9 @@ def compare(
             if side == WINDROW and failure:
                 continue
             try:
-                time_s, files[side], answers[side] = _run(spark, tables, query, side)
+                time_s, files[side], answers[side] = _run(
+                    spark, tables, query, side, opening=opening
+                )
             except Exception as error:
                 if side != WINDROW:
                     raise
@@ -240,17 +256,25 @@ def _equal(wanted: Any, value: Any) -> bool:
 
 
 def _run(
-    spark: SparkSession, tables: Sequence[SqlTable], query: SqlQuery, side: str
+    spark: SparkSession,
+    tables: Sequence[SqlTable],
+    query: SqlQuery,
+    side: str,
+    *,
+    opening: bool,
 ) -> tuple[float, FileCounts, Rows]:
     from windrow.spark import recent_scans
 
     for table in tables:
-        rows = table.windrow if side == WINDROW else table.spark
+        rows = table.by_windrow if side == WINDROW else table.by_spark
         rows.createOrReplaceTempView(table.name)
     latest = recent_scans()[:1]
     conf = {"spark.sql.files.openCostInBytes": "0"} if side == SPARK_TUNED else {}
     with settings(spark, conf):
         began = time.perf_counter()
+        for table in tables:
+            if opening and table.is_named_in(query):
+                table.open(side).createOrReplaceTempView(table.name)
         answer = spark.sql(query.sql)
         collected = answer.collect()
         time_s = time.perf_counter() - began
