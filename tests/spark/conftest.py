@@ -117,6 +117,17 @@ def early_ends(
     return _reports("early_ends", versions, tmp_path_factory.mktemp("early"))
 
 
+@pytest.fixture(scope="session")
+def on_thrift_servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """The results of `tests.programs.on_thrift_server` on each release of Spark."""
+    if not request.config.getoption("--all-sparks"):
+        pytest.skip("Thrift servers are tried by --all-sparks")
+    versions = (NEWEST, OLDEST, *OTHERS)
+    return _reports("on_thrift_server", versions, tmp_path_factory.mktemp("thrift"))
+
+
 def _others(request: pytest.FixtureRequest) -> Sequence[str]:
     return OTHERS if request.config.getoption("--all-sparks") else ()
 
