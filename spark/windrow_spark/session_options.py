@@ -13,8 +13,8 @@ from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.session_settings import settings_of
 
 PREFIX = "spark.windrow."
-# Settings that are no options of plans; `InventoryAnswers.java` reads this one.
-_OF_QUERIES = {"inventory_counts"}
+# Settings that are no options of plans; `AcceleratedReads.java` and `InventoryAnswers.java` read them.
+_OF_QUERIES = {"accelerate", "inventory_counts"}
 
 
 def session_options(spark: SparkSession) -> dict[str, Any]:

@@ -251,6 +251,17 @@ def test_options_schemas_and_settings_that_change_rows_leave_a_path_to_spark(
             assert name.rpartition(".")[2] in reason_of(spark.read.parquet(path), acceleration)
         finally:
             spark.conf.unset(name)
+    spark.conf.set("spark.windrow.accelerate", "FALSE")
+    assert "has set spark.windrow.accelerate=false" in reason_of(
+        spark.read.parquet(path), acceleration
+    )
+    assert is_ours(spark.newSession().read.parquet(path))
+    spark.conf.set("spark.windrow.accelerate", "true")
+    assert is_ours(spark.read.parquet(path))
+    spark.conf.unset("spark.windrow.accelerate")
+    own = spark.read.option("accelerate", "false").parquet(path)
+    assert "its option accelerate is 'false'" in reason_of(own, acceleration)
+    assert acceleration.reasons().pop(f"file:{path}").startswith("its option accelerate")
     assert is_ours(spark.read.parquet(path))
     assert acceleration.reasons()[f"file:{day}"].startswith("no table of sales.*")
     assert f"file:{path}" not in acceleration.reasons()

@@ -26,6 +26,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Function1;
 import scala.Option;
 import scala.runtime.AbstractFunction1;
@@ -39,6 +40,7 @@ import scala.runtime.AbstractPartialFunction;
 public final class AcceleratedReads extends Rule {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String OURS = "windrow.";
+    private static final String SETTING = "spark.windrow.accelerate";
     private static final Map QUERIES = new WeakHashMap();
     private static final Map PREPARED = new WeakHashMap();
     private static volatile BiFunction python;
@@ -196,7 +198,9 @@ public final class AcceleratedReads extends Rule {
                 scala.Tuple2 pair = (scala.Tuple2) pairs.next();
                 options.put((String) pair._1(), (String) pair._2());
             }
-            if (leaf.isStreaming()) {
+            if (SQLConf.get().getConfString(SETTING, "true").equalsIgnoreCase("false")) {
+                request.put("refusal", "the session has set " + SETTING + "=false");
+            } else if (leaf.isStreaming()) {
                 request.put("refusal", "it is a part of a stream");
             } else if (!(index instanceof CatalogFileIndex || index instanceof InMemoryFileIndex)) {
                 request.put("refusal",
