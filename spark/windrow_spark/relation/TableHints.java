@@ -1,6 +1,7 @@
 package windrow;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.api.python.PythonUtils;
@@ -96,12 +97,30 @@ public final class TableHints extends Rule {
     /** Tells the optimizer how large the partitions are that the query needs. */
     private static final class Sizing extends AbstractPartialFunction {
         public boolean isDefinedAt(Object node) {
-            return node instanceof Filter && sized((Filter) node) != null;
+            return sized(node) != null;
         }
 
         public Object applyOrElse(Object node, Function1 other) {
-            LogicalPlan sized = node instanceof Filter ? sized((Filter) node) : null;
+            LogicalPlan sized = sized(node);
             return sized == null ? other.apply(node) : sized;
+        }
+
+        private static LogicalPlan sized(Object node) {
+            if (node instanceof Filter) return sized((Filter) node);
+            if (!TableStrategy.isOurs(node) || !TableStatistics.areUsed()) return null;
+            LogicalRelation leaf = (LogicalRelation) node;
+            TableIndex index = indexOf(leaf);
+            if (index.sized) return null;
+            boolean[] all = new boolean[index.values().rows.length];
+            Arrays.fill(all, true);
+            return sized(leaf, all, index.sizeInBytes());
+        }
+
+        private static LogicalPlan sized(LogicalRelation leaf, boolean[] passing, long bytes) {
+            TableIndex index = indexOf(leaf);
+            LogicalRelation sized = (LogicalRelation) with(leaf, index.sized(bytes));
+            if (!TableStatistics.areUsed()) return sized;
+            return TableStatistics.with(sized, index.values(), passing);
         }
 
         private static LogicalPlan sized(Filter filter) {
@@ -113,7 +132,7 @@ public final class TableHints extends Rule {
             boolean[] passing = values.passing(conditions.filters);
             long bytes = 0;
             for (int i = 0; i < passing.length; i++) if (passing[i]) bytes += values.sizeInBytes[i];
-            LogicalPlan leaf = with(conditions.leaf, index.sized(bytes));
+            LogicalPlan leaf = sized(conditions.leaf, passing, bytes);
             return (LogicalPlan) filter.transform(new Replacing(conditions.leaf, leaf));
         }
     }

@@ -37,6 +37,7 @@ _SOURCES = (
     "TableHints.java",
     "TableIndex.java",
     "TableScan.java",
+    "TableStatistics.java",
     "TableStrategy.java",
 )
 _FACTORY = "windrow.TableStrategy$Factory"
