@@ -44,11 +44,11 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
     A Spark session must be running: its parser reads the types that have parts.
     """
     types = [_plain_type(column.type) for column in columns]
-    composed = [at for at, type_ in enumerate(types) if type_ is None]
-    if composed:
+    places = [at for at, type_ in enumerate(types) if type_ is None]
+    if places:
         # One call parses all of them, under column names that need no quoting.
-        ddl = ", ".join(f"c{at} {columns[at].type}" for at in composed)
-        for at, field in zip(composed, _parse_datatype_string(ddl), strict=True):
+        ddl = ", ".join(f"c{at} {columns[at].type}" for at in places)
+        for at, field in zip(places, _parse_datatype_string(ddl), strict=True):
             types[at] = _without_length(field.dataType)
     return StructType(
         [
