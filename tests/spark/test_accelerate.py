@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -359,40 +355,3 @@ def test_without_its_coordinator_spark_answers(
 
 def test_it_works_on_older_releases_of_spark(on_older_sparks: list[dict[str, Any]]) -> None:
     assert [older["accelerated"] for older in on_older_sparks] == [{}] * len(on_older_sparks)
-
-
-def test_queries_of_many_threads_leave_nothing_behind(
-    spark: SparkSession, client: windrow.Client, table: str, location: Path
-) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    management = jvm.java.lang.management.ManagementFactory
-
-    def counts() -> dict[str, int]:
-        gc.collect()
-        return {
-            "classes": management.getClassLoadingMXBean().getLoadedClassCount(),
-            "threads of the JVM": management.getThreadMXBean().getThreadCount(),
-            "threads of Python": threading.active_count(),
-            "files and sockets": len(os.listdir("/proc/self/fd")),
-        }
-
-    def counted(number: int) -> tuple[int, int]:
-        # Without a shuffle, for which Spark would start a thread that stays for a minute.
-        of_path = spark.read.parquet(str(location)).where(f"id >= {number % 20}")
-        return len(spark.table(table).where("day(day) = 1").collect()), len(of_path.collect())
-
-    def work(number: int) -> None:
-        expected = (20, sum(row["id"] >= number % 20 for row in rows))
-        assert counted(number) == expected
-
-    rows = spark.read.parquet(str(location)).collect()
-    with windrow.accelerate(spark, client) as acceleration:
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(work, range(40)))
-        before = counts()
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(work, range(100)))
-        grown = {name: count - before[name] for name, count in counts().items()}
-        assert acceleration.reasons() == {}
-    assert grown.pop("classes") <= 100
-    assert {name: growth for name, growth in grown.items() if growth > 16} == {}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-# Sessions of a Thrift server come and go.
-_MOST = 256
+# Sessions of a Thrift server come and go; the JVM cannot drop one that is kept here.
+_MOST = 32
 
-_sessions: dict[int, SparkSession] = {}
+# The most recently used last.
+_sessions: OrderedDict[int, SparkSession] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -27,7 +29,8 @@ def session_of(spark: SparkSession, jsession: Any) -> SparkSession:
     with _lock:
         session = _sessions.get(key)
         if session is None or not session._jsparkSession.equals(jsession):
-            if len(_sessions) >= _MOST:
-                _sessions.pop(next(iter(_sessions)))
             session = _sessions[key] = SparkSession(spark.sparkContext, jsession)
+        _sessions.move_to_end(key)
+        if len(_sessions) > _MOST:
+            _sessions.popitem(last=False)
         return session
