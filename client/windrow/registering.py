@@ -85,13 +85,24 @@ def _read_of(texts: Mapping[str, str], default_url: str | None = None) -> _Read:
     return _Read(url, table, {name: _value(name, text) for name, text in options.items()})
 
 
-def _stream_of(texts: Mapping[str, str]) -> _Read:
-    """Return the table that a stream's options ask for; Spark may write their names in any case."""
+def _target_of(texts: Mapping[str, str], method: str) -> _Read:
+    """Return the table that a writer's options ask for; Spark may write their names in any case.
+
+    Args:
+        texts: The options.
+        method: The method that takes the name of a table.
+    """
     options = {name.lower(): text for name, text in texts.items()}
     url, path = options.pop("coordinator", None), options.pop("path", None)
     table = options.pop("table", path)
     if table is None:
-        raise InvalidArgumentError("table", "name a table: .start('sales.events')")
+        raise InvalidArgumentError("table", f"name a table: .{method}('sales.events')")
+    if path not in (None, table):
+        raise InvalidArgumentError(
+            "table",
+            f"new rows of table {table!r} cannot be a table of Spark's own catalog, and nothing was "
+            f"written: write them with .save({table!r}) or client.write(df, {table!r})",
+        )
     return _Read(url, table, options)
 
 
@@ -122,7 +133,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
+    from windrow_spark.relation.saves import save
     from windrow_spark.relation.source import register_format
+    from windrow_spark.relation.table import open_table
     from windrow_spark.sql.registering import OpenTables, cataloged_read, register_catalog
     from windrow_spark.streaming.sinks import open_sink
 
@@ -144,16 +157,36 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
             reader = client_of(part.coordinator, part.catalog)
             return tables.table(
                 (session, reader, part),
-                lambda: reader.read(session, part.table, snapshot_id=part.snapshot_id),
+                lambda: open_table(
+                    reader,
+                    session,
+                    part.table,
+                    filter=None,
+                    columns=None,
+                    snapshot_id=part.snapshot_id,
+                    version=None,
+                    limit=None,
+                    max_staleness=None,
+                    reader="auto",
+                    options={},
+                    at_snapshot=part.at_snapshot,
+                ),
             )
         read = _read_of(texts)
         return client_of(read.url).read(session, read.table, **read.options)
 
     def sink(jsink: Any, texts: Mapping[str, str]) -> Callable[[int, Any], None]:
-        stream = _stream_of(texts)
+        stream = _target_of(texts, "start")
         return open_sink(client_of(stream.url), spark, jsink, stream.table, stream.options)
 
-    register_format(spark, opened, sink)
+    def written(
+        session: SparkSession, texts: Mapping[str, str], mode: str, rows: DataFrame
+    ) -> DataFrame:
+        target = _target_of(texts, "save")
+        save(client_of(target.url), session, target.table, mode, rows, target.options)
+        return client_of(target.url).read(session, target.table)
+
+    register_format(spark, opened, sink, written)
     register_catalog(spark, client_of)
 
 

@@ -14,6 +14,11 @@ _REFUSALS: Final = {
         "Spark cannot write table {table!r} by itself, and has written nothing",
         "use client.write(df, {table!r}), with `mode` to replace rows",
     ),
+    "overwrite": (
+        "only rows with one value of each of some partition columns of table {table!r} can be "
+        "overwritten, and nothing was written",
+        "write a condition such as ds = '2026-11-01', or use overwritePartitions()",
+    ),
     "writeStream": (
         "a stream of Spark Connect cannot write table {table!r} by itself",
         "use a classic session, or write each batch with .writeStream.foreachBatch(lambda df, _: client.write(df, "

@@ -13,8 +13,11 @@ from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.session_settings import settings_of
 
 PREFIX = "spark.windrow."
-# Settings that are no options of plans; `AcceleratedReads.java` and `InventoryAnswers.java` read them.
-_OF_QUERIES = {"accelerate", "inventory_counts"}
+# Settings that are no options of plans; `AcceleratedReads.java` and `InventoryAnswers.java` read the
+# first two.
+_OF_OTHERS = {"accelerate", "inventory_counts", "warehouse"}
+# Settings of statements that write; see `writing/options.py`.
+_OF_WRITES = "write."
 
 
 def session_options(spark: SparkSession) -> dict[str, Any]:
@@ -37,7 +40,9 @@ def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:
     texts = {
         name.removeprefix(PREFIX): value
         for name, value in settings.items()
-        if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in _OF_QUERIES
+        if name.startswith(PREFIX)
+        and not name.startswith(PREFIX + _OF_WRITES)
+        and name.removeprefix(PREFIX) not in _OF_OTHERS
     }
     options = checked(PlanDefaults, values_of_texts(texts), prefix=PREFIX)
     return options.model_dump(exclude_none=True)

@@ -25,6 +25,7 @@ from tests.support.queries import (
     lost_map_outputs,
     refused_uses,
     rewrites,
+    statements,
     table_scans,
     text_formats,
 )
@@ -69,6 +70,7 @@ def main(url: str, folder: Path) -> None:
         catalog = catalogs.results(spark, client, folder)
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
+        outcomes_of_statements = statements.outcomes(spark, client, folder)
         formats_of_catalog = {"a": "USING parquet", "b": "USING orc"}
         problems = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
     # These come last, since each makes Spark believe that it has lost its executor.
@@ -84,6 +86,7 @@ def main(url: str, folder: Path) -> None:
         "scans": scans,
         "formats": formats,
         "file_names": names,
+        "statements": outcomes_of_statements,
         "uses": uses,
         **rewritten,
     }

@@ -25,7 +25,8 @@ from windrow_spark.reading.reader import check_readable, check_session
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
 from windrow_spark.relation.jvm_sessions import session_of
-from windrow_spark.relation.scans import SOURCES, Pin, Source, answer
+from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.scans import SOURCES, Source, answer
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import settings_of
 

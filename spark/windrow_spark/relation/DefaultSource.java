@@ -18,18 +18,21 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 
 /**
- * The class that Spark loads for the format `windrow`. It writes no tables but by streams, and no
- * stream reads tables; without these methods, Spark would refuse both without saying how to do it.
+ * The class that Spark loads for the format `windrow`. No stream reads tables; without
+ * these methods, Spark would refuse that without saying what to do instead.
  */
 public final class DefaultSource implements
         RelationProvider, CreatableRelationProvider, StreamSinkProvider, StreamSourceProvider {
     private static BiFunction tables;
     private static BiFunction sinks;
+    private static BiFunction writes;
     private static BiFunction refusals;
 
-    public void answerBy(BiFunction tables, BiFunction sinks, BiFunction refusals) {
+    public void answerBy(
+            BiFunction tables, BiFunction sinks, BiFunction writes, BiFunction refusals) {
         DefaultSource.tables = tables;
         DefaultSource.sinks = sinks;
+        DefaultSource.writes = writes;
         DefaultSource.refusals = refusals;
     }
 
@@ -47,7 +50,10 @@ public final class DefaultSource implements
 
     public BaseRelation createRelation(
             SQLContext context, SaveMode mode, Map parameters, Dataset rows) {
-        throw refusal("write", parameters);
+        Object table = writes.apply(
+            text(parameters), new Object[] {context.sparkSession(), mode.name(), rows});
+        if (table instanceof String) throw new IllegalArgumentException((String) table);
+        return (BaseRelation) table;
     }
 
     public Sink createSink(

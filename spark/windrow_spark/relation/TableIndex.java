@@ -11,7 +11,9 @@ import java.util.function.BiFunction;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -155,6 +157,11 @@ public final class TableIndex implements FileIndex {
         return table.whole;
     }
 
+    /** Returns the text that says what is read. */
+    public String pin() {
+        return table.pin;
+    }
+
     /** Begins a request; `use` says what is wanted. */
     static ObjectNode request(String use) {
         return JSON.createObjectNode().put("use", use);
@@ -163,6 +170,19 @@ public final class TableIndex implements FileIndex {
     /** Returns Python's answer for a session, whose settings count. */
     Object answer(ObjectNode request, SparkSession session) {
         return table.answer(request, session);
+    }
+
+    /**
+     * Lets Python carry out a statement that writes: in its own thread, to which the properties of
+     * its jobs belong.
+     *
+     * @param entry The table in Spark's own catalog that names this one, if there is one.
+     */
+    void write(ObjectNode request, SparkSession session, LogicalPlan query, Option entry) {
+        Object name = entry.isDefined() ? ((CatalogTable) entry.get()).identifier() : null;
+        Object answer = table.python.apply(
+            table.pin, new Object[] {request.toString(), session, query, name});
+        if (answer instanceof String) throw new IllegalArgumentException((String) answer);
     }
 
     /** Adds the conditions of a scan to a request: exact ones on partitions, and weaker ones. */

@@ -20,7 +20,6 @@ import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.DataType;
@@ -111,12 +110,9 @@ public final class TableStrategy extends SparkStrategy {
 
     public SEQ apply(LogicalPlan plan) {
         List made = new ArrayList();
-        if (plan instanceof InsertIntoHadoopFsRelationCommand) {
-            Option index = ((InsertIntoHadoopFsRelationCommand) plan).fileIndex();
-            if (index.isDefined() && index.get() instanceof TableIndex) {
-                ((TableIndex) index.get()).answer(
-                    TableIndex.request("insert"), (SparkSession) SparkSession.active());
-            }
+        SparkPlan insert = TableInsert.of(plan);
+        if (insert != null) {
+            made.add(insert);
             return seq(made);
         }
         LogicalRelation leaf = leafOf(plan);

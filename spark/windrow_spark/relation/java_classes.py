@@ -36,6 +36,7 @@ _SOURCES = (
     "ScannedRows.java",
     "TableHints.java",
     "TableIndex.java",
+    "TableInsert.java",
     "TableScan.java",
     "TableStatistics.java",
     "TableStrategy.java",

@@ -6,7 +6,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,6 @@ from windrow_spark.failures import remembered
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
-from windrow_spark.refusals import refusal
 from windrow_spark.relation.bucketed_scans import (
     WHOLE_BUCKETS,
     are_buckets_certain,
@@ -40,45 +39,17 @@ from windrow_spark.relation.file_columns import (
 )
 from windrow_spark.relation.filters import Tree, weakened
 from windrow_spark.relation.first_rows import with_small_first_groups
+from windrow_spark.relation.inserts import insert
 from windrow_spark.relation.java_classes import answers_factory, files_factory, unpacked
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.native import arrow_stream, native_relations
 from windrow_spark.relation.partitions import partition_rows
+from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.recent_scans import Scan, last_scan, note
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """What all scans of a relation have in common; its text travels through Spark.
-
-    Attributes:
-        source: The name that `Sources` gave to the client and the session.
-        table: The table.
-        registration: The number of its registration; None if the coordinator does not tell it.
-        snapshot_id: Its snapshot.
-        filter: The rows to keep, as the coordinator understood the filter.
-        types: All columns, with their types as Spark SQL writes them.
-        options: Options of each plan; they take precedence over the session's.
-        reader: Which way files are read.
-    """
-
-    source: str
-    table: str
-    registration: int | None
-    snapshot_id: int
-    filter: Tree | None
-    types: dict[str, str]
-    options: dict[str, Any]
-    reader: Reader
-
-    def to_text(self) -> str:
-        """Return it as JSON; equal values have the same text."""
-        # Columns keep their order, which is that of positional formats.
-        return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +112,13 @@ def answer(text: str, arguments: Any) -> Any:
         source = SOURCES.find(pin.source, pin.table)
         source = replace(source, spark=session_of(source.spark, arguments[1]))
         request = json.loads(arguments[0])
+        if request["use"] == "insert":
+            insert(source.client, source.spark, pin, request, arguments[2], arguments[3], answer)
+            return True
         return _ANSWERS[request["use"]](source, pin, request)
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
         return remembered(error)
-
-
-def _insert(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
-    raise refusal("write", {"table": pin.table})
 
 
 def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
@@ -226,7 +196,6 @@ def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
 
 
 _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
-    "insert": _insert,
     "partitions": _partitions,
     "buckets": _buckets,
     "uris": _uris,

@@ -27,12 +27,16 @@ Sinks = Callable[[Any, Mapping[str, str]], Callable[[int, Any], None]]
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 
+# Writes rows to the table that the options of a writer name, and returns the table; takes the name
+# of Spark's `SaveMode`.
+Writer = Callable[[SparkSession, Mapping[str, str], str, DataFrame], DataFrame]
+
 _SOURCES = ("DefaultSource.java", "TableSink.java")
 _CLASS = "windrow.DefaultSource"
 _compiling = threading.Lock()
 
 
-def register_format(spark: SparkSession, opener: Opener, sinks: Sinks) -> None:
+def register_format(spark: SparkSession, opener: Opener, sinks: Sinks, writer: Writer) -> None:
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
 
@@ -59,12 +63,20 @@ def register_format(spark: SparkSession, opener: Opener, sinks: Sinks) -> None:
 
         return Answering(added)
 
+    def write(options: str, arguments: Any) -> Any:
+        try:
+            session = session_of(spark, arguments[0])
+            rows = DataFrame(arguments[2], session)
+            return _relation_of(writer(session, json.loads(options), arguments[1], rows))
+        except Exception as error:
+            return remembered(error)
+
     def refused(use: str, options: str) -> str:
         return remembered(refusal(use, json.loads(options)))
 
     try:
         named_class(spark, __package__, _SOURCES, _CLASS).newInstance().answerBy(
-            Answering(answer), Answering(sink), Answering(refused)
+            Answering(answer), Answering(sink), Answering(write), Answering(refused)
         )
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]

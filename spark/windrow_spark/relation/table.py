@@ -9,9 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
 from windrow_core.files.formats import READ_BY_SPARK
-from windrow_core.models import BucketSpec
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import (
     OnlySparkReadsError,
@@ -20,7 +18,9 @@ from windrow_spark.errors import (
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
-from windrow_spark.relation.scans import SOURCES, Pin, Source, answer, divided
+from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.relations import buckets_of, relation_of
+from windrow_spark.relation.scans import SOURCES, Source, answer, divided
 from windrow_spark.session_options import session_options
 
 
@@ -37,8 +37,13 @@ def open_table(
     max_staleness: int | None,
     reader: Reader,
     options: Mapping[str, Any],
+    at_snapshot: bool | None = None,
 ) -> DataFrame:
-    """Return a table as a DataFrame; see `windrow.Client.read`."""
+    """Return a table as a DataFrame; see `windrow.Client.read`.
+
+    Its user has named the snapshot (`at_snapshot`) if there is a `snapshot_id` or a `version`,
+    unless the caller knows better.
+    """
     # A plan of one file tells columns, snapshot and size.
     first_plan = client.plan(
         table,
@@ -80,21 +85,12 @@ def open_table(
         types={column.name: column.type for column in first.columns},
         options=dict(options),
         reader=reader,
+        at_snapshot=(
+            snapshot_id is not None or version is not None if at_snapshot is None else at_snapshot
+        ),
     )
     try:
-        rows = java_classes.relation(
-            spark,
-            java_classes.planned_format(spark, first.format, first.format_options),
-            first.format_options,
-            schema,
-            [c.name for c in first.partition_columns if c.name in schema.names],
-            filter_tree is None,
-            _buckets(client, first_plan, reader),
-            first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
-            f"windrow {table} snapshot {first.snapshot_id}",
-            pin.to_text(),
-            answer,
-        )
+        rows = relation_of(spark, first, pin, buckets_of(client, first_plan, reader), answer)
     except RelationUnavailableError as error:
         if first.format in READ_BY_SPARK:
             raise
@@ -119,13 +115,6 @@ def open_table(
     if names is not None:
         rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
     return rows if limit is None else rows.limit(limit)
-
-
-def _buckets(client: Coordinator, plan: SplitPlan, reader: Reader) -> BucketSpec | None:
-    """Return how a table's rows are divided into buckets, if groups can be read by them."""
-    if reader == "native" or not len(plan) or plan.groups["bucket"].null_count:
-        return None
-    return client.table(plan.info.table).definition.bucket_spec
 
 
 def explain_read(

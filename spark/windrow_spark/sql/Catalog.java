@@ -97,8 +97,31 @@ public final class Catalog implements TableCatalog, SupportsNamespaces {
      * would look up in its own catalog.
      */
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
-        loadTable(table);
-        throw refusal("write", table);
+        JsonNode answer = ask(request("table", table));
+        if (answer.isNull()) throw new NoSuchTableException(table);
+        boolean inserts = privileges.contains(TableWritePrivilege.INSERT);
+        if (!inserts || privileges.contains(TableWritePrivilege.UPDATE)) {
+            throw refusal("write", table);
+        }
+        prepare();
+        return new TargetTable(answer, this);
+    }
+
+    /** Lets sessions plan what `TableStrategy.java` does. */
+    private void prepare() {
+        ask(request("prepare"));
+    }
+
+    /** Lets Python write rows, in the thread of the statement, to which its jobs belong. */
+    void write(ObjectNode write, Object session, Object rows) {
+        ObjectNode request = request("write");
+        request.setAll(write);
+        answer(request, new Object[] {session, rows});
+    }
+
+    /** Throws the error that says what to do instead of a use of a table. */
+    void refuse(String use, String table) {
+        ask(request("refuse", new String[0]).put("name", table).put("statement", use));
     }
 
     private Table loaded(Identifier table, ObjectNode request) throws NoSuchTableException {
@@ -190,7 +213,11 @@ public final class Catalog implements TableCatalog, SupportsNamespaces {
     }
 
     private Object answer(ObjectNode request) {
-        Object answer = python.apply(request.toString(), SparkSession.active());
+        return answer(request, SparkSession.active());
+    }
+
+    private Object answer(ObjectNode request, Object session) {
+        Object answer = python.apply(request.toString(), session);
         // This is the only exception of which PySpark shows nothing but the message.
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
         return answer;

@@ -14,12 +14,14 @@ from windrow_core.models import SnapshotInfo, TableInfo
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.refusals import refusal
-from windrow_spark.relation.java_classes import partition_rows
+from windrow_spark.relation.java_classes import partition_rows, prepare
 from windrow_spark.relation.native import arrow_stream
 from windrow_spark.relation.partitions import partition_rows as partitions_of
+from windrow_spark.relation.scans import answer
 from windrow_spark.sql.cached_relations import move_cached, note_use
 from windrow_spark.sql.names import find_table, namespaces_in, parts_of, quoted, tables_in
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
+from windrow_spark.sql.writes import write_rows
 
 # Returns the client of a coordinator by its URL, or the default one for None, for a catalog's name.
 Clients = Callable[[str | None, str], Coordinator]
@@ -50,6 +52,7 @@ class Answers:
             "namespaces": self._namespaces,
             "tables": self._tables,
             "table": self._table,
+            "prepare": self._prepare,
             "refresh": self._refresh,
             "refuse": self._refuse,
         }
@@ -68,6 +71,18 @@ class Answers:
             return self._partitions(spark, request)
         answer = self._uses[request["use"]](spark, request)
         return json.dumps({"answer": answer}).encode()
+
+    def write(self, spark: SparkSession, request: Mapping[str, Any], rows: Any) -> None:
+        """Carry out a statement that writes, as `TargetTable.java` describes it.
+
+        Args:
+            spark: The session that runs it.
+            request: The table, what becomes of its rows, and options.
+            rows: The JVM's Dataset of the rows, or its plan of them.
+        """
+        client = self._client(request)
+        write_rows(client, spark, request, rows)
+        self._follow(spark, client, request["catalog"], request["table"])
 
     def _client(self, request: Mapping[str, Any]) -> Coordinator:
         client = self._clients(request["coordinator"], request["catalog"])
@@ -130,18 +145,17 @@ class Answers:
         definition = table.definition
         names = {column.name for column in snapshot.columns}
         folders = [column for column in snapshot.partition_columns if column.name not in names]
+        version = request.get("version", _ONCE_CURRENT)
+        at_snapshot = "timestamp_us" in request or not version.startswith(_ONCE_CURRENT)
         target = {
             "catalog": request["catalog"],
             "coordinator": request["coordinator"],
             "table": table.name,
             "created_at": table.created_at.isoformat(),
             "snapshot_id": snapshot.snapshot_id,
+            "at_snapshot": at_snapshot,
         }
-        details = {
-            "options": list(definition.format_options),
-            "pinned": not request.get("version", _ONCE_CURRENT).startswith(_ONCE_CURRENT)
-            or "timestamp_us" in request,
-        }
+        details = {"options": list(definition.format_options), "pinned": at_snapshot}
         return {
             "table": table.name,
             "name": name,
@@ -165,15 +179,23 @@ class Answers:
             return
         client = self._client(request)
         client.refresh(table.name)
-        name = ".".join(map(quoted, (request["catalog"], *request["namespace"], request["name"])))
+        self._follow(spark, client, request["catalog"], table.name)
+
+    def _follow(self, spark: SparkSession, client: Coordinator, catalog: str, table: str) -> None:
+        """Give what sessions have cached of a table its current rows."""
+        namespace, last = parts_of(table)
+        name = ".".join(map(quoted, (catalog, *namespace, last)))
 
         def open_snapshot(snapshot_id: int) -> DataFrame:
             rows = spark.sql(f"SELECT * FROM {name} VERSION AS OF '{_ONCE_CURRENT}{snapshot_id}'")
             leaf = rows._jdf.queryExecution().analyzed().collectLeaves().apply(0)
             return DataFrame(spark._jsparkSession.baseRelationToDataFrame(leaf.relation()), spark)
 
-        snapshot = current_snapshot(client.table(table.name))
-        move_cached(client, table.name, snapshot.snapshot_id, open_snapshot)
+        snapshot = current_snapshot(client.table(table))
+        move_cached(client, table, snapshot.snapshot_id, open_snapshot)
+
+    def _prepare(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        prepare(spark, answer)
 
     def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]

@@ -21,7 +21,7 @@ from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.source import named_class
 from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
 
-_SOURCES = ("Catalog.java", "CatalogedTable.java")
+_SOURCES = ("Catalog.java", "CatalogedTable.java", "TargetTable.java")
 _CLASS = "windrow.Catalog"
 _SETTING = "spark.sql.catalog.windrow"
 _MOST_TABLES = 64
@@ -38,9 +38,14 @@ def register_catalog(spark: SparkSession, clients: Clients) -> None:
     """
     answers = Answers(clients)
 
-    def answer(request: str, jsession: Any) -> Any:
+    def answer(text: str, arguments: Any) -> Any:
         try:
-            return answers.answer(session_of(spark, jsession), json.loads(request))
+            request = json.loads(text)
+            if request["use"] != "write":
+                return answers.answer(session_of(spark, arguments), request)
+            session = session_of(spark, arguments[0])
+            answers.write(session, request, arguments[1])
+            return True
         # As in `scans.answer`: an exception would reach the user as the JVM's.
         except Exception as error:
             return remembered(error)
@@ -67,6 +72,7 @@ class CatalogedRead:
         table: Name of the table.
         created_at: When it was registered.
         snapshot_id: Its snapshot.
+        at_snapshot: Whether the query named the snapshot, rather than taking the current one.
     """
 
     catalog: str
@@ -74,6 +80,7 @@ class CatalogedRead:
     table: str
     created_at: str
     snapshot_id: int
+    at_snapshot: bool
 
 
 def cataloged_read(options: Mapping[str, str]) -> CatalogedRead | None:

@@ -1,4 +1,4 @@
-"""Finding the columns of a DataFrame that may differ between attempts, from its analysed plan."""
+"""Finding the columns of a DataFrame that may differ between attempts, from its plan."""
 
 from __future__ import annotations
 
@@ -202,6 +202,12 @@ def _add_node(
         own_reasons = definitions.get(int(node.cteId()), [])
         for attribute, reason in zip(_items(node.output()), own_reasons, strict=False):
             _add(unstable, attribute, reason)
+    elif kind == "InMemoryRelation":
+        # Only an optimised plan has these; rows that are no longer cached are computed again.
+        source = _source_of_cache(node)
+        reasons = _plan_reasons(source)
+        for attribute, own in zip(_items(node.output()), _items(source.output()), strict=True):
+            _add(unstable, attribute, reasons.get(_id(own)))
     elif _is_own_reader(node):
         # Windrow's reader is stable, whatever Spark says about its input.
         unstable.clear()
@@ -227,6 +233,16 @@ def _refuse_new(unstable: _Reasons, node: Any, kind: str, children: Sequence[Any
     for attribute in _items(node.output()):
         if _id(attribute) not in inputs:
             _add(unstable, attribute, Unstable(f"{kind} {_OPAQUE}"))
+
+
+def _source_of_cache(node: Any) -> Any:
+    """Return the plan of rows that a session has cached."""
+    builder = node.cacheBuilder()
+    try:
+        return builder.logicalPlan()
+    except Py4JError:
+        # Spark 3.5 keeps only the physical plan, which knows what it was made of.
+        return builder.cachedPlan().logicalLink().get()
 
 
 def _is_own_reader(node: Any) -> bool:

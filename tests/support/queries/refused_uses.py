@@ -1,4 +1,4 @@
-"""Ways to write a table, and to use it in streams, that Spark has and Windrow refuses."""
+"""Ways to write a table, and to use it in streams, that are refused."""
 
 from __future__ import annotations
 
@@ -44,12 +44,15 @@ def refusals(
     def write(mode: str) -> Any:
         return lambda: rows.write.format("windrow").options(**options).mode(mode).save(table)
 
-    uses: dict[str, Callable[[], Any]] = {
+    # What classic sessions write is in `statements.py`.
+    of_connect: dict[str, Callable[[], Any]] = {
         "append": write("append"),
         "overwrite": write("overwrite"),
         "insertInto": lambda: rows.write.insertInto("refused"),
         "INSERT INTO": lambda: spark.sql("INSERT INTO refused SELECT * FROM refused"),
         "INSERT OVERWRITE": lambda: spark.sql("INSERT OVERWRITE refused SELECT * FROM refused"),
+    }
+    uses: dict[str, Callable[[], Any]] = {
         "CREATE TABLE AS": lambda: spark.sql(
             f"CREATE TABLE made USING windrow OPTIONS ({options_text}) AS SELECT * FROM refused"
         ),
@@ -73,11 +76,9 @@ def refusals(
             .awaitTermination(_STREAM_TIMEOUT_S)
         ),
     }
-    # Sessions of Spark Connect refuse these themselves.
-    classic = {"error": write("error"), "ignore": write("ignore")}
-    return {
-        name: _refusal(use) for name, use in (uses | classic if is_classic(spark) else uses).items()
-    }
+    if not is_classic(spark):
+        uses |= of_connect
+    return {name: _refusal(use) for name, use in uses.items()}
 
 
 def _refusal(use: Callable[[], Any]) -> list[str]:

@@ -1,0 +1,128 @@
+"""Statements that write through a relation, such as `INSERT INTO` a view of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.models import TableInfo
+from windrow_spark.errors import UnfitReadError
+from windrow_spark.relation.java_classes import Answer
+from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.relations import buckets_of, relation_of
+from windrow_spark.writing.expressions import quoted
+from windrow_spark.writing.schemas import partition_columns_of
+from windrow_spark.writing.statements import Use, run
+
+
+def insert(
+    client: Coordinator,
+    spark: SparkSession,
+    pin: Pin,
+    request: Mapping[str, Any],
+    query: Any,
+    name: Any,
+    answer: Answer,
+) -> None:
+    """Carry out a statement, after which views of the relation have the new rows.
+
+    Args:
+        client: The client that plans.
+        spark: The session that runs the statement.
+        pin: What the relation reads.
+        request: What the statement asks for, as `TableInsert.java` writes it.
+        query: The JVM's plan of the rows.
+        name: The JVM's identifier of the table in Spark's own catalog that was named; None if it
+            was a view.
+        answer: Answers the requests of relations.
+
+    Raises:
+        UnfitReadError: Rows cannot be written through the relation.
+        WriteError: See `Client.write`.
+    """
+    _check(pin, request)
+    table = client.table(pin.table)
+    rows = rows_of(spark, query).toDF(*request["columns"])
+    use: Use = "append"
+    if request["overwrite"]:
+        use = "dynamic" if request["dynamic"] else "overwrite"
+    run(client, rows, table, use, _constants(table, request["partition"]), {})
+    if name is not None:
+        spark._jsparkSession.sessionState().catalog().refreshTable(name)
+    _move_views(client, spark, pin, answer)
+
+
+def rows_of(spark: SparkSession, query: Any) -> DataFrame:
+    """Return a plan of the JVM's that Spark has analysed as a DataFrame."""
+    jvm: Any = spark.sparkContext._jvm
+    sql = jvm.org.apache.spark.sql
+    datasets = sql.Dataset if spark.version.startswith("3.") else sql.classic.Dataset
+    # Spark's analyser does not know all that its optimiser makes.
+    query.setAnalyzed()
+    return DataFrame(datasets.ofRows(spark._jsparkSession, query), spark)
+
+
+def _check(pin: Pin, request: Mapping[str, Any]) -> None:
+    if request["if_absent"]:
+        raise UnfitReadError(
+            f"IF NOT EXISTS is not known of partitions of table {pin.table!r}, and nothing was "
+            "written",
+            "leave it out, and ask SHOW PARTITIONS first",
+        )
+    part = None
+    if pin.filter is not None:
+        part = "only some of its rows"
+    elif pin.at_snapshot:
+        part = f"its snapshot {pin.snapshot_id}, whatever is written later"
+    if part is not None:
+        raise UnfitReadError(
+            f"table {pin.table!r} cannot be written through what reads {part}, and nothing was "
+            "written",
+            f"write to windrow.{pin.table}, or use client.write(df, {pin.table!r})",
+        )
+
+
+def _constants(table: TableInfo, texts: Mapping[str, str | None]) -> dict[str, SparkColumn]:
+    """Return the partition values of a statement, as Spark takes their texts."""
+    types = {column.name.lower(): column.type for column in partition_columns_of(table)}
+    return {
+        name: F.lit(text).cast(types.get(name.lower(), "string")) for name, text in texts.items()
+    }
+
+
+def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answer) -> None:
+    """Give the session's views of a relation its table's current snapshot."""
+    views = [name for name in _local_views(spark) if _shows(spark.table(quoted(name)), pin)]
+    if not views:
+        return
+    plan = client.plan(pin.table, columns=list(pin.types), limit=1, **pin.options)
+    new = replace(pin, snapshot_id=plan.info.snapshot_id)
+    rows = relation_of(spark, plan.info, new, buckets_of(client, plan, pin.reader), answer)
+    for name in views:
+        rows.createOrReplaceTempView(name)
+
+
+def _local_views(spark: SparkSession) -> list[str]:
+    names = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    return [str(names.apply(at).table()) for at in range(names.size())]
+
+
+def _shows(view: DataFrame, pin: Pin) -> bool:
+    """Tell whether a view is the relation itself, without further steps."""
+    plan = view._jdf.queryExecution().analyzed()
+    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
+        plan = plan.children().apply(0)
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    files = plan.relation()
+    if files.getClass().getSimpleName() != "HadoopFsRelation":
+        return False
+    index = files.location()
+    is_ours = index.getClass().getSimpleName() == "TableIndex"
+    return is_ours and str(index.pin()) == pin.to_text()

@@ -1,0 +1,42 @@
+"""What all scans of a relation have in common."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from windrow_spark.relation.division import Reader
+from windrow_spark.relation.filters import Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """What all scans of a relation have in common; its text travels through Spark.
+
+    Attributes:
+        source: The name that `Sources` gave to the client and the session.
+        table: The table.
+        registration: The number of its registration; None if the coordinator does not tell it.
+        snapshot_id: Its snapshot.
+        filter: The rows to keep, as the coordinator understood the filter.
+        types: All columns, with their types as Spark SQL writes them.
+        options: Options of each plan; they take precedence over the session's.
+        reader: Which way files are read.
+        at_snapshot: Whether its reader named the snapshot, rather than taking the current one.
+    """
+
+    source: str
+    table: str
+    registration: int | None
+    snapshot_id: int
+    filter: Tree | None
+    types: dict[str, str]
+    options: dict[str, Any]
+    reader: Reader
+    at_snapshot: bool = False
+
+    def to_text(self) -> str:
+        """Return it as JSON; equal values have the same text."""
+        # Columns keep their order, which is that of positional formats.
+        return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
