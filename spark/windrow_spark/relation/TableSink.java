@@ -1,5 +1,7 @@
 package windrow;
 
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
@@ -39,7 +41,12 @@ public final class TableSink implements Sink {
 
     public void addBatch(long batch, Dataset rows) {
         Object error = batches.apply(Long.valueOf(batch), rows);
-        if (error != null) throw new IllegalStateException((String) error);
+        if (error == null) return;
+        String text = (String) error;
+        // By its class Spark tells a query that is being stopped from one that has failed.
+        if (text.contains("InterruptedException") || text.contains("cancelled job group"))
+            throw new UncheckedIOException(new InterruptedIOException(text));
+        throw new IllegalStateException(text);
     }
 
     public String toString() {

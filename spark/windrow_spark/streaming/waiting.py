@@ -12,7 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -171,11 +171,11 @@ class WaitingFolder:
             is_published = name.isdigit() and batch_id is not None and int(name) <= batch_id
             if is_published or name.startswith(_UNFINISHED):
                 shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
-        for folder in (self.path, os.path.dirname(self.path)):
-            try:
+        folder = self.path
+        with suppress(OSError):
+            while folder != self.location:
                 os.rmdir(folder)
-            except OSError:
-                return
+                folder = os.path.dirname(folder)
 
     def _batch(self, batch_id: int) -> WaitingBatch:
         path = os.path.join(self._folder(batch_id), _DESCRIPTION)

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[3]
 _IMPORTED_LATE = ("anyio", "h11", "idna", "stringprep", "windrow.client", "windrow.connecting")
 
 # Steps at which a driver can die: a function, and whether before or after it, in commit order.
-STEPS: Mapping[str, tuple[Any, str, str]] = {
+STEPS: dict[str, tuple[Any, str, str]] = {
     "begun": (Lease, "keep", "after"),
     "staged": (TableWrite, "_admit", "before"),
     "admitted": (TableWrite, "_admit", "after"),

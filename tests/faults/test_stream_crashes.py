@@ -1,0 +1,83 @@
+"""A stream's driver is killed at each step of a batch: every row is in the table once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+import windrow
+from tests.support.faults.writers import ROOT
+from tests.support.laws import is_nightly
+from tests.support.servers.coordinators import running
+from windrow_core.models import Column
+from windrow_service.settings import Settings
+
+TABLE = "sales.events"
+ROWS = 30
+# The step at which a driver dies, and whether its batches wait for each other.
+STEPS = [
+    ("batch renamed", {"max_delay": "1h"}),
+    ("moved in", {}),
+    ("published", {}),
+    ("batches written", {}),
+]
+AT_NIGHT = [
+    ("batch written", {"max_delay": "1h"}),
+    ("batches gathered", {}),
+    ("staged", {}),
+    ("recorded", {}),
+    ("exchanged", {}),
+    ("noted", {}),
+    ("batches removed", {}),
+]
+
+
+def drive(task: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tests.programs.streaming_driver", json.dumps(task)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
+
+
+def ids_in(location: Path) -> list[int]:
+    files = list(location.glob("hour=*/*.parquet"))
+    return sorted(ds.dataset(files).to_table(["id"])["id"].to_pylist())
+
+
+@pytest.mark.spark
+def test_drivers_that_die_at_any_step_of_a_batch_leave_every_row_once(tmp_path: Path) -> None:
+    location = tmp_path / "events"
+    location.mkdir()
+    columns = [Column(name="id", type="bigint"), Column(name="at", type="timestamp")]
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+    with running(settings) as url, windrow.connect(url) as client:
+        hours = [{"name": "hour", "type": "int"}]
+        client.register_table(TABLE, str(location), columns=columns, partition_columns=hours)
+        client.refresh(TABLE)
+        task = {
+            "url": url,
+            "table": TABLE,
+            "location": str(location),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "rows": ROWS,
+        }
+        batches = 0
+        for step, options in [*STEPS, *(AT_NIGHT if is_nightly() else [])]:
+            batches += 1
+            done = drive({**task, "batches": 99, "step": step, "options": options})
+            assert done.returncode == -signal.SIGKILL, (step, done.stderr.decode()[-5_000:])
+        done = drive({**task, "batches": batches + 1})
+        assert done.returncode == 0, done.stderr.decode()[-5_000:]
+
+        ids = ids_in(location)
+        assert ids == list(range(len(ids)))
+        assert len(ids) >= ROWS * (batches + 1)
+        (stream,) = client.streams(TABLE)
+        assert len(ids) == ROWS * (stream.batch_id + 1)
+        assert not client.refresh(TABLE, full=True).changed
+        assert not (location / "_windrow").exists()
