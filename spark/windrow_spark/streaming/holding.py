@@ -10,7 +10,8 @@ class Holding:
     """How long batches may wait to be written together.
 
     Attributes:
-        max_delay_s: No batch waits longer; 0 lets none wait.
+        max_delay_s: Seconds after which the rows of a batch are to be in the table; 0 lets none
+            wait.
         min_file_size: Batches wait until their files would have this many bytes on average.
         max_files_per_hour: Batches wait until no more files than this are made in an hour; None is
             no limit.
@@ -20,16 +21,20 @@ class Holding:
     min_file_size: int = 0
     max_files_per_hour: int | None = None
 
-    def is_due(self, *, age_s: float, size_bytes: int, partitions: int, recent_files: int) -> bool:
+    def is_due(
+        self, *, age_s: float, write_s: float, size_bytes: int, partitions: int, recent_files: int
+    ) -> bool:
         """Tell whether the waiting batches make files now.
 
         Args:
             age_s: Age of the oldest of them.
+            write_s: How long a write takes, which is a part of the delay.
             size_bytes: Bytes that all of their rows take.
             partitions: Number of partitions that they write to.
             recent_files: Number of files that the stream has made within the last hour.
         """
-        if age_s >= self.max_delay_s:
+        # Not more than half, or writes that take long would be as many as batches.
+        if age_s + min(write_s, self.max_delay_s / 2) >= self.max_delay_s:
             return True
         if size_bytes < self.min_file_size * partitions:
             return False

@@ -170,6 +170,7 @@ class TableSink:
         is_due = self._query is not None and self._query.ends
         if is_due or self._holding.is_due(
             age_s=time.time() - waiting[0].staged_at_s,
+            write_s=stream.write_s,
             size_bytes=sum(batch.size_bytes for batch in waiting),
             partitions=len({one for batch in waiting for one in batch.partitions}),
             recent_files=stream.recent_files(),

@@ -45,6 +45,8 @@ class Stream:
         self._is_current = False
         self._newest: int | None = None
         self._waiting: list[WaitingBatch] = []
+        # Of the last write.
+        self._write_s = 0.0
         # When writes were published, and the number of their files.
         self._writes: list[tuple[float, int]] = []
 
@@ -57,6 +59,11 @@ class Stream:
     def has_begun(self) -> bool:
         """Whether any batch is in the table, or waits."""
         return self._newest is not None or bool(self._waiting)
+
+    @property
+    def write_s(self) -> float:
+        """Seconds that the last write of this run took; 0 before the first."""
+        return self._write_s
 
     def recent_files(self) -> int:
         """Return the number of files that the stream has made within the last hour."""
@@ -136,6 +143,7 @@ class Stream:
         self.catch_up()
         while self._waiting:
             previous = self._newest
+            began_s = time.monotonic()
             try:
                 report = self._write(spark, self._waiting)
             except BatchOrderError:
@@ -150,6 +158,7 @@ class Stream:
                 self._is_current = False
                 raise
             self._newest = self._waiting[-1].batch_id
+            self._write_s = time.monotonic() - began_s
             self._writes.append((time.time(), report.files))
             self._waiting = []
             self._folder.remove_up_to(self._newest)
