@@ -45,7 +45,8 @@ TABLE = "bench.stream"
 # What one write takes on a busy machine; it is no part of the delay that is asked for.
 _WRITE_S = 60.0
 _COORDINATORS = 0.2
-_LONGEST_S = 20.0
+# A driver takes some seconds to start its stream.
+_SHORTEST_S, _LONGEST_S = 8.0, 30.0
 
 
 def register(client: Client, location: Path) -> None:
@@ -97,7 +98,7 @@ def killed(options: Any, task: dict[str, Any], coordinator: Coordinator) -> int:
             driver = subprocess.Popen(
                 [*command, json.dumps(task)], cwd=ROOT, start_new_session=True, stderr=log
             )
-        wait_s = chance.uniform(4.0, _LONGEST_S) if kills < options.kills else None
+        wait_s = chance.uniform(_SHORTEST_S, _LONGEST_S) if kills < options.kills else None
         try:
             code = driver.wait(wait_s)
         except subprocess.TimeoutExpired:
@@ -120,15 +121,15 @@ class Coordinator:
         self._stack, self._work, self._data = stack, work, data
         self.process: CoordinatorProcess = self._start()
 
-    def _start(self, **environment: str) -> CoordinatorProcess:
+    def _start(self, port: int | None = None) -> CoordinatorProcess:
         return self._stack.enter_context(
-            coordinator_process(self._work / "state", self._data, **environment)
+            coordinator_process(self._work / "state", self._data, port=port)
         )
 
     def restart(self) -> None:
         """Kill the process, and start it again."""
         self.process.kill()
-        self.process = self._start(WINDROW_PORT=self.process.url.rpartition(":")[2])
+        self.process = self._start(int(self.process.url.rpartition(":")[2]))
 
 
 def main() -> int:
@@ -162,6 +163,7 @@ def main() -> int:
         began_s = time.monotonic()
         kills = killed(options, task, coordinator) if options.kills else 0
         spark = session()
+        spark.sparkContext.setLogLevel("OFF")
         stack.callback(spark.stop)
         windrow.register(spark, client)
         if not options.kills:

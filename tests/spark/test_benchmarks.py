@@ -27,7 +27,7 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
 
 
 # They start a cluster, or measure constants that seldom change: a third of the time of all.
-NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid", "tpc")
+NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid", "streams", "tpc")
 nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
@@ -391,3 +391,14 @@ def test_pages_compares_first_bytes_with_their_bound(quick: Quick) -> None:
         "first page of a process",
         "next page of a process",
     ]
+
+
+@nightly
+@pytest.mark.parametrize("kills", [0, 8])
+def test_streams_has_every_row_once(quick: Quick, kills: int) -> None:
+    content = quick("streams", "--runs", "1", "--kills", str(kills), "--delay", "20s")
+
+    assert (content["faults"], content["kills"] >= kills) == ([], True)
+    assert {row["metric"] for row in content["results"]} == (
+        set() if kills else {"files", "write", "read"}
+    )

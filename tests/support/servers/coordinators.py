@@ -100,6 +100,7 @@ def coordinator_process(
     *,
     prefix: tuple[str, ...] = (),
     executable: str | Path = sys.executable,
+    port: int | None = None,
     **environment: str,
 ) -> Iterator[CoordinatorProcess]:
     """Start a coordinator process and wait until it is ready; kill it at the end.
@@ -109,9 +110,10 @@ def coordinator_process(
         allowed: Folder that may hold tables.
         prefix: Command to run it with, such as `("prlimit", "--fsize=1000000")`.
         executable: Python interpreter that runs it.
+        port: Its port; a free one by default.
         **environment: Further settings, such as `WINDROW_PLANNER_THREADS="1"`.
     """
-    port = free_port()
+    port = port or free_port()
     log = state_dir.with_name(f"{state_dir.name}-{port}.log")
     variables = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
     variables |= {
