@@ -138,6 +138,7 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow_spark.relation.table import open_table
     from windrow_spark.sql.registering import OpenTables, cataloged_read, register_catalog
     from windrow_spark.streaming.sinks import open_sink
+    from windrow_spark.streaming.source import open_source
 
     clients: dict[str, Client] = {}
     tables = OpenTables()
@@ -186,7 +187,11 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         save(client_of(target.url), session, target.table, mode, rows, target.options)
         return client_of(target.url).read(session, target.table)
 
-    register_format(spark, opened, sink, written)
+    def stream(session: SparkSession, texts: Mapping[str, str]) -> Callable[[str, Any], Any]:
+        source = _target_of(texts, "load")
+        return open_source(client_of(source.url), session, source.table, source.options)
+
+    register_format(spark, opened, sink, stream, written)
     register_catalog(spark, client_of)
 
 

@@ -25,9 +25,9 @@ _REFUSALS: Final = {
         "{table!r}))",
     ),
     "readStream": (
-        "table {table!r} cannot be read as a stream, only at one snapshot",
-        "use spark.read instead of spark.readStream, in the foreachBatch of another stream if "
-        "need be, where client.write writes tables",
+        "table {table!r} cannot be read as a stream on Spark Connect, only at one snapshot",
+        "use a classic session, or spark.read instead of spark.readStream, in the foreachBatch of "
+        "another stream if need be, where client.write writes tables",
     ),
     "CREATE TABLE": (
         "Spark cannot create table {table!r} in a coordinator's catalog, and has written nothing",

@@ -17,7 +17,7 @@ from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import running
 from windrow.cli.history import plan_list
 from windrow.errors import InvalidArgumentError, ProblemError
-from windrow_core.models import MAX_PARTITION_RANGES
+from windrow_core.models import MAX_PARTITION_RANGES, AddedFiles
 from windrow_service.settings import Settings
 
 MakePlan = Callable[..., dict[str, Any]]
@@ -375,3 +375,42 @@ def test_plans_and_partitions_tell_registrations_of_one_name_apart(
     second = registrations()
     assert len(set(second)) == 1
     assert set(first).isdisjoint(second)
+
+
+def test_files_that_a_snapshot_added_are_counted_and_planned_by_their_positions(
+    client: windrow.Client, table: str, make_plan: MakePlan
+) -> None:
+    whole = client.added_files(table, 1, since=0)
+    assert (whole.file_count, whole.end, whole.removed_file_count) == (7, 7, 0)
+    added = client.added_files(table, 2, since=1)
+    assert (added.file_count, added.size_bytes, added.removed_file_count) == (1, 100, 3)
+    files = client.added_files(table, 1, since=0, first=2, max_files=3)
+    assert (files.end, files.file_count) == (5, 7)
+    assert client.added_files(table, 1, since=0, max_bytes=1).end == 1
+    assert client.added_files(table, 1, since=0, first=7).end == 7
+
+    def plan(**more: Any) -> set[str]:
+        return paths(make_plan(table=table, snapshot_id=1, **more))
+
+    everything = sorted(plan())
+    parts = [plan(additions={"first": first, "end": first + 2}) for first in range(0, 8, 2)]
+    assert [len(part) for part in parts] == [2, 2, 2, 1]
+    assert sorted(path for part in parts for path in part) == everything
+    assert parts[0] == set(everything[:2])
+    new = make_plan(table=table, snapshot_id=2, additions={"since": 1})
+    assert paths(new) == {f"{folder('2026-11-02', 10, 'eu')}/b"}
+    # Together with partitions and a filter, all of them hold.
+    assert plan(additions={"since": 0}, partitions=[[4, 5]]) == plan(partitions=[[4, 5]])
+    assert plan(additions={"end": 1}, partitions=[[4, 5]]) <= parts[0]
+    assert plan(additions={"end": 4}, filter="hour = 10") == {
+        path for path in everything[:4] if "hour=10" in path
+    }
+
+
+def test_added_files_need_both_snapshots(client: windrow.Client, table: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="give its snapshot_id"):
+        client.plan(table, additions=AddedFiles(since=1))
+    with pytest.raises(ProblemError, match="snapshot 9"):
+        client.added_files(table, 2, since=9)
+    with pytest.raises(ProblemError, match="snapshot 9"):
+        client.plan(table, snapshot_id=2, additions=AddedFiles(since=9))

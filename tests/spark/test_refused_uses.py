@@ -46,7 +46,7 @@ def test_writes_and_streams_of_spark_are_refused_with_the_way_to_write(
     before = sorted(path.name for path in (tmp_path / "events").rglob("*"))
     uses = refused_uses.refusals(spark, "events", {}, tmp_path / "streams")
 
-    assert len(uses) == 4
+    assert len(uses) == 3
     assert_words(uses)
     assert_first_lines(uses)
     assert "'events'" in uses["CREATE TABLE AS"][1]

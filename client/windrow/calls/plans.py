@@ -17,6 +17,7 @@ from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
 from windrow.errors import IncompletePlanError, error_of
 from windrow_core.models import (
+    AddedFiles,
     PastPlan,
     Plan,
     PlanDefaults,
@@ -68,6 +69,7 @@ class PlanCalls(Calls):
         *,
         filter: str | Mapping[str, Any] | None = None,
         partitions: Sequence[tuple[int, int]] | None = None,
+        additions: AddedFiles | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         version: str | int | None = None,
@@ -86,6 +88,8 @@ class PlanCalls(Calls):
                 up to, but without, `end`, ascending and without overlaps; at most 50,000 ranges.
                 `partition_values` returns the numbers, which are those of one snapshot, so
                 `snapshot_id` is required. An empty list plans no file.
+            additions: Only files that the snapshot has and an older one lacks: those between two
+                positions in the order of their paths; see `added_files`. `snapshot_id` is required.
             columns: Columns to read, in this order; all by default.
             snapshot_id: Id of a snapshot; the current one by default.
             version: Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, branch
@@ -110,6 +114,7 @@ class PlanCalls(Calls):
                 "table": table,
                 "filter": filter,
                 "partitions": partitions,
+                "additions": additions,
                 "columns": columns,
                 "snapshot_id": snapshot_id,
                 "version": None if version is None else str(version),

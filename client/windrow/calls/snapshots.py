@@ -13,6 +13,7 @@ from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
 from windrow.errors import UnsupportedAnswerError
 from windrow_core.models import (
+    AddedFilesInfo,
     ExpiredSnapshots,
     PublishedSnapshot,
     SnapshotExpiry,
@@ -68,6 +69,32 @@ class SnapshotCalls(Calls):
                 f"{answer.request.method} {answer.request.url} answered with something that is no "
                 f"Arrow stream ({error}): is this a Windrow coordinator?"
             ) from error
+
+    def added_files(
+        self,
+        name: str,
+        snapshot_id: int,
+        *,
+        since: int,
+        first: int = 0,
+        max_files: int | None = None,
+        max_bytes: int | None = None,
+    ) -> AddedFilesInfo:
+        """Count the files that a snapshot has and an older one lacks, in the order of their paths.
+
+        Args:
+            name: Name of the table.
+            snapshot_id: Id of the snapshot.
+            since: Id of the older snapshot; 0 means before the first.
+            first: Position of the first file to count.
+            max_files: Most files up to `end` of the answer.
+            max_bytes: Most bytes up to `end`; a single file may have more.
+        """
+        params: dict[str, str | int] = {"since": since, "first": first}
+        params |= {} if max_files is None else {"max_files": max_files}
+        params |= {} if max_bytes is None else {"max_bytes": max_bytes}
+        path = f"{table_path(name)}/snapshots/{snapshot_id}/added-files"
+        return read_answer(AddedFilesInfo, self._transport.call("GET", path, params=params))
 
     def publish(
         self,

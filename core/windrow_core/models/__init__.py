@@ -70,6 +70,8 @@ from windrow_core.models.options import (
 from windrow_core.models.partitions import (
     MAX_JSON_PARTITIONS,
     MAX_PARTITION_RANGES,
+    AddedFiles,
+    AddedFilesInfo,
     PartitionList,
     PartitionListChange,
     PartitionPage,
@@ -180,6 +182,8 @@ __all__ = [
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "WRITE_ID_PATTERN",
+    "AddedFiles",
+    "AddedFilesInfo",
     "Advice",
     "AdviceKind",
     "Answer",

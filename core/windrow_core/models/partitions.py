@@ -78,3 +78,28 @@ class PartitionValuesPage(Answer):
     snapshot_id: int
     partitions: list[PartitionValues]
     next_page_token: str | None = None
+
+
+class AddedFiles(Request):
+    """Files that a snapshot has and an older one lacks: those of some positions, by path."""
+
+    since: Annotated[int, Whole(0, 2**31 - 1)] = Field(
+        default=0, description="The older snapshot; 0 means before the first."
+    )
+    first: _Number = Field(default=0, description="Position of the first file.")
+    end: _Number | None = Field(
+        default=None, description="Position after the last file; all files by default."
+    )
+
+
+class AddedFilesInfo(Answer):
+    """How many files a snapshot has that an older one lacks, and how many fit within limits."""
+
+    snapshot_id: int
+    since: int
+    file_count: int = Field(description="Number of all added files; a rewritten file is one.")
+    removed_file_count: int = Field(
+        description="Number of files of the older snapshot that are gone or rewritten."
+    )
+    end: int = Field(description="Position after the last file within the limits.")
+    size_bytes: int = Field(description="Bytes of the files from `first` up to `end`.")

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from windrow_core.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
-from windrow_core.models.partitions import MAX_PARTITION_RANGES, PartitionRange
+from windrow_core.models.partitions import MAX_PARTITION_RANGES, AddedFiles, PartitionRange
 from windrow_core.models.tables import Column, SortColumn, TableFormat, TableVersion
 from windrow_core.planning import PlanPhase
 
@@ -35,6 +35,11 @@ class PlanRequest(Request):
             "`list_partition_values` returns the numbers, which are those of one snapshot, so "
             "`snapshot_id` is required. With an empty list, no file is planned.",
         )
+    )
+    additions: AddedFiles | None = Field(
+        default=None,
+        exclude_if=lambda files: files is None,
+        description="Plan only files that an older snapshot lacks; `snapshot_id` is required.",
     )
     columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
         default=None,
@@ -72,6 +77,14 @@ class PlanRequest(Request):
     def _one_snapshot(self) -> PlanRequest:
         if self.snapshot_id is not None and self.version is not None:
             raise ValueError("snapshot_id and version both name a snapshot: give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _added_to_a_snapshot(self) -> PlanRequest:
+        if self.additions is not None and self.snapshot_id is None:
+            raise ValueError(
+                "added files are those of one snapshot: give its snapshot_id with them"
+            )
         return self
 
     @model_validator(mode="after")

@@ -29,6 +29,7 @@ from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.ports import Clock, OnceStore, Runner
+from windrow_service.usecases.snapshots.added_files import AddedFilesReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.partitions import ShowPartitionValues
@@ -81,6 +82,7 @@ class SnapshotServices:
     publish: PublishInventory
     expire: ExpireSnapshots
     find_gained_files: FindGainedFiles
+    count_added_files: AddedFilesReader
     show_partition_values: ShowPartitionValues
     runner: Runner
 

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime
 
 from windrow_core.models import (
     WRITE_ID_PATTERN,
+    AddedFilesInfo,
     ExpiredSnapshots,
     GainedFiles,
     InventoryChange,
@@ -76,6 +77,17 @@ WriteIdQuery = Annotated[
 SinceQuery = Annotated[
     int,
     Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 means before the first."),
+]
+
+FirstQuery = Annotated[
+    int, Query(ge=0, le=_NO_SNAPSHOT_YET, description="Position of the first file to count.")
+]
+MaxFilesQuery = Annotated[
+    int | None, Query(ge=1, le=_NO_SNAPSHOT_YET, description="Most files up to `end`.")
+]
+MaxBytesQuery = Annotated[
+    int | None,
+    Query(ge=1, le=2**62, description="Most bytes up to `end`; a single file may have more."),
 ]
 
 SnapshotIdPath = Annotated[
@@ -201,6 +213,31 @@ async def list_partition_values(
     end = start + len(texts)
     token = page.next_token(listing, texts, lambda _: end)
     return Response(page_json(snapshot_id, texts, token), media_type="application/json")
+
+
+@router.get(
+    "/tables/{name}/snapshots/{snapshot_id}/added-files",
+    operation_id="count_added_files",
+    dependencies=[READ_TABLE],
+    response_model=AddedFilesInfo,
+    responses=problem_responses(404, 422, 503),
+)
+async def count_added_files(
+    name: TableNamePath,
+    snapshot_id: SnapshotIdPath,
+    services: SnapshotsDep,
+    since: SinceQuery = 0,
+    first: FirstQuery = 0,
+    max_files: MaxFilesQuery = None,
+    max_bytes: MaxBytesQuery = None,
+) -> Response:
+    """Count the files that a snapshot has and an older one lacks, and those that fit within limits.
+
+    The order of these files is that of their paths, and never changes: a plan can name some of them
+    by their positions (`additions`). A rewritten file counts as added and as removed.
+    """
+    limits = (first, max_files, max_bytes)
+    return await json_answer(await services.count_added_files(name, snapshot_id, since, *limits))
 
 
 @router.get(

@@ -35,11 +35,13 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
+from windrow_service.usecases.snapshots.added_files import AddedFilesReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.partitions import PartitionReader, ShowPartitionValues
@@ -140,8 +142,15 @@ def open_snapshots(
         find_gained_files=FindGainedFiles(
             snapshots=snapshots, manifests=manifests, runner=adapters.runner
         ),
+        count_added_files=_added_files(adapters, manifests),
         show_partition_values=ShowPartitionValues(snapshots=snapshots, partitions=partitions),
         runner=adapters.runner,
+    )
+
+
+def _added_files(adapters: Adapters, manifests: ManifestReader) -> AddedFilesReader:
+    return AddedFilesReader(
+        snapshots=adapters.snapshots, manifests=manifests, runner=adapters.runner
     )
 
 
@@ -161,6 +170,7 @@ def open_plans(
     settings, limits = adapters.settings, adapters.settings.limits
     plans, codec = adapters.plans, ArrowGroups()
     history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
+    choose = FileChooser(partitions=partitions, additions=_added_files(adapters, manifests))
     shared_work = SharedTasks()
     adapters.stack.push_async_callback(shared_work.aclose)
     make = MakePlan(
@@ -169,7 +179,7 @@ def open_plans(
         plans=plans,
         draft=DraftPlan(
             manifests=manifests,
-            partitions=partitions,
+            choose=choose,
             caching=caching,
             codec=codec,
             runner=adapters.runner,
@@ -214,7 +224,7 @@ def open_plans(
         explain=ExplainPlan(
             snapshots=adapters.snapshots,
             manifests=manifests,
-            partitions=partitions,
+            choose=choose,
             caching=caching,
             max_plan_files=limits.max_plan_files,
         ),

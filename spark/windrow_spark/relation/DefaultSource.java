@@ -12,28 +12,29 @@ import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 
 /**
- * The class that Spark loads for the format `windrow`. No stream reads tables; without
- * these methods, Spark would refuse that without saying what to do instead.
+ * The class that Spark loads for the format `windrow`: it reads and writes tables, in streams too.
  */
 public final class DefaultSource implements
         RelationProvider, CreatableRelationProvider, StreamSinkProvider, StreamSourceProvider {
     private static BiFunction tables;
     private static BiFunction sinks;
+    private static BiFunction streams;
     private static BiFunction writes;
-    private static BiFunction refusals;
 
     public void answerBy(
-            BiFunction tables, BiFunction sinks, BiFunction writes, BiFunction refusals) {
+            BiFunction tables, BiFunction sinks, BiFunction streams, BiFunction writes) {
         DefaultSource.tables = tables;
         DefaultSource.sinks = sinks;
+        DefaultSource.streams = streams;
         DefaultSource.writes = writes;
-        DefaultSource.refusals = refusals;
     }
 
     public BaseRelation createRelation(SQLContext context, Map parameters) {
@@ -71,16 +72,26 @@ public final class DefaultSource implements
 
     public Tuple2 sourceSchema(
             SQLContext context, Option schema, String provider, Map parameters) {
-        throw refusal("readStream", parameters);
+        if (schema.isDefined())
+            throw new IllegalArgumentException("a table has its own columns: leave out schema(…)");
+        return new Tuple2("windrow", columns(stream(context, parameters)));
     }
 
     public Source createSource(
             SQLContext context, String metadata, Option schema, String provider, Map parameters) {
-        throw refusal("readStream", parameters);
+        BiFunction answers = stream(context, parameters);
+        return new TableStream(context.sparkSession(), columns(answers), answers);
     }
 
-    private static IllegalArgumentException refusal(String use, Map parameters) {
-        return new IllegalArgumentException((String) refusals.apply(use, text(parameters)));
+    private static BiFunction stream(SQLContext context, Map parameters) {
+        Object answers = streams.apply(context.sparkSession(), text(parameters));
+        if (answers instanceof String) throw new IllegalArgumentException((String) answers);
+        return (BiFunction) answers;
+    }
+
+    private static StructType columns(BiFunction answers) {
+        Object[] columns = (Object[]) answers.apply("columns", new Object[] {null, null, null});
+        return (StructType) DataType.fromJson((String) columns[0]);
     }
 
     private static String text(Map parameters) {

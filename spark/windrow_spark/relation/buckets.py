@@ -171,14 +171,15 @@ def _partitioned(
                 nothing,
                 *after,
             )
-            return DataFrame(_dataset(jvm).ofRows(session, plan), spark)
+            return DataFrame(jvm_dataset(jvm).ofRows(session, plan), spark)
         # To py4j a missing class is a package, which cannot be called.
         except (Py4JError, TypeError) as error:
             reasons.append(str(error).strip().partition("\n")[0])
     raise BucketsUnavailableError(f"on Spark {spark.version}", reasons[0])
 
 
-def _dataset(jvm: Any) -> Any:
+def jvm_dataset(jvm: Any) -> Any:
+    """Return the JVM's class of classic sessions' rows."""
     name = "org.apache.spark.sql.classic.Dataset"
     try:
         jvm.java.lang.Class.forName(

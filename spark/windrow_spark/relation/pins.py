@@ -24,6 +24,7 @@ class Pin:
         options: Options of each plan; they take precedence over the session's.
         reader: Which way files are read.
         at_snapshot: Whether its reader named the snapshot, rather than taking the current one.
+        additions: The files added to an older snapshot that are read; None means all files.
     """
 
     source: str
@@ -35,6 +36,7 @@ class Pin:
     options: dict[str, Any]
     reader: Reader
     at_snapshot: bool = False
+    additions: dict[str, Any] | None = None
 
     def to_text(self) -> str:
         """Return it as JSON; equal values have the same text."""

@@ -36,7 +36,8 @@ def relation_of(
         plan.format_options,
         schema,
         [c.name for c in plan.partition_columns if c.name in schema.names],
-        pin.filter is None,
+        # What the inventory says of partitions is about all files.
+        pin.filter is None and pin.additions is None,
         buckets,
         plan.summary.size_bytes + plan.summary.bytes_pruned_by_limit,
         f"windrow {pin.table} snapshot {pin.snapshot_id}",

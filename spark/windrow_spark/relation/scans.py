@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
-from windrow_core.models import Column, Plan
+from windrow_core.models import AddedFiles, Column, Plan
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import UnfitReadError
@@ -329,6 +329,7 @@ def _plan(
         filter={"op": "and", "args": args} if len(args) > 1 else args[0] if args else None,
         columns=columns,
         snapshot_id=pin.snapshot_id,
+        additions=None if pin.additions is None else AddedFiles.model_validate(pin.additions),
         session_options=session_options(source.spark),
         **scope,
         **pin.options,

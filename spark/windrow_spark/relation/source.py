@@ -17,13 +17,15 @@ from windrow_spark.compiling import compiled
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.failures import remembered
 from windrow_spark.placement import require_classic
-from windrow_spark.refusals import refusal
 from windrow_spark.relation.callbacks import Answering, accept_calls
 from windrow_spark.relation.jvm_sessions import session_of
 
 # Takes the batches of a stream: the JVM's `TableSink` and the stream's options become a function of
 # a batch's number and the JVM's rows.
 Sinks = Callable[[Any, Mapping[str, str]], Callable[[int, Any], None]]
+# Opens the table that the options of a stream name: the JVM's session and the options become a
+# function of what is asked, as `TableStream.java` does, and its arguments.
+Streams = Callable[[SparkSession, Mapping[str, str]], Callable[[str, Any], Any]]
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 
@@ -31,12 +33,14 @@ Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 # of Spark's `SaveMode`.
 Writer = Callable[[SparkSession, Mapping[str, str], str, DataFrame], DataFrame]
 
-_SOURCES = ("DefaultSource.java", "TableSink.java")
+_SOURCES = ("DefaultSource.java", "TableSink.java", "TableStream.java")
 _CLASS = "windrow.DefaultSource"
 _compiling = threading.Lock()
 
 
-def register_format(spark: SparkSession, opener: Opener, sinks: Sinks, writer: Writer) -> None:
+def register_format(
+    spark: SparkSession, opener: Opener, sinks: Sinks, streams: Streams, writer: Writer
+) -> None:
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
 
@@ -54,14 +58,30 @@ def register_format(spark: SparkSession, opener: Opener, sinks: Sinks, writer: W
         except Exception as error:
             return remembered(error)
 
-        def added(batch_id: int, jrows: Any) -> str | None:
+        def take(batch_id: int, jrows: Any) -> str | None:
             try:
                 add(batch_id, jrows)
             except Exception as error:
                 return remembered(error)
             return None
 
-        return Answering(added)
+        return Answering(take)
+
+    def stream(jsession: Any, options: str) -> Any:
+        try:
+            ask = streams(session_of(spark, jsession), json.loads(options))
+        except Exception as error:
+            return remembered(error)
+
+        def answer_stream(use: str, arguments: Any) -> Any:
+            answer = new_array(spark, 2)
+            try:
+                answer[0] = ask(use, arguments)
+            except Exception as error:
+                answer[1] = remembered(error)
+            return answer
+
+        return Answering(answer_stream)
 
     def write(options: str, arguments: Any) -> Any:
         try:
@@ -71,16 +91,19 @@ def register_format(spark: SparkSession, opener: Opener, sinks: Sinks, writer: W
         except Exception as error:
             return remembered(error)
 
-    def refused(use: str, options: str) -> str:
-        return remembered(refusal(use, json.loads(options)))
-
     try:
         named_class(spark, __package__, _SOURCES, _CLASS).newInstance().answerBy(
-            Answering(answer), Answering(sink), Answering(write), Answering(refused)
+            Answering(answer), Answering(sink), Answering(stream), Answering(write)
         )
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
+
+
+def new_array(spark: SparkSession, length: int) -> Any:
+    """Return an array of the JVM's objects."""
+    gateway: Any = spark.sparkContext._gateway
+    return gateway.new_array(gateway.jvm.java.lang.Object, length)
 
 
 def _relation_of(rows: DataFrame) -> Any:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.models import AddedFiles
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import (
     OnlySparkReadsError,
@@ -38,8 +39,9 @@ def open_table(
     reader: Reader,
     options: Mapping[str, Any],
     at_snapshot: bool | None = None,
+    additions: AddedFiles | None = None,
 ) -> DataFrame:
-    """Return a table as a DataFrame; see `windrow.Client.read`.
+    """Return a table as a DataFrame; see `windrow.Client.read`, and `Client.plan` for `additions`.
 
     Its user has named the snapshot (`at_snapshot`) if there is a `snapshot_id` or a `version`,
     unless the caller knows better.
@@ -88,6 +90,7 @@ def open_table(
         at_snapshot=(
             snapshot_id is not None or version is not None if at_snapshot is None else at_snapshot
         ),
+        additions=None if additions is None else additions.model_dump(),
     )
     try:
         rows = relation_of(spark, first, pin, buckets_of(client, first_plan, reader), answer)
@@ -100,6 +103,7 @@ def open_table(
             filter=filter_tree,
             columns=columns,
             snapshot_id=first.snapshot_id,
+            additions=additions,
             limit=limit,
             session_options=session_options(spark),
             **options,

@@ -40,6 +40,47 @@ class CheckpointLostError(StreamError):
 
 
 @dataclass(eq=False)
+class SnapshotsGoneError(StreamError):
+    """A snapshot that a stream goes on from, or one after it, has been dropped."""
+
+    table: str
+    snapshot_id: int
+    message = (
+        "snapshot {snapshot_id} of table {table!r}, or one that follows it, is not kept any more, so "
+        "what was added since cannot be told: {remedy}"
+    )
+    remedy = (
+        "start a query with a new checkpoint, from the whole table or with the option "
+        "startingSnapshot; WINDROW_SNAPSHOTS__KEEP_LAST and WINDROW_SNAPSHOTS__MAX_AGE keep "
+        "snapshots for longer"
+    )
+
+
+@dataclass(eq=False)
+class RemovedFilesError(StreamError):
+    """Files that a stream may have read are gone, or were rewritten."""
+
+    table: str
+    snapshot_id: int
+    files: int
+    message = (
+        "snapshot {snapshot_id} of table {table!r} lacks {files} of the files before it: their rows "
+        "were removed or rewritten, which a stream cannot undo; {remedy}"
+    )
+    remedy = "give the option ('removedFiles', 'ignore'), to read only what is added"
+
+
+@dataclass(eq=False)
+class StreamColumnsError(StreamError):
+    """The columns of a table are no longer those that a stream began with."""
+
+    table: str
+    columns: str
+    message = "{columns} of table {table!r} changed since the stream was started: {remedy}"
+    remedy = "start the query again"
+
+
+@dataclass(eq=False)
 class WaitingBatchError(StreamError):
     """The folder of a waiting batch cannot be read."""
 

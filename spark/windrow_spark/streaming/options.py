@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from windrow.calls.arguments import checked, values_of_texts
 from windrow.errors import InvalidArgumentError
-from windrow_core.models import WritePlanRequest
+from windrow_core.models import PlanOptions, WritePlanRequest
 from windrow_core.models.base import ByteSize, Request, Whole
 from windrow_core.models.streams import QueryId
 from windrow_spark.streaming.holding import Holding
@@ -61,6 +61,49 @@ class SinkOptions(Request):
         description="Id of an earlier query with the same name or checkpoint, whose checkpoint is "
         "gone: this query is a new stream, whose rows are all new.",
     )
+
+
+class SourceOptions(Request):
+    """Options of a stream that reads a table, besides those of its plans."""
+
+    starting_snapshot: Annotated[int, Whole(1, 2**31 - 1)] | Literal["latest"] | None = Field(
+        default=None,
+        alias="startingSnapshot",
+        description="Read only what is added after this snapshot, or after the one that is current "
+        "when the query first starts (`latest`). By default, the whole table is read first.",
+    )
+    max_files: Annotated[int, Whole(1, 2**31 - 1)] | None = Field(
+        default=None, alias="maxFilesPerTrigger", description="Most files of a batch."
+    )
+    max_bytes: ByteSize | None = Field(
+        default=None,
+        alias="maxBytesPerTrigger",
+        description="Most bytes of files of a batch; a single file may have more.",
+    )
+    removed_files: Literal["fail", "ignore"] = Field(
+        default="fail",
+        alias="removedFiles",
+        description="What happens when files that may have been read are gone or rewritten.",
+    )
+
+
+def source_options(texts: Mapping[str, str]) -> tuple[SourceOptions, dict[str, Any]]:
+    """Return the options of a source, and those of its plans.
+
+    Args:
+        texts: The options by name in lower case.
+
+    Raises:
+        InvalidArgumentError: An option is unknown, or its value is not valid.
+    """
+    names = {str(field.alias).lower(): str(field.alias) for field in _SOURCE_FIELDS.values()}
+    own = {names[name]: text for name, text in texts.items() if name in names}
+    plans = values_of_texts({n: text for n, text in texts.items() if n not in {*names, *_SPARKS}})
+    checked(PlanOptions, plans, also=names.values())
+    return checked(SourceOptions, values_of_texts(own)), plans
+
+
+_SOURCE_FIELDS = SourceOptions.model_fields
 
 
 def sink_options(texts: Mapping[str, str]) -> tuple[SinkOptions, Holding, dict[str, Any]]:

@@ -76,7 +76,9 @@ def refusals(
             .awaitTermination(_STREAM_TIMEOUT_S)
         ),
     }
-    if not is_classic(spark):
+    if is_classic(spark):
+        del uses["readStream"]
+    else:
         uses |= of_connect
     return {name: _refusal(use) for name, use in uses.items()}
 

@@ -36,11 +36,11 @@ from windrow_service.planner.splits import Bools
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.telemetry.spans import UNTRACED, Phase, Spans
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
 from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
-from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.columns import default_fields, file_fields, wire_columns
@@ -111,7 +111,7 @@ class DraftPlan:
     """Draft plans of snapshots, off the event loop."""
 
     manifests: ManifestReader
-    partitions: PartitionReader
+    choose: FileChooser
     caching: TableCaching
     codec: GroupCodec
     runner: Runner
@@ -123,8 +123,7 @@ class DraftPlan:
     async def check_request(self, snapshot: Snapshot, request: PlanRequest) -> None:
         """Refuse a request whose filter or partitions cannot be planned."""
         await self.runner.run(lambda: self._expression(snapshot, request))
-        if request.partitions is not None:
-            await self.partitions.choose(request.table, snapshot, request.partitions)
+        await self.choose(snapshot, request)
 
     async def __call__(
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
@@ -143,11 +142,7 @@ class DraftPlan:
         phases = _Phases(check)
         try:
             caching = await self.caching(table, snapshot)
-            choice = None
-            if request.partitions is not None:
-                choice = await self.partitions.choose(
-                    request.table, snapshot, request.partitions, check
-                )
+            choice = await self.choose(snapshot, request, check)
             draft = await self.manifests.scan(
                 request.table,
                 snapshot,

@@ -27,12 +27,12 @@ from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.errors import PlanSnapshotGoneError
 from windrow_service.usecases.plans.options import policy_of, with_defaults
 from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
-from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader, SnapshotScan, types_of
 from windrow_service.usecases.tables.errors import TableNotFoundError
@@ -44,7 +44,7 @@ class ExplainPlan:
 
     snapshots: SnapshotStore
     manifests: ManifestReader
-    partitions: PartitionReader
+    choose: FileChooser
     caching: TableCaching
     max_plan_files: int
 
@@ -64,10 +64,7 @@ class ExplainPlan:
                 # Another table has this name now.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
             caching = await self.caching(table, snapshot)
-            ranges = record.request.partitions
-            choice = None
-            if ranges is not None:
-                choice = await self.partitions.choose(plan.table, snapshot, ranges)
+            choice = await self.choose(snapshot, record.request)
             return await self.manifests.scan(
                 plan.table,
                 snapshot,

@@ -1,0 +1,100 @@
+"""A table as a stream: its rows, and then those that later snapshots add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow.errors import NotFoundError
+from windrow_core.files.formats import LOGGED
+from windrow_spark.arrow_types import spark_schema
+from windrow_spark.errors import UnfitReadError
+from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation.streams import streaming_rows
+from windrow_spark.relation.table import open_table
+from windrow_spark.streaming.errors import SnapshotsGoneError, StreamColumnsError
+from windrow_spark.streaming.history import History, Position
+from windrow_spark.streaming.options import source_options
+
+
+def open_source(
+    client: Coordinator, spark: SparkSession, table: str, texts: Mapping[str, str]
+) -> Callable[[str, Any], Any]:
+    """Return what answers the JVM's `TableStream`.
+
+    Args:
+        client: Client of the coordinator that knows the table.
+        spark: The session that opens the stream.
+        table: Name of the table.
+        texts: The other options of the stream, by name in lower case.
+
+    Raises:
+        UnfitReadError: The table cannot be read as a stream.
+        InvalidArgumentError: An option is not valid.
+    """
+    return TableSource(client, spark, table, texts).answer
+
+
+class TableSource:
+    """Finds and reads the batches of a stream; see `open_source`."""
+
+    def __init__(
+        self, client: Coordinator, spark: SparkSession, table: str, texts: Mapping[str, str]
+    ) -> None:
+        options, self._plan_options = source_options(texts)
+        self._client = client
+        self._spark = spark
+        self._table = table
+        definition = client.table(table).definition
+        if definition.format in LOGGED or definition.transactional is not None:
+            kind = definition.format if definition.format in LOGGED else "transactional"
+            raise UnfitReadError(
+                f"table {table!r} is {kind}, and only tables of plain folders are read as streams",
+                "read it as a stream with its own engine, or with spark.read",
+            )
+        self._history = History(client, table, options)
+        first = client.plan(table, limit=1).info
+        self._columns = spark_schema(first.columns)
+
+    def answer(self, use: str, arguments: Any) -> Any:
+        """Return what the JVM asks for: texts of positions, or its rows of a batch."""
+        if use == "columns":
+            return self._columns.json()
+        if use == "last":
+            self._history.end_now()
+            return None
+        start = None if arguments[0] is None else Position.of_text(arguments[0])
+        if use == "next":
+            end = self._history.next(start)
+            return None if end is None else end.to_text()
+        return self._batch(start, Position.of_text(arguments[1]), arguments[2])
+
+    def _batch(self, start: Position | None, end: Position, jsession: Any) -> Any:
+        session = session_of(self._spark, jsession)
+        try:
+            rows = open_table(
+                self._client,
+                session,
+                self._table,
+                filter=None,
+                columns=None,
+                snapshot_id=end.snapshot_id,
+                version=None,
+                limit=None,
+                max_staleness=None,
+                reader="auto",
+                options=self._plan_options,
+                additions=end.files_after(start),
+            )
+        except NotFoundError as error:
+            raise SnapshotsGoneError(self._table, end.snapshot_id) from error
+        theirs = {field.name: field.dataType for field in rows.schema}
+        ours = {field.name: field.dataType for field in self._columns}
+        changes = [name for name, type_ in theirs.items() if type_ != ours.get(name)]
+        if changes:
+            raise StreamColumnsError(self._table, f"columns {', '.join(map(repr, changes))}")
+        # Files of older snapshots lack columns that are new.
+        return streaming_rows(rows, self._columns)
