@@ -1,4 +1,4 @@
-"""What Spark may ask of the format `windrow` besides reading it, and how that is refused."""
+"""What Spark may ask of tables and cannot have, and how that is refused."""
 
 from __future__ import annotations
 
@@ -28,11 +28,6 @@ _REFUSALS: Final = {
         "table {table!r} cannot be read as a stream on Spark Connect, only at one snapshot",
         "use a classic session, or spark.read instead of spark.readStream, in the foreachBatch of "
         "another stream if need be, where client.write writes tables",
-    ),
-    "CREATE TABLE": (
-        "Spark cannot create table {table!r} in a coordinator's catalog, and has written nothing",
-        "write its files to a folder, then client.register_table({table!r}, location) and "
-        "client.refresh({table!r})",
     ),
     "ALTER TABLE": (
         "Spark cannot change table {table!r}, whose columns and partitions are those of its files",

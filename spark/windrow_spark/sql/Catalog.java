@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
@@ -16,11 +17,12 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.*;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The class that Spark loads for a catalog of a coordinator's tables; Python answers for it. */
-public final class Catalog implements TableCatalog, SupportsNamespaces {
+public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static BiFunction python;
 
@@ -143,7 +145,59 @@ public final class Catalog implements TableCatalog, SupportsNamespaces {
 
     public Table createTable(
             Identifier table, StructType columns, Transform[] partitions, Map properties) {
-        throw refusal("CREATE TABLE", table);
+        return new TargetTable(
+            ask(creation("create", table, columns, partitions, properties)), this);
+    }
+
+    /** Spark creates a table here whose rows follow. */
+    public StagedTable stageCreate(
+            Identifier table, StructType columns, Transform[] partitions, Map properties) {
+        return new CreatedTable(
+            ask(creation("stage", table, columns, partitions, properties)), this);
+    }
+
+    public StagedTable stageReplace(
+            Identifier table, StructType columns, Transform[] partitions, Map properties)
+            throws NoSuchTableException {
+        if (!tableExists(table)) throw new NoSuchTableException(table);
+        return stageCreateOrReplace(table, columns, partitions, properties);
+    }
+
+    public StagedTable stageCreateOrReplace(
+            Identifier table, StructType columns, Transform[] partitions, Map properties) {
+        return new CreatedTable(
+            ask(creation("replace", table, columns, partitions, properties)), this);
+    }
+
+    private ObjectNode creation(
+            String use, Identifier table, StructType columns, Transform[] partitions,
+            Map properties) {
+        prepare();
+        ObjectNode request = request(use, table);
+        ArrayNode fields = request.putArray("columns");
+        for (int i = 0; i < columns.fields().length; i++) {
+            StructField field = columns.fields()[i];
+            fields.addObject().put("name", field.name()).put("type", field.dataType().sql())
+                .put("nullable", field.nullable());
+        }
+        ArrayNode names = request.putArray("partitions");
+        for (int i = 0; i < partitions.length; i++) {
+            boolean plain = partitions[i].name().equals("identity")
+                && partitions[i].references()[0].fieldNames().length == 1;
+            names.add(plain ? partitions[i].references()[0].fieldNames()[0] : null);
+        }
+        ObjectNode texts = request.putObject("properties");
+        Iterator all = properties.entrySet().iterator();
+        while (all.hasNext()) {
+            Map.Entry property = (Map.Entry) all.next();
+            texts.put((String) property.getKey(), (String) property.getValue());
+        }
+        return request;
+    }
+
+    /** Ends the creation of a table, as `CreatedTable.java` says. */
+    void end(String use, JsonNode creation) {
+        ask((ObjectNode) request(use).set("creation", creation));
     }
 
     public Table alterTable(Identifier table, TableChange[] changes) {

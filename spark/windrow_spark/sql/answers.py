@@ -19,6 +19,7 @@ from windrow_spark.relation.native import arrow_stream
 from windrow_spark.relation.partitions import partition_rows as partitions_of
 from windrow_spark.relation.scans import answer
 from windrow_spark.sql.cached_relations import move_cached, note_use
+from windrow_spark.sql.creations import check_alike, create, take_back
 from windrow_spark.sql.names import find_table, namespaces_in, parts_of, quoted, tables_in
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
 from windrow_spark.sql.writes import write_rows
@@ -53,6 +54,11 @@ class Answers:
             "tables": self._tables,
             "table": self._table,
             "prepare": self._prepare,
+            "create": self._create,
+            "stage": self._stage,
+            "replace": self._replace,
+            "unwritten": self._unwritten,
+            "abort": self._abort,
             "refresh": self._refresh,
             "refuse": self._refuse,
         }
@@ -197,6 +203,47 @@ class Answers:
     def _prepare(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         prepare(spark, answer)
 
+    def _create(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        """Create a table without rows, or one whose rows are there."""
+        table, _ = create(self._client(request), spark, _name(request), request, empty=False)
+        return self._description(request, table, current_snapshot(table))
+
+    def _stage(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        """Create a table whose rows follow."""
+        table, folders = create(self._client(request), spark, _name(request), request, empty=True)
+        creation = {
+            "name": table.name,
+            "location": table.definition.location,
+            "folders": folders,
+            "replaces": False,
+        }
+        description = self._description(request, table, current_snapshot(table))
+        return {**description, "creation": creation}
+
+    def _replace(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        table = self._named(request)
+        if table is None:
+            return self._stage(spark, request)
+        check_alike(table, request)
+        creation = {"name": table.name, "replaces": True}
+        description = self._description(request, table, current_snapshot(table))
+        return {**description, "creation": creation}
+
+    def _unwritten(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        creation = request["creation"]
+        if creation["replaces"]:
+            raise refusal("TRUNCATE TABLE", {"table": creation["name"]})
+
+    def _abort(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        creation = request["creation"]
+        if not creation["replaces"]:
+            take_back(
+                self._client(request),
+                creation["name"],
+                creation["location"],
+                creation["folders"],
+            )
+
     def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
         columns = client.plan(table, snapshot_id=snapshot_id, limit=1).info.partition_columns
@@ -206,8 +253,11 @@ class Answers:
 
     def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         # The name may be that of no table, as in CREATE TABLE.
-        name = ".".join([*request["namespace"], request["name"]])
-        raise refusal(request["statement"], {"table": name})
+        raise refusal(request["statement"], {"table": _name(request)})
+
+
+def _name(request: Mapping[str, Any]) -> str:
+    return ".".join([*request["namespace"], request["name"]])
 
 
 def _properties(table: TableInfo, snapshot: SnapshotInfo) -> dict[str, str]:

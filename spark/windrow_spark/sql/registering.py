@@ -21,7 +21,7 @@ from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.source import named_class
 from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
 
-_SOURCES = ("Catalog.java", "CatalogedTable.java", "TargetTable.java")
+_SOURCES = ("Catalog.java", "CatalogedTable.java", "CreatedTable.java", "TargetTable.java")
 _CLASS = "windrow.Catalog"
 _SETTING = "spark.sql.catalog.windrow"
 _MOST_TABLES = 64

@@ -22,8 +22,8 @@ _NAME = "sales.catalog_events"
 
 # Statements and uses that would change a table, with words that their refusals must have.
 REFUSALS = {
-    "CREATE TABLE windrow.sales.fresh (id INT)": "client.register_table('sales.fresh'",
-    f"CREATE TABLE windrow.sales.fresh AS SELECT * FROM {TABLE}": "client.register_table",
+    "CREATE TABLE windrow.sales.fresh (id INT)": "SET spark.windrow.warehouse",
+    f"CREATE TABLE windrow.sales.fresh AS SELECT * FROM {TABLE}": "SET spark.windrow.warehouse",
     f"CREATE OR REPLACE TABLE {TABLE} AS SELECT 1 AS a": "client.delete_table",
     f"DROP TABLE {TABLE}": f"client.delete_table('{_NAME}')",
     f"DROP TABLE {TABLE} PURGE": "client.delete_table",

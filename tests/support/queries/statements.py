@@ -191,6 +191,7 @@ def outcomes(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[
                 )
         for name, (write, text) in WRITERS.items():
             results[name] = _compared(spark, partial(write, spark), text, CATALOG)
+        results |= _created(spark, folder)
         before = _ids(spark, CATALOG)
         for name, (write, words) in REFUSALS.items():
             error = _error(partial(write, spark))
@@ -201,6 +202,56 @@ def outcomes(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[
         spark.conf.unset(_DYNAMIC)
         spark.sql("DROP DATABASE statement_copies CASCADE")
         spark.catalog.dropTempView(VIEW)
+    return results
+
+
+def _created(spark: SparkSession, folder: Path) -> dict[str, str]:
+    """Return what came of statements that create tables."""
+    rows = _rows(spark, range(4), "2026-12-06")
+    spark.conf.set("spark.windrow.warehouse", str(folder / "created"))
+    results = {}
+    uses: dict[str, tuple[Callable[[], Any], str, int]] = {
+        "CREATE TABLE AS": (
+            lambda: spark.sql(
+                f"CREATE TABLE windrow.made.one PARTITIONED BY (ds) AS SELECT * FROM {COPY}"
+            ),
+            "windrow.made.one",
+            spark.table(COPY).count(),
+        ),
+        "CREATE TABLE": (
+            lambda: spark.sql(
+                "CREATE TABLE windrow.made.two (id BIGINT, ds DATE) USING windrow "
+                f"PARTITIONED BY (ds) LOCATION '{folder / 'two'}'"
+            ),
+            "windrow.made.two",
+            0,
+        ),
+        "writeTo.create": (
+            lambda: rows.writeTo("windrow.made.three").partitionedBy(F.col("ds")).create(),
+            "windrow.made.three",
+            4,
+        ),
+        "saveAsTable": (
+            lambda: rows.write.format("windrow").partitionBy("ds").saveAsTable("windrow.made.four"),
+            "windrow.made.four",
+            4,
+        ),
+        "saveAsTable, overwrite": (
+            lambda: (
+                rows.limit(1)
+                .write.format("windrow")
+                .partitionBy("ds")
+                .mode("overwrite")
+                .saveAsTable("windrow.made.four")
+            ),
+            "windrow.made.four",
+            1,
+        ),
+    }
+    for name, (use, table, count) in uses.items():
+        outcome = _error(use) or f"{spark.table(table).count()} rows"
+        results[name] = "same" if outcome == f"{count} rows" else outcome
+    spark.conf.unset("spark.windrow.warehouse")
     return results
 
 

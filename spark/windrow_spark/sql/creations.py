@@ -1,0 +1,169 @@
+"""Tables that statements create: `CREATE TABLE windrow.sales.events … AS SELECT …`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow_core.models import TableInfo
+from windrow_spark.errors import UnfitReadError
+from windrow_spark.writing.options import NAMES
+
+WAREHOUSE: Final = "spark.windrow.warehouse"
+_FORMATS = {"windrow", "parquet"}
+# What Spark tells of every table, and what is about nothing else than where it lies.
+_IGNORED = {"external", "is_managed_location", "owner"}
+
+
+def create(
+    client: Coordinator,
+    spark: SparkSession,
+    name: str,
+    request: Mapping[str, Any],
+    *,
+    empty: bool,
+) -> tuple[TableInfo, list[str]]:
+    """Register a table, and refresh it.
+
+    Args:
+        client: The client of its coordinator.
+        spark: The session that creates it.
+        name: Its name.
+        request: Its `columns`, `partitions` and `properties`, as `Catalog.java` writes them.
+        empty: Whether its folder must not have any files.
+
+    Returns:
+        The table, and the folders that were made for it, the innermost first.
+
+    Raises:
+        UnfitReadError: The statement wants something that tables do not have, or no folder.
+    """
+    properties = _properties(name, request["properties"])
+    location = properties.get("location") or _default_location(spark, name)
+    if empty and os.path.isdir(location) and os.listdir(location):
+        raise _refused(
+            name,
+            f"its folder {location} is not empty",
+            "name another with LOCATION, or register the folder with client.register_table",
+        )
+    columns, partition_columns = _columns(name, request)
+    folders = _missing_folders(location)
+    try:
+        os.makedirs(location, exist_ok=True)
+        client.register_table(name, location, columns=columns, partition_columns=partition_columns)
+        client.refresh(name)
+    except BaseException:
+        _remove(folders)
+        raise
+    return client.table(name), folders
+
+
+def take_back(client: Coordinator, name: str, location: str, folders: list[str]) -> None:
+    """Undo the creation of a table whose rows could not be written.
+
+    A table that has files stays: a commit was interrupted, which the next write finishes.
+    """
+    if os.path.isdir(location) and os.listdir(location):
+        return
+    client.delete_table(name)
+    _remove(folders)
+
+
+def check_alike(table: TableInfo, request: Mapping[str, Any]) -> None:
+    """Make sure that new rows of a table have its columns, so that they can replace its rows.
+
+    Raises:
+        UnfitReadError: They have others.
+    """
+    name = table.name
+    properties = _properties(name, request["properties"])
+    columns, partition_columns = _columns(name, request)
+    snapshot = table.current_snapshot
+    own = {} if snapshot is None else {c.name: c.type for c in snapshot.partition_columns}
+    data = {} if snapshot is None else {c.name: c.type for c in snapshot.columns}
+    data = {column: type_ for column, type_ in data.items() if column not in own}
+    if _folded(columns) != _folded(data) or _folded(partition_columns) != _folded(own):
+        raise UnfitReadError(
+            f"the columns of table {name!r} are others than those of the new rows, and nothing was "
+            "written",
+            f"write to the table as it is (INSERT OVERWRITE, writeTo), or client.delete_table"
+            f"({name!r}) deletes its registration and leaves its files",
+        )
+    location = properties.get("location")
+    if location not in (None, table.definition.location):
+        raise _refused(name, "it lies elsewhere", "leave the location out")
+
+
+def _properties(name: str, texts: Mapping[str, str]) -> dict[str, str]:
+    properties = {
+        key.lower(): text for key, text in texts.items() if not key.lower().startswith("option.")
+    }
+    provider = properties.pop("provider", "windrow")
+    if provider.lower() not in _FORMATS:
+        raise _refused(name, f"its files are Parquet, not {provider}", "write USING windrow")
+    path = properties.pop("path", None)
+    location = properties.pop("location", path)
+    others = sorted(properties.keys() - _IGNORED - set(NAMES))
+    if others:
+        raise _refused(name, f"tables have no property {others[0]!r}", "leave it out")
+    return {} if location is None else {"location": location.removeprefix("file:")}
+
+
+def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    types = {column["name"]: column["type"].lower() for column in request["columns"]}
+    required = [column["name"] for column in request["columns"] if not column["nullable"]]
+    if required:
+        raise _refused(
+            name, f"column {required[0]!r} is NOT NULL, which no table ensures", "leave it out"
+        )
+    partitions = request["partitions"]
+    if None in partitions:
+        raise _refused(
+            name, "it is partitioned or clustered by more than columns", "name columns alone"
+        )
+    by_lower = {column.lower(): column for column in types}
+    own = [by_lower[column.lower()] for column in partitions]
+    return (
+        {column: type_ for column, type_ in types.items() if column not in own},
+        {column: types[column] for column in own},
+    )
+
+
+def _folded(columns: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(name.lower(), type_.lower().replace(" ", "")) for name, type_ in columns.items()]
+
+
+def _default_location(spark: SparkSession, name: str) -> str:
+    root = spark.conf.get(WAREHOUSE, None)
+    if not root:
+        raise _refused(
+            name,
+            "no folder is known for its files",
+            f"name one with LOCATION, or SET {WAREHOUSE} to a folder for all new tables",
+        )
+    return os.path.join(root.removeprefix("file:"), *name.split("."))
+
+
+def _missing_folders(location: str) -> list[str]:
+    folders = []
+    while not os.path.isdir(location) and location != os.path.dirname(location):
+        folders.append(location)
+        location = os.path.dirname(location)
+    return folders
+
+
+def _remove(folders: list[str]) -> None:
+    for folder in folders:
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
+def _refused(name: str, reason: str, remedy: str) -> UnfitReadError:
+    return UnfitReadError(
+        f"table {name!r} cannot be created: {reason}, and nothing was written", remedy
+    )
