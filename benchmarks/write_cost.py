@@ -46,7 +46,7 @@ def main() -> None:
     cpu_seconds: dict[str, list[float]] = {}
     steps: dict[str, list[str]] = {}
     with place_of_work(given.data) as (spark, client, folder):
-        rows = _rows(spark, folder / "rows", row_count, partitions)
+        rows = rows_in_partitions(spark, folder / "rows", row_count, partitions)
         client.register_table("bench.cost", str(folder / "table"), partition_columns={"k": "int"})
 
         def spark_alone() -> str:
@@ -107,7 +107,8 @@ def main() -> None:
         )
 
 
-def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> DataFrame:
+def rows_in_partitions(spark: SparkSession, folder: Path, count: int, partitions: int) -> DataFrame:
+    """Write rows of a table with the partition column `k`, and return them as files."""
     rows = spark.range(count).select(
         "id",
         F.sha2(F.col("id").cast("string"), 256).alias("name"),
@@ -133,14 +134,15 @@ def _table(
             way,
             f"{median(times):.2f} s",
             f"{min(times):.2f} s",
-            f"{_ratio(times, seconds[PEER]):.2f}",
+            f"{ratio(times, seconds[PEER]):.2f}",
             f"{median(cpu):.2f} s",
-            f"{_ratio(cpu, cpu_seconds[PEER]):.2f}",
+            f"{ratio(cpu, cpu_seconds[PEER]):.2f}",
         )
     return table
 
 
-def _ratio(mine: list[float], peers: list[float]) -> float:
+def ratio(mine: list[float], peers: list[float]) -> float:
+    """Return the median ratio of the times of each turn."""
     return median(one / peer for one, peer in zip(mine, peers, strict=True))
 
 

@@ -27,7 +27,7 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
 
 
 # They start a cluster, or measure constants that seldom change: a third of the time of all.
-NIGHTLY = ("cache", "compaction_cost", "read_calibration", "read_grid", "streams", "tpc")
+NIGHTLY = ("cache", "compaction_cost", "inserts", "read_calibration", "read_grid", "streams", "tpc")
 nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
@@ -248,6 +248,14 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
     assert len(content["results"]) == 4
     for measured in (content["seconds"], content["cpu_seconds"]):
         assert {len(turns) for turns in measured.values()} == {1}
+
+
+@nightly
+def test_inserts_compares_planned_statements_with_those_of_spark(quick: Quick) -> None:
+    content = quick("inserts", "--runs", "1")
+
+    assert [row["metric"] for row in content["results"]] == ["time", "CPU time"]
+    assert {len(turns) for turns in content["seconds"].values()} == {1}
 
 
 def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: Quick) -> None:

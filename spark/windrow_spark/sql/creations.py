@@ -116,10 +116,10 @@ def _properties(name: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     types = {column["name"]: column["type"].lower() for column in request["columns"]}
-    required = [column["name"] for column in request["columns"] if not column["nullable"]]
-    if required:
+    strict = [column["name"] for column in request["columns"] if not column["nullable"]]
+    if strict:
         raise _refused(
-            name, f"column {required[0]!r} is NOT NULL, which no table ensures", "leave it out"
+            name, f"column {strict[0]!r} is NOT NULL, which no table ensures", "leave it out"
         )
     partitions = request["partitions"]
     if None in partitions:
