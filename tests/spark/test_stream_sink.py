@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -297,3 +297,13 @@ def test_partition_columns_may_be_said_again(
     streams.run(feed.stream(spark), TABLE, checkpoint, partition_columns=["day", "country"])
 
     assert ids(client, spark) == feed.ids
+
+
+def test_a_table_of_the_catalog_cannot_be_named_by_its_catalog(
+    spark: SparkSession, client: Client, events: Path, feed: Feed, checkpoint: Path
+) -> None:
+    writer = feed.stream(spark).writeStream.format("windrow")
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    with pytest.raises(AnalysisException, match="locationUri"):
+        writer.toTable(f"windrow.{TABLE}")
+    assert not checkpoint.exists()
