@@ -116,6 +116,7 @@ def test_a_query_that_fails_leaves_neither_a_table_nor_a_folder(
     ("statement", "words"),
     [
         (f"CREATE TABLE {NEW} (id BIGINT NOT NULL)", "'id' is NOT NULL"),
+        (f"CREATE TABLE {NEW} (id BIGINT, v VARCHAR(3))", r"'v' is VARCHAR\(3\), whose length"),
         (f"CREATE TABLE {NEW} (id BIGINT) USING orc", "its files are Parquet, not orc"),
         (f"CREATE TABLE {NEW} (id BIGINT) TBLPROPERTIES (a = 'b')", "no property 'a'"),
         (

@@ -125,6 +125,11 @@ def test_a_view_follows_what_is_written_through_it_and_dataframes_do_not(
     spark.sql("INSERT INTO inserts VALUES (7, DATE'2026-11-01')")
 
     assert ids(spark, "inserts") == ids(spark, "other") == [0, 1, 2, 3, 4, 5, 7]
+    spark.sql(
+        "FROM range(3) INSERT INTO inserts SELECT id + 20, DATE'2026-11-01' "
+        "INSERT INTO inserts SELECT id + 30, DATE'2026-11-01'"
+    )
+    assert ids(spark, "inserts") == [0, 1, 2, 3, 4, 5, 7, 20, 21, 22, 30, 31, 32]
     assert earlier.count() == 6
     assert ids(spark, "part") == [0, 1, 2]
     spark.catalog.dropTempView("other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -114,7 +115,7 @@ def _local_views(spark: SparkSession) -> list[str]:
 
 
 def _shows(view: DataFrame, pin: Pin) -> bool:
-    """Tell whether a view is the relation itself, without further steps."""
+    """Tell whether a view is such a relation of any snapshot, without further steps."""
     plan = view._jdf.queryExecution().analyzed()
     while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
         plan = plan.children().apply(0)
@@ -124,5 +125,8 @@ def _shows(view: DataFrame, pin: Pin) -> bool:
     if files.getClass().getSimpleName() != "HadoopFsRelation":
         return False
     index = files.location()
-    is_ours = index.getClass().getSimpleName() == "TableIndex"
-    return is_ours and str(index.pin()) == pin.to_text()
+    if index.getClass().getSimpleName() != "TableIndex":
+        return False
+    # One statement may write several times, after which the view is newer than its relation.
+    other = Pin(**json.loads(index.pin()))
+    return replace(other, snapshot_id=pin.snapshot_id) == pin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +17,7 @@ from windrow_spark.writing.options import NAMES
 
 WAREHOUSE: Final = "spark.windrow.warehouse"
 _FORMATS = {"windrow", "parquet"}
+_LENGTH = re.compile(r"\b(var)?char\(\d+\)")
 # What Spark tells of every table, and what is about nothing else than where it lies.
 _IGNORED = {"external", "is_managed_location", "owner"}
 
@@ -120,6 +122,13 @@ def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dic
     if strict:
         raise _refused(
             name, f"column {strict[0]!r} is NOT NULL, which no table ensures", "leave it out"
+        )
+    short = [column for column, type_ in types.items() if _LENGTH.search(type_)]
+    if short:
+        raise _refused(
+            name,
+            f"column {short[0]!r} is {types[short[0]].upper()}, whose length no table ensures",
+            "make it STRING",
         )
     partitions = request["partitions"]
     if None in partitions:
