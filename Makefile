@@ -98,7 +98,7 @@ docs: $(INSTALLED) ## Build the documents as a site, which coordinators then ser
 
 requirements: requirements.txt requirements-build.txt ## Lock the newest releases of the image's packages and build tools
 
-requirements.txt: LOCKED := pyproject.toml --extra service --extra iceberg --extra traces
+requirements.txt: LOCKED := pyproject.toml --extra service --extra iceberg --extra hdfs --extra traces
 requirements-build.txt: LOCKED := --group image
 
 # Always written anew, because new releases make them old. Their first line, a comment, is kept.

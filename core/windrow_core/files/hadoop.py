@@ -1,37 +1,107 @@
-"""Files on HDFS, through `pyarrow.fs` and Hadoop's own client."""
+"""Files on HDFS, through `hdfs-native`: a client that needs neither a JVM nor Hadoop.
+
+Name services, Kerberos and mounts of viewfs are configured by `core-site.xml` and `hdfs-site.xml`
+in `HADOOP_CONF_DIR`.
+"""
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
+from windrow_core.files.positions import PositionedFile
 from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.status import FileStatus
+
+# Stands for the file system that `core-site.xml` names.
+_DEFAULT = "default"
+_PORT = 8020
+# A NameNode that does not answer is given up after half a minute, unlike by default after minutes.
+_PATIENCE = {"dfs.client.failover.max.attempts": "6"}
+_SERVER_ERROR = re.compile(r'RPCError\("[\w.$]*?(\w+)", "(.*?)(?:\\n|"\)|$)', re.DOTALL)
+
+
+class HdfsFile(PositionedFile):
+    """A file that can be read at any position.
+
+    Args:
+        uri: The file.
+        reader: The client's reader of it.
+    """
+
+    def __init__(self, uri: str, reader: Any) -> None:
+        super().__init__(len(reader))
+        self._uri = uri
+        self._reader = reader
+
+    def read(self, size: int | None = -1) -> bytes:
+        """See `io.RawIOBase.read`."""
+        begin, end = self.at, self.end_of(size)
+        # The client ends the process's thread, with its own trace, if it is to read beyond the end.
+        if begin >= end:
+            return b""
+        with _as_os_errors(self._uri):
+            content: bytes = self._reader.read_range(begin, end - begin)
+        self.at += len(content)
+        return content
 
 
 def status_of(uri: str) -> FileStatus:
     """Return the state of a file."""
-    filesystem, path = located(uri)
-    info = filesystem.get_file_info(path)
-    if info.type == pafs.FileType.NotFound:
-        raise FileNotFoundError(uri)
-    return FileStatus(info.size, info.mtime_ns)
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        return _status(client.get_file_info(path))
 
 
 @contextmanager
 def opened(uri: str) -> Iterator[Any]:
     """Open a file for reading at any position."""
-    filesystem, path = located(uri)
-    with filesystem.open_input_file(path) as file:
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        reader = client.read(path)
+    with pa.PythonFile(HdfsFile(uri, reader), mode="r") as file:
         yield file
 
 
-def located(uri: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system of a URI, and the path in it."""
+def entries_of(uri: str, *, recursive: bool) -> tuple[list[str], list[tuple[str, FileStatus]]]:
+    """Return the folders and files in a folder, by their paths in it.
+
+    Args:
+        uri: The folder.
+        recursive: Whether those at any depth are wanted.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        NotADirectoryError: It is a file.
+        OSError: It cannot be listed.
+    """
+    client, path = _located(uri)
+    path = path.rstrip("/") or "/"
+    above = len(path.rstrip("/")) + 1
+    folders: list[str] = []
+    files: list[tuple[str, FileStatus]] = []
+    with _as_os_errors(uri):
+        for entry in client.list_status(path, recursive):
+            if entry.path == path and not entry.isdir:
+                raise NotADirectoryError(f"{uri} is a file")
+            if entry.isdir:
+                folders.append(entry.path[above:])
+            else:
+                files.append((entry.path[above:], _status(entry)))
+    return folders, files
+
+
+def _status(info: Any) -> FileStatus:
+    return FileStatus(info.length, info.modification_time * 1_000_000)
+
+
+def _located(uri: str) -> tuple[Any, str]:
+    """Return the client of a URI's file system, and the path in it."""
     scheme, _, rest = uri.partition("://")
     if scheme != "hdfs":
         raise OSError(f"{scheme}:// is not supported by this version of Windrow")
@@ -39,10 +109,48 @@ def located(uri: str) -> tuple[pafs.FileSystem, str]:
     return kept_by_process(f"hdfs://{authority}", lambda: _connected(authority)), f"/{path}"
 
 
-def _connected(authority: str) -> pafs.FileSystem:
-    host, _, port = authority.partition(":")
+def _connected(authority: str) -> Any:
     try:
-        # Host "default" stands for the one in core-site.xml; a name service has no port.
-        return pafs.HadoopFileSystem(host or "default", int(port or 0))
-    except pa.ArrowException as error:
-        raise OSError(str(error)) from error
+        import hdfs_native
+    except ModuleNotFoundError as error:
+        raise OSError(
+            f"{error}: install hdfs-native for the Python that reads hdfs:// here and on executors"
+        ) from error
+    if authority == _DEFAULT:
+        with _as_os_errors("hdfs://default"):
+            return hdfs_native.Client(config=_PATIENCE)
+    host, _, port = authority.partition(":")
+    if not port:
+        try:
+            # A name service of `hdfs-site.xml`.
+            return hdfs_native.Client(f"hdfs://{host}", _PATIENCE)
+        except RuntimeError:
+            port = str(_PORT)
+    # The client would look for a host that does not exist until its patience ends.
+    try:
+        socket.getaddrinfo(host, int(port))
+    except OSError as error:
+        raise OSError(f"there is no host {host!r} here: {error}") from error
+    with _as_os_errors(f"hdfs://{authority}"):
+        return hdfs_native.Client(f"hdfs://{host}:{port}", _PATIENCE)
+
+
+@contextmanager
+def _as_os_errors(uri: str) -> Iterator[None]:
+    """Turn errors of the client, some of which hold traces of the NameNode, into those of files."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise type(error)(f"{uri}: {_first_line(error)}") from None
+    except OSError as error:
+        raise OSError(f"{uri}: {_first_line(error)}") from None
+    except RuntimeError as error:
+        answer = _SERVER_ERROR.search(str(error))
+        if answer is None:
+            raise OSError(f"{uri}: {_first_line(error)}") from None
+        kind = PermissionError if answer[1] == "AccessControlException" else OSError
+        raise kind(f"{uri}: {answer[1]}: {answer[2]}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from windrow_core.files import hadoop
 from windrow_core.files.access import remedy_in
@@ -159,16 +158,8 @@ def _names_folder(path: str) -> bool:
 
 
 def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[ListedObject]]:
-    filesystem, path = hadoop.located(uri)
-    base = path.rstrip("/") + "/"
-    infos = filesystem.get_file_info(pafs.FileSelector(base, recursive=recursive))
-    folders = [info.path[len(base) :] for info in infos if info.type == pafs.FileType.Directory]
-    files = [
-        ListedObject(info.path[len(base) :], FileStatus(info.size, info.mtime_ns))
-        for info in infos
-        if info.type != pafs.FileType.Directory
-    ]
-    return folders, files
+    folders, files = hadoop.entries_of(uri, recursive=recursive)
+    return folders, [ListedObject(path, status) for path, status in files]
 
 
 def scan_of(location: str) -> ScanFolder:
@@ -344,10 +335,5 @@ def why_unreadable(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, ObjectError):
         return text
-    if "to load lib" in text:
-        return (
-            "needs Hadoop's native client and a JVM here: set JAVA_HOME, HADOOP_HOME and CLASSPATH "
-            "(`hadoop classpath --glob`)"
-        )
     remedy = remedy_in(text)
     return f"cannot be read: {text[:_SHOWN_CHARACTERS]}{f': {remedy}' if remedy else ''}"

@@ -1,0 +1,178 @@
+"""Tables on a real HDFS: listed, planned and read as Spark reads them, and errors that say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.servers import embedded
+from tests.support.servers.hdfs import HOSTS, Hdfs, hdfs_cluster
+from tests.support.tables import hive
+from windrow_jobs.hosts import hosts_of
+
+pytestmark = pytest.mark.spark
+
+# Of a table of three days, with two files each.
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    with hdfs_cluster(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(hdfs: Hdfs, tmp_path: Path) -> Iterator[windrow.Client]:
+    locations = (hdfs.uri, "hdfs://localhost:1", "hdfs://nowhere.invalid:8020")
+    with embedded.client(tmp_path / "state", allowed_locations=locations) as client:
+        yield client
+
+
+def test_all_rows_are_read_as_spark_reads_them(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=3)
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "x.parquet").write_bytes(b"not yet")
+    location = hdfs.upload(folder, "/tables/events")
+    client.register_table("sales.events", location)
+
+    client.refresh("sales.events")
+    rows = client.read(spark, "sales.events", filter="ds <> '2026-11-02'")
+
+    assert client.table("sales.events").current_snapshot.file_count == 9
+    theirs = spark.read.parquet(location).where("ds <> '2026-11-02'")
+    assert sorted(map(str, rows.collect())) == sorted(
+        map(str, theirs.select(*rows.columns).collect())
+    )
+    assert client.plan("sales.events", filter="id < 0").summary.files_planned == 0
+
+
+def test_names_of_files_and_folders_may_hold_any_characters(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    names = ["a b", "50%", "p%25q", "ü", "x+y", "#1", "q?"]
+    for number, name in enumerate(names):
+        part = tmp_path / "odd" / f"day={name}" / f"{name}.parquet"
+        part.parent.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), part)
+    client.register_table(
+        "sales.odd",
+        hdfs.upload(tmp_path / "odd", "/tables/odd ü"),
+        partition_columns={"day": "string"},
+    )
+    client.refresh("sales.odd")
+
+    rows = client.read(spark, "sales.odd").collect()
+
+    # Spark reads the values of folders as they are escaped in their names.
+    expected = [name.replace("%25", "%") for name in names]
+    assert sorted((row["id"], row["day"]) for row in rows) == list(enumerate(expected))
+
+
+def test_a_file_that_was_replaced_fails_the_query_by_its_name(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events")
+    location = hdfs.upload(folder, "/tables/replaced")
+    client.register_table("sales.replaced", location)
+    client.refresh("sales.replaced")
+    path = sorted(folder.rglob("*.parquet"))[0]
+    pq.write_table(pq.read_table(path).slice(1), path)
+    name = path.relative_to(folder).as_posix()
+    hdfs.files.copyFromLocalFile(hdfs.path(str(path)), hdfs.path(f"/tables/replaced/{name}"))
+
+    with pytest.raises(PySparkException, match=f"{path.name}.*changed"):
+        client.read(spark, "sales.replaced").collect()
+
+
+def test_the_hosts_of_files_are_those_of_their_blocks(
+    spark: SparkSession, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=4)
+    location = hdfs.upload(folder, "/tables/placed")
+    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")]
+
+    hosts = hosts_of(spark, location, pa.chunked_array([paths])).to_pylist()
+
+    for path, names in zip(paths, hosts, strict=True):
+        status = hdfs.files.getFileStatus(hdfs.path(f"/tables/placed/{path}"))
+        (block,) = hdfs.files.getFileBlockLocations(status, 0, status.getLen())
+        assert [name.rpartition("/")[2] for name in names] == list(block.getHosts())
+    assert {name.rpartition("/")[2] for names in hosts for name in names} <= set(HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("hdfs://localhost:1/t", "Connection refused"),
+        ("hdfs://nowhere.invalid:8020/t", "no host 'nowhere.invalid'"),
+    ],
+)
+def test_a_namenode_that_is_not_there_is_named(
+    client: windrow.Client, location: str, reason: str
+) -> None:
+    client.register_table("sales.nowhere", location)
+
+    with pytest.raises(windrow.errors.ProblemError, match=reason):
+        client.refresh("sales.nowhere")
+
+
+def test_a_folder_that_is_not_there_is_refused(client: windrow.Client, hdfs: Hdfs) -> None:
+    client.register_table("sales.gone", f"{hdfs.uri}/tables/gone")
+
+    with pytest.raises(windrow.errors.ProblemError, match="does not exist, or holds nothing"):
+        client.refresh("sales.gone")
+
+
+def test_a_folder_that_may_not_be_read_is_refused_with_the_namenodes_reason(
+    client: windrow.Client,
+    hdfs: Hdfs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    location = hdfs.upload(hive.write_events(tmp_path / "events"), "/tables/secret")
+    permission = hdfs.jvm.org.apache.hadoop.fs.permission.FsPermission("700")
+    hdfs.files.setPermission(hdfs.path("/tables/secret"), permission)
+    monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
+    client.register_table("sales.secret", location)
+
+    with pytest.raises(windrow.errors.ProblemError, match="Permission denied: user=stranger"):
+        client.refresh("sales.secret")
+
+
+def test_a_namenode_in_safe_mode_is_read(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    location = hdfs.upload(hive.write_events(tmp_path / "events"), "/tables/safe")
+    client.register_table("sales.safe", location)
+    actions = hdfs.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+    hdfs.files.setSafeMode(actions.SAFEMODE_ENTER)
+    try:
+        client.refresh("sales.safe")
+        assert client.read(spark, "sales.safe").count() == ROWS
+    finally:
+        hdfs.files.setSafeMode(actions.SAFEMODE_LEAVE)
+
+
+def test_blocks_of_a_datanode_that_dies_are_read_from_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "cluster").mkdir()
+    with hdfs_cluster(tmp_path / "cluster", replication=2) as hdfs:
+        location = hdfs.upload(hive.write_events(tmp_path / "events"), "/tables/events")
+        with embedded.client(tmp_path / "state", allowed_locations=(hdfs.uri,)) as client:
+            client.register_table("sales.events", location)
+            client.refresh("sales.events")
+            hdfs.cluster.stopDataNode(0)
+
+            assert client.read(spark, "sales.events").count() == ROWS
+            assert len(client.read(spark, "sales.events").collect()) == ROWS

@@ -1,0 +1,132 @@
+"""A real HDFS on loopback: a NameNode and DataNodes in one JVM, which ends with this process."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# What DataNodes call their hosts. 127.0.0.1 would count as no host, as of a local disk.
+HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+_CACHE = Path(sys.prefix) / "maven"
+_NEEDS = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "jcl-over-slf4j", "snappy")
+
+
+@dataclass(frozen=True, slots=True)
+class Hdfs:
+    """A running cluster.
+
+    Attributes:
+        uri: `hdfs://host:port`.
+        cluster: The JVM's `MiniDFSCluster`.
+        files: The JVM's file system, of the user who started the cluster.
+        jvm: Its JVM.
+    """
+
+    uri: str
+    cluster: Any
+    files: Any
+    jvm: Any
+
+    def path(self, path: str) -> Any:
+        """Return the JVM's path of a text, none of whose characters is special."""
+        return self.jvm.org.apache.hadoop.fs.Path(path)
+
+    def upload(self, folder: Path, path: str) -> str:
+        """Copy a folder of the local disk, and return the location of the copy."""
+        self.files.mkdirs(self.path(path).getParent())
+        self.files.copyFromLocalFile(self.path(str(folder)), self.path(path))
+        return f"{self.uri}{path}"
+
+
+@contextmanager
+def hdfs_cluster(folder: Path, *, replication: int = 1) -> Iterator[Hdfs]:
+    """Run a cluster of three DataNodes; the test is skipped where its code cannot be had.
+
+    Args:
+        folder: Where it keeps its files.
+        replication: How many DataNodes hold each block.
+    """
+    # Imported here, since each process of a run collects all tests.
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    jars = _jars()
+    with (folder / "hdfs.log").open("wb") as log:
+        port, token = launch_gateway(
+            jarpath=str(next(_spark_jars().glob("py4j-*.jar"))),
+            classpath=":".join(map(str, jars)),
+            javaopts=["-Xmx400m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"],
+            redirect_stdout=log,
+            redirect_stderr=log,
+            die_on_exit=True,
+            enable_auth=True,
+        )
+    parameters = GatewayParameters(port=port, auth_token=token)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    try:
+        jvm = gateway.jvm
+        conf = jvm.org.apache.hadoop.hdfs.HdfsConfiguration()
+        conf.set("hdfs.minidfs.basedir", str(folder / "hdfs"))
+        conf.set("dfs.replication", str(replication))
+        # Otherwise writers wait so long before they ask again whether a block is there.
+        conf.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "5")
+        # The NameNode's log need not survive a power failure.
+        conf.set("dfs.namenode.edits.noeditlogchannelflush", "true")
+        hosts = gateway.new_array(jvm.String, len(HOSTS))
+        for at, host in enumerate(HOSTS):
+            hosts[at] = host
+        builder = getattr(jvm.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(conf)
+        cluster = (
+            builder.numDataNodes(len(HOSTS)).hosts(hosts).checkDataNodeHostConfig(True).build()
+        )
+        cluster.waitActive()
+        uri = str(cluster.getURI().toString())
+        yield Hdfs(uri, cluster, cluster.getFileSystem(), jvm)
+    finally:
+        gateway.shutdown()
+
+
+def _spark_jars() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def _jars() -> list[Path]:
+    """Return the jars of the cluster, the largest of which Maven fetches on first use."""
+    others = [jar for jar in _spark_jars().glob("*.jar") if jar.name.startswith(_NEEDS)]
+    api = next(jar for jar in others if jar.name.startswith(_NEEDS[0]))
+    version = api.stem.removeprefix(f"{_NEEDS[0]}-")
+    return [_fetched(f"org.apache.hadoop:hadoop-client-minicluster:{version}"), *others]
+
+
+def _fetched(artifact: str) -> Path:
+    """Return a jar of Maven Central, without those that it depends on."""
+    _, name, version = artifact.split(":")
+    jar = _CACHE / f"{name}-{version}.jar"
+    _CACHE.mkdir(exist_ok=True)
+    with (_CACHE / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if jar.exists():
+            return jar
+        mvn = shutil.which("mvn")
+        command = [mvn or "mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
+        if (
+            mvn is None
+            or subprocess.run(
+                [*command, f"-DoutputDirectory={_CACHE}"],
+                capture_output=True,
+                timeout=300,
+                cwd=_CACHE,
+            ).returncode
+        ):
+            pytest.skip(f"{artifact} cannot be fetched: Maven Central is out of reach")
+        return jar
