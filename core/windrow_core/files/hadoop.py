@@ -21,8 +21,8 @@ from windrow_core.files.status import FileStatus
 # Stands for the file system that `core-site.xml` names.
 _DEFAULT = "default"
 _PORT = 8020
-# A NameNode that does not answer is given up after half a minute, unlike by default after minutes.
-_PATIENCE = {"dfs.client.failover.max.attempts": "6"}
+# A NameNode without another is given up after seconds; by default, after minutes.
+_PATIENCE = {"dfs.client.failover.max.attempts": "2"}
 _SERVER_ERROR = re.compile(r'RPCError\("[\w.$]*?(\w+)", "(.*?)(?:\\n|"\)|$)', re.DOTALL)
 
 
@@ -118,12 +118,12 @@ def _connected(authority: str) -> Any:
         ) from error
     if authority == _DEFAULT:
         with _as_os_errors("hdfs://default"):
-            return hdfs_native.Client(config=_PATIENCE)
+            return hdfs_native.Client()
     host, _, port = authority.partition(":")
     if not port:
         try:
             # A name service of `hdfs-site.xml`.
-            return hdfs_native.Client(f"hdfs://{host}", _PATIENCE)
+            return hdfs_native.Client(f"hdfs://{host}")
         except RuntimeError:
             port = str(_PORT)
     # The client would look for a host that does not exist until its patience ends.

@@ -118,15 +118,16 @@ def _fetched(artifact: str) -> Path:
         if jar.exists():
             return jar
         mvn = shutil.which("mvn")
-        command = [mvn or "mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
-        if (
-            mvn is None
-            or subprocess.run(
-                [*command, f"-DoutputDirectory={_CACHE}"],
-                capture_output=True,
-                timeout=300,
-                cwd=_CACHE,
-            ).returncode
-        ):
+        if mvn is None or not _ran([mvn, "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]):
             pytest.skip(f"{artifact} cannot be fetched: Maven Central is out of reach")
         return jar
+
+
+def _ran(maven: list[str]) -> bool:
+    """Tell whether a command of Maven that copies an artifact ended well."""
+    command = [*maven, f"-DoutputDirectory={_CACHE}"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=300, cwd=_CACHE)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
