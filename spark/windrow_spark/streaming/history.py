@@ -137,12 +137,9 @@ class History:
 
     def _compactions(self, since: int) -> set[int]:
         """Return the snapshots after one that only compactions made."""
-        compactions = set()
-        for one in self._client.writes(self._table):
-            if one.snapshot_id is None:
-                continue
-            if one.snapshot_id <= since:
-                break
-            if one.kind == "compaction":
-                compactions.add(one.snapshot_id)
-        return compactions
+        # Writes come in the order in which they began, not in that in which they were published.
+        return {
+            one.snapshot_id
+            for one in self._client.writes(self._table)
+            if one.kind == "compaction" and one.snapshot_id is not None and one.snapshot_id > since
+        }
