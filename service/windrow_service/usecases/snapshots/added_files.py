@@ -98,9 +98,8 @@ class AddedFilesReader:
         difference = await self._difference(name, snapshot, files.since, check)
         end = len(difference.additions) if files.end is None else files.end
         some = difference.additions.slice(files.first, max(end - files.first, 0))
-        manifests, rows = some["manifest"].to_numpy(), some["row"].to_numpy()
-        by_manifest = {int(at): rows[manifests == at] for at in np.unique(manifests)}
-        return AddedChoice(by_manifest, len(snapshot.manifests), further)
+        rows = await self.runner.run(lambda: _by_manifest(some))
+        return AddedChoice(rows, len(snapshot.manifests), further)
 
     async def __call__(
         self,
@@ -188,6 +187,16 @@ _SCHEMA = pa.schema(
 def _live(manifest: Manifest, files: pa.Table) -> pa.Table:
     rows = np.delete(np.arange(len(files)), manifest.removed)
     return files.select(_IDENTITY).take(rows).append_column("row", pa.array(rows))
+
+
+def _by_manifest(files: pa.Table) -> dict[int, npt.NDArray[np.int64]]:
+    """Return the rows of files in each manifest that has some, by its position."""
+    order = np.argsort(files["manifest"].to_numpy(), kind="stable")
+    rows = files["row"].to_numpy()[order]
+    positions, starts = np.unique(files["manifest"].to_numpy()[order], return_index=True)
+    return (
+        dict(zip(positions.tolist(), np.split(rows, starts[1:]), strict=True)) if len(rows) else {}
+    )
 
 
 def _compared(before: pa.Table, after: pa.Table) -> Difference:
