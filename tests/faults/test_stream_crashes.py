@@ -80,4 +80,5 @@ def test_drivers_that_die_at_any_step_of_a_batch_leave_every_row_once(tmp_path: 
         (stream,) = client.streams(TABLE)
         assert len(ids) == ROWS * (stream.batch_id + 1)
         assert not client.refresh(TABLE, full=True).changed
-        assert not (location / "_windrow").exists()
+        # A batch that the end of the query cut short may leave a folder that counts for nothing.
+        assert not list(location.glob("_windrow/streams/*/[!.]*"))
