@@ -23,6 +23,7 @@ from windrow_service.store.migrate import Upgraded
 from windrow_service.wiring.access import open_access
 from windrow_service.wiring.adapters import open_adapters
 from windrow_service.wiring.rooms import (
+    open_added_files,
     open_caches,
     open_caching,
     open_manifests,
@@ -103,13 +104,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         adapters = await open_adapters(settings, stack)
         manifests = open_manifests(adapters)
         partitions = open_partitions(adapters, manifests)
+        added_files = open_added_files(adapters, manifests)
         caching = open_caching(adapters, manifests)
         tables = open_tables(adapters)
         yield Services(
             access=await open_access(adapters),
             tables=tables,
-            snapshots=open_snapshots(adapters, manifests, partitions),
-            plans=open_plans(adapters, manifests, partitions, caching, tables.refreshes),
+            snapshots=open_snapshots(adapters, manifests, partitions, added_files),
+            plans=open_plans(
+                adapters, manifests, partitions, added_files, caching, tables.refreshes
+            ),
             writes=open_writes(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),

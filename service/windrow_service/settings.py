@@ -227,7 +227,7 @@ class Settings(BaseSettings):
     manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
         default=512 * 2**20,
         description="Most bytes of decoded manifests that are kept in memory; an eighth of it is "
-        "for the partition values of snapshots.",
+        "for the partition values of snapshots, and another for what snapshots add.",
     )
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()

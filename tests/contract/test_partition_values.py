@@ -19,6 +19,7 @@ from windrow.cli.history import plan_list
 from windrow.errors import InvalidArgumentError, ProblemError
 from windrow_core.models import MAX_PARTITION_RANGES, AddedFiles
 from windrow_service.settings import Settings
+from windrow_service.usecases.snapshots import differences
 
 MakePlan = Callable[..., dict[str, Any]]
 TYPES = [
@@ -405,6 +406,49 @@ def test_files_that_a_snapshot_added_are_counted_and_planned_by_their_positions(
     assert plan(additions={"end": 4}, filter="hour = 10") == {
         path for path in everything[:4] if "hour=10" in path
     }
+
+
+@pytest.fixture
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files each comparison of two snapshots has looked at so far."""
+    sizes = []
+    compare = differences.compared
+
+    def counting(before: pa.Table, after: pa.Table) -> differences.Difference:
+        sizes.append(len(before) + len(after))
+        return compare(before, after)
+
+    monkeypatch.setattr(differences, "compared", counting)
+    return sizes
+
+
+def test_what_a_snapshot_adds_is_worked_out_once_for_all_counts_and_plans(
+    client: windrow.Client, table: str, make_plan: MakePlan, comparisons: list[int]
+) -> None:
+    for first in range(0, 6, 2):
+        assert client.added_files(table, 1, since=0, first=first, max_files=2).end == first + 2
+        files = {"since": 0, "first": first, "end": first + 2}
+        assert len(paths(make_plan(table=table, snapshot_id=1, additions=files))) == 2
+    assert comparisons == [7]
+    client.added_files(table, 2, since=1)
+    assert len(comparisons) == 2
+
+
+def test_no_more_differences_are_kept_than_fit(
+    tmp_path: Path, location: Path, name: str, comparisons: list[int]
+) -> None:
+    # An eighth of it is enough for 2 and for 3 files, of 16 bytes each, but not for both, or 6.
+    settings = Settings(
+        state_dir=tmp_path, allowed_locations=(str(location),), manifest_cache_bytes=8 * 16 * 4
+    )
+    with running(settings) as url, windrow.connect(url) as client:
+        for count in (2, 3, 6):
+            table = f"{name}_{count}"
+            client.register_table(table, str(location), columns={"id": "bigint"})
+            client.publish(table, [file(str(at)) for at in range(count)])
+        for count in (2, 2, 3, 3, 2, 6, 6, 2):
+            assert client.added_files(f"{name}_{count}", 1, since=0).file_count == count
+    assert comparisons == [2, 3, 2, 6, 6]
 
 
 def test_added_files_need_both_snapshots(client: windrow.Client, table: str) -> None:

@@ -42,6 +42,7 @@ from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
 from windrow_service.usecases.snapshots.added_files import AddedFilesReader
+from windrow_service.usecases.snapshots.differences import DifferenceReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.partitions import PartitionReader, ShowPartitionValues
@@ -99,8 +100,9 @@ def open_tables(adapters: Adapters) -> TableServices:
 def open_manifests(adapters: Adapters) -> ManifestReader:
     """Return the reader of manifests, whose cache several rooms share."""
     max_bytes = adapters.settings.manifest_cache_bytes
-    # The chart's memory limit has room for this many bytes: the rest is for partition values.
-    max_bytes -= max_bytes // 8
+    # The chart's memory limit has room for this many bytes: the rest is for partition values and
+    # for differences of snapshots.
+    max_bytes -= 2 * (max_bytes // 8)
     return ManifestReader(adapters.snapshots, adapters.runner, max_bytes, adapters.watch.meters)
 
 
@@ -110,8 +112,20 @@ def open_partitions(adapters: Adapters, manifests: ManifestReader) -> PartitionR
     return PartitionReader(manifests, adapters.runner, max_bytes)
 
 
+def open_added_files(adapters: Adapters, manifests: ManifestReader) -> AddedFilesReader:
+    """Return the reader of added files, whose differences have an eighth of those bytes, too."""
+    max_bytes = adapters.settings.manifest_cache_bytes // 8
+    differences = DifferenceReader(manifests, adapters.runner, max_bytes)
+    return AddedFilesReader(
+        snapshots=adapters.snapshots, differences=differences, runner=adapters.runner
+    )
+
+
 def open_snapshots(
-    adapters: Adapters, manifests: ManifestReader, partitions: PartitionReader
+    adapters: Adapters,
+    manifests: ManifestReader,
+    partitions: PartitionReader,
+    added_files: AddedFilesReader,
 ) -> SnapshotServices:
     """Return the services of snapshots, and drop old ones in the background."""
     settings, tables, snapshots = adapters.settings, adapters.tables, adapters.snapshots
@@ -142,15 +156,9 @@ def open_snapshots(
         find_gained_files=FindGainedFiles(
             snapshots=snapshots, manifests=manifests, runner=adapters.runner
         ),
-        count_added_files=_added_files(adapters, manifests),
+        count_added_files=added_files,
         show_partition_values=ShowPartitionValues(snapshots=snapshots, partitions=partitions),
         runner=adapters.runner,
-    )
-
-
-def _added_files(adapters: Adapters, manifests: ManifestReader) -> AddedFilesReader:
-    return AddedFilesReader(
-        snapshots=adapters.snapshots, manifests=manifests, runner=adapters.runner
     )
 
 
@@ -163,6 +171,7 @@ def open_plans(
     adapters: Adapters,
     manifests: ManifestReader,
     partitions: PartitionReader,
+    added_files: AddedFilesReader,
     caching: TableCaching,
     refreshes: Refreshes,
 ) -> PlanServices:
@@ -170,7 +179,7 @@ def open_plans(
     settings, limits = adapters.settings, adapters.settings.limits
     plans, codec = adapters.plans, ArrowGroups()
     history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
-    choose = FileChooser(partitions=partitions, additions=_added_files(adapters, manifests))
+    choose = FileChooser(partitions=partitions, additions=added_files)
     shared_work = SharedTasks()
     adapters.stack.push_async_callback(shared_work.aclose)
     make = MakePlan(
