@@ -84,14 +84,17 @@ class TableSink:
         start_by_s = time.monotonic() + _START_S
         while True:
             time.sleep(_LOOK_S)
+            if self._session_has_ended():
+                # The next start of the query goes on.
+                return
             try:
                 query = query_of(self._spark._jsparkSession, self._sink)
-                is_over = bool(self._spark.sparkContext._jsc.sc().isStopped())
-            except (AttributeError, Py4JError, OSError):
-                # The session has ended: the next start of the query goes on.
-                return
+            except Exception as error:
+                # Rows wait until somebody looks again.
+                _log.debug("queries cannot be looked at: %s", error)
+                continue
             with self._lock:
-                if is_over or self._is_over:
+                if self._is_over:
                     return
                 if query is None and self._stream is None:
                     if time.monotonic() > start_by_s:
@@ -101,6 +104,12 @@ class TableSink:
                 if query is None and not pause_s:
                     return
             time.sleep(pause_s)
+
+    def _session_has_ended(self) -> bool:
+        try:
+            return bool(self._spark.sparkContext._jsc.sc().isStopped())
+        except (AttributeError, Py4JError, OSError):
+            return True
 
     def _work(self, query: Query | None) -> float:
         """Write what is due, or everything if the query has ended; return how long to pause."""
