@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.servers.maven import hadoop_version, jar_of, spark_jars
 
 # What DataNodes call their hosts. 127.0.0.1 would count as no host, as of a local disk.
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-_CACHE = Path(sys.prefix) / "maven"
 _NEEDS = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "jcl-over-slf4j", "snappy")
 
 
@@ -61,7 +56,7 @@ def hdfs_cluster(folder: Path, *, replication: int = 1) -> Iterator[Hdfs]:
     jars = _jars()
     with (folder / "hdfs.log").open("wb") as log:
         port, token = launch_gateway(
-            jarpath=str(next(_spark_jars().glob("py4j-*.jar"))),
+            jarpath=str(next(spark_jars().glob("py4j-*.jar"))),
             classpath=":".join(map(str, jars)),
             javaopts=["-Xmx400m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"],
             redirect_stdout=log,
@@ -94,40 +89,7 @@ def hdfs_cluster(folder: Path, *, replication: int = 1) -> Iterator[Hdfs]:
         gateway.shutdown()
 
 
-def _spark_jars() -> Path:
-    import pyspark
-
-    return Path(pyspark.__file__).parent / "jars"
-
-
 def _jars() -> list[Path]:
     """Return the jars of the cluster, the largest of which Maven fetches on first use."""
-    others = [jar for jar in _spark_jars().glob("*.jar") if jar.name.startswith(_NEEDS)]
-    api = next(jar for jar in others if jar.name.startswith(_NEEDS[0]))
-    version = api.stem.removeprefix(f"{_NEEDS[0]}-")
-    return [_fetched(f"org.apache.hadoop:hadoop-client-minicluster:{version}"), *others]
-
-
-def _fetched(artifact: str) -> Path:
-    """Return a jar of Maven Central, without those that it depends on."""
-    _, name, version = artifact.split(":")
-    jar = _CACHE / f"{name}-{version}.jar"
-    _CACHE.mkdir(exist_ok=True)
-    with (_CACHE / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if jar.exists():
-            return jar
-        mvn = shutil.which("mvn")
-        if mvn is None or not _ran([mvn, "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]):
-            pytest.skip(f"{artifact} cannot be fetched: Maven Central is out of reach")
-        return jar
-
-
-def _ran(maven: list[str]) -> bool:
-    """Tell whether a command of Maven that copies an artifact ended well."""
-    command = [*maven, f"-DoutputDirectory={_CACHE}"]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=300, cwd=_CACHE)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    others = [jar for jar in spark_jars().glob("*.jar") if jar.name.startswith(_NEEDS)]
+    return [jar_of(f"org.apache.hadoop:hadoop-client-minicluster:{hadoop_version()}"), *others]
