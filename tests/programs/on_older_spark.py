@@ -26,6 +26,7 @@ from tests.support.queries import (
     refused_uses,
     rewrites,
     statements,
+    stream_outcomes,
     table_scans,
     text_formats,
 )
@@ -71,6 +72,7 @@ def main(url: str, folder: Path) -> None:
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
         outcomes_of_statements = statements.outcomes(spark, client, folder)
+        outcomes_of_streams = stream_outcomes.outcomes(spark, client, folder)
         formats_of_catalog = {"a": "USING parquet", "b": "USING orc"}
         problems = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
     # These come last, since each makes Spark believe that it has lost its executor.
@@ -87,6 +89,7 @@ def main(url: str, folder: Path) -> None:
         "formats": formats,
         "file_names": names,
         "statements": outcomes_of_statements,
+        "streams": outcomes_of_streams,
         "uses": uses,
         **rewritten,
     }

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.support.queries import streams
+from tests.support.queries import stream_outcomes, streams
 from tests.support.queries.streams import Feed
 from tests.support.tables import hive
 from windrow.client import Client
@@ -22,6 +23,7 @@ from windrow.errors import InvalidArgumentError, NotFoundError
 from windrow.spark import plain_errors
 from windrow_core.models import Column
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.streaming import sink
 
 pytestmark = pytest.mark.spark
 
@@ -144,8 +146,23 @@ def test_batches_wait_to_be_written_together_in_files_of_their_own(
 
 
 def test_no_row_waits_longer_than_it_may_though_no_batch_follows(
-    spark: SparkSession, client: Client, events: Path, feed: Feed, checkpoint: Path
+    spark: SparkSession,
+    client: Client,
+    events: Path,
+    feed: Feed,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    looks = []
+
+    def failing_once(*arguments: Any) -> Any:
+        looks.append(arguments)
+        if len(looks) == 1:
+            raise Py4JError("the JVM has no answer for once")
+        return query_of(*arguments)
+
+    query_of = sink.query_of
+    monkeypatch.setattr(sink, "query_of", failing_once)
     query = streams.start(feed.stream(spark), TABLE, checkpoint, {"max_delay": "2s"})
     try:
         feed.add(12)
@@ -299,6 +316,20 @@ def test_partition_columns_may_be_said_again(
     streams.run(feed.stream(spark), TABLE, checkpoint, partition_columns=["day", "country"])
 
     assert ids(client, spark) == feed.ids
+
+
+def test_streams_write_and_read_on_older_spark_as_well(
+    on_older_sparks: list[dict[str, Any]],
+) -> None:
+    for older in on_older_sparks:
+        outcomes = older["streams"]
+        wrong = {
+            name: outcome
+            for name, outcome in outcomes.items()
+            if outcome != ("refused" if name in stream_outcomes.REFUSALS else "same")
+        }
+        assert (older["version"], wrong) == (older["version"], {})
+        assert outcomes.keys() > stream_outcomes.REFUSALS.keys()
 
 
 def test_a_table_of_the_catalog_cannot_be_named_by_its_catalog(
