@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import BatchOrderError
-from windrow_core.models import StreamBatch, WriteReport
+from windrow_core.files.access import remedy_in, why_unwritable
+from windrow_core.models import Column, StreamBatch, WriteReport
 from windrow_spark.commits import recover
+from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.failures import cause_of, stated_cause
 from windrow_spark.streaming.queries import Query
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder
 from windrow_spark.writing.schemas import fitted, partition_columns_of
@@ -103,6 +108,7 @@ class Stream:
 
         Raises:
             UnfitRowsError: The columns do not fit the table.
+            UnfitLocationError: The system refuses to write there, such as a disk that is full.
         """
         spark = rows.sparkSession
         table = self._client.table(self._table)
@@ -113,9 +119,26 @@ class Stream:
             self.publish(spark)
             table = self._client.table(self._table)
             fitting = fitted(rows, table, "append")
-        folder = self._folder.new_folder()
-        fitting.write.mode("append").options(**STAGING_OPTIONS).parquet(f"file://{folder}")
-        figures = StagedRows.of(folder, [column.name for column in partition_columns_of(table)])
+        try:
+            folder = self._folder.new_folder()
+            try:
+                self._stage(batch_id, fitting, folder, partition_columns_of(table))
+            except BaseException:
+                # What lies there takes room, and the batch will be written again.
+                self._folder.remove(folder)
+                raise
+        except OSError as error:
+            raise self._unfit(why_unwritable(error)) from error
+        except (PySparkException, Py4JError) as error:
+            if remedy_in(cause_of(error)) is None:
+                raise
+            raise self._unfit(stated_cause(error)) from error
+
+    def _stage(
+        self, batch_id: int, rows: DataFrame, folder: str, partition_columns: Sequence[Column]
+    ) -> None:
+        rows.write.mode("append").options(**STAGING_OPTIONS).parquet(f"file://{folder}")
+        figures = StagedRows.of(folder, [column.name for column in partition_columns])
         if not figures.rows:
             self._folder.remove(folder)
             return
@@ -124,7 +147,7 @@ class Stream:
             rows=figures.rows,
             size_bytes=figures.size_bytes,
             partitions=figures.partitions,
-            schema=schema,
+            schema=rows.schema.json(),
             staged_at_s=time.time(),
             query_name=self._query.name,
             checkpoint=self._query.checkpoint,
@@ -138,8 +161,15 @@ class Stream:
         else:
             self._waiting.append(batch)
 
+    def _unfit(self, reason: str) -> UnfitLocationError:
+        return UnfitLocationError(self._table, self._folder.location, reason)
+
     def publish(self, spark: SparkSession) -> None:
-        """Write the waiting batches to the table as one planned write."""
+        """Write the waiting batches to the table as one planned write; they wait on if it fails.
+
+        Raises:
+            WriteError: The write failed, or the system refuses it.
+        """
         self.catch_up()
         while self._waiting:
             previous = self._newest
@@ -153,9 +183,11 @@ class Stream:
                 if self._newest == previous:
                     raise
                 continue
-            except BaseException:
+            except BaseException as error:
                 # A commit that was interrupted may be finished by any other write.
                 self._is_current = False
+                if isinstance(error, OSError):
+                    raise self._unfit(why_unwritable(error)) from error
                 raise
             self._newest = self._waiting[-1].batch_id
             self._write_s = time.monotonic() - began_s
