@@ -122,6 +122,71 @@ def test_paths_of_registered_tables_are_read_by_windrow(
     assert sizes == [60, 60, 60, 60, 1, 20, 60]
 
 
+def is_listed(rows: DataFrame) -> bool:
+    """Tell whether Spark has listed the files of the only path that a DataFrame reads."""
+    leaf = rows._jdf.queryExecution().analyzed().collectLeaves().head()
+    index = leaf.relation().location()
+    return index.getClass().getSimpleName() != "PathIndex" or bool(index.isListed())
+
+
+def test_paths_of_registered_tables_are_not_listed(
+    spark: SparkSession, client: windrow.Client, acceleration: Acceleration, location: Path
+) -> None:
+    path = str(location)
+    schema = spark.read.parquet(f"{path}/").schema
+    for read in (
+        lambda: spark.read.parquet(path),
+        lambda: spark.read.format("parquet").load(f"file://{path}/"),
+        lambda: spark.read.schema(schema).parquet(path),
+        lambda: spark.newSession().read.parquet(path),
+    ):
+        rows = read()
+        assert (rows.schema, rows.count(), is_listed(rows)) == (schema, 60, False)
+    # Where Spark needs the files itself, it lists them.
+    rows = spark.read.parquet(path).where("id >= 0")
+    acceleration.off()
+    assert rows.count() == 60
+    assert not is_ours(rows)
+    assert is_listed(rows)
+
+
+def test_paths_have_the_columns_that_spark_takes_from_their_first_file(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    cases: dict[str, tuple[dict[str, str], bool]] = {
+        # Folders in the order of their files' paths: `-` is before `/`, and `=` after it.
+        "one": ({"p=1": "1 a, 2 b", "p=1-x": "1 a"}, False),
+        "wide": ({"p=1": "1 a", "p=2": "2 a"}, True),
+        "numbers": ({"p=01/q=x": "1 a", "p=2/q=y": "2 a"}, True),
+        "hidden": ({"_tmp": "1 z", "p=1": "1 a", "p=2": "2 a"}, True),
+        "text": ({"p=1": "1 a", "p=x": "2 a", "p=__HIVE_DEFAULT_PARTITION__": "3 a"}, True),
+        "times": ({"p=2026-01-01 10%3A00%3A00": "1 a"}, False),
+        "clock": ({"p=T10%3A00": "1 a", "p=0x1": "2 a"}, False),
+        "inside": ({"p=1": "7 p, 1 a", "p=2": "7 p, 2 a"}, False),
+        "summary": ({"p=1": "1 a", "_metadata": "1 a, 2 b"}, False),
+    }
+    for name, (folders, is_ours_too) in cases.items():
+        path = tmp_path / name
+        for folder, columns in folders.items():
+            spark.sql(f"SELECT {columns}").write.parquet(str(path / folder))
+        if name == "summary":
+            file = next((path / "_metadata").glob("*.parquet"))
+            shutil.copy(file, path / "summary")
+            shutil.rmtree(path / "_metadata")
+            (path / "summary").rename(path / "_metadata")
+        client.register_table(f"paths.{name}", str(path))
+        theirs = spark.read.parquet(str(path))
+        with windrow.accelerate(spark, client, "paths.*"):
+            ours = spark.read.parquet(str(path))
+            assert (name, ours.schema) == (name, theirs.schema)
+            assert (name, sorted(ours.collect(), key=str)) == (
+                name,
+                sorted(theirs.collect(), key=str),
+            )
+            assert (name, is_listed(ours)) == (name, not is_ours_too)
+        client.delete_table(f"paths.{name}")
+
+
 def test_tables_of_the_catalog_are_read_by_windrow_and_explain_says_so(
     spark: SparkSession, client: windrow.Client, table: str
 ) -> None:
@@ -181,9 +246,12 @@ def test_a_folder_that_the_application_writes_is_read_as_it_is(
         path = str(location)
         before = spark.read.parquet(path)
         assert (is_ours(before), before.count()) == (True, 60)
+        cached = spark.read.parquet(path).select("id").cache()
+        assert cached.count() == 60
         before.where("id < 10").write.mode("append").partitionBy("ds").parquet(path)
         after = spark.read.parquet(path)
-        assert (is_ours(after), after.count()) == (True, 70)
+        assert (is_ours(after), after.count(), cached.count()) == (True, 70, 70)
+        cached.unpersist()
         # Only a plan that is shown writes nothing.
         spark.sql(f"EXPLAIN INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1 id")
         before.limit(3).write.mode("overwrite").parquet(f"{path}.other")

@@ -39,7 +39,6 @@ import scala.runtime.AbstractPartialFunction;
  */
 public final class AcceleratedReads extends Rule {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String OURS = "windrow.";
     private static final String SETTING = "spark.windrow.accelerate";
     private static final Map QUERIES = new WeakHashMap();
     private static final Map PREPARED = new WeakHashMap();
@@ -135,7 +134,7 @@ public final class AcceleratedReads extends Rule {
             LogicalRelation leaf = (LogicalRelation) node;
             if (!(leaf.relation() instanceof HadoopFsRelation)) return node;
             HadoopFsRelation theirs = (HadoopFsRelation) leaf.relation();
-            if (theirs.location().getClass().getName().startsWith(OURS)) return node;
+            if (theirs.location() instanceof TableIndex) return node;
             Object answer = decided(leaf, theirs);
             if (!(answer instanceof HadoopFsRelation)) return node;
             Object[] arguments = new Object[leaf.productArity()];
@@ -202,7 +201,8 @@ public final class AcceleratedReads extends Rule {
                 request.put("refusal", "the session has set " + SETTING + "=false");
             } else if (leaf.isStreaming()) {
                 request.put("refusal", "it is a part of a stream");
-            } else if (!(index instanceof CatalogFileIndex || index instanceof InMemoryFileIndex)) {
+            } else if (!(index instanceof CatalogFileIndex || index instanceof InMemoryFileIndex
+                    || index instanceof PathIndex)) {
                 request.put("refusal",
                     "its files come from " + index.getClass().getSimpleName() + ", not from folders");
             } else if (roots.size() != 1) {
@@ -214,14 +214,23 @@ public final class AcceleratedReads extends Rule {
         }
 
         private Object answer(ObjectNode request, HadoopFsRelation theirs) {
-            BiFunction function = python;
-            if (function == null) return "acceleration is off";
-            try {
-                return function.apply(request.toString(), new Object[] {session, theirs});
-            } catch (RuntimeException error) {
-                // Spark can answer the query without us.
-                return "Python did not answer: " + error;
-            }
+            return ask(request, new Object[] {session, theirs});
+        }
+    }
+
+    static boolean isOn() {
+        return python != null;
+    }
+
+    /** Returns Python's answer, or why there is none. */
+    static Object ask(ObjectNode request, Object[] arguments) {
+        BiFunction function = python;
+        if (function == null) return "acceleration is off";
+        try {
+            return function.apply(request.toString(), arguments);
+        } catch (RuntimeException error) {
+            // Spark can answer the query without us.
+            return "Python did not answer: " + error;
         }
     }
 

@@ -21,10 +21,13 @@ from windrow_spark.relation import java_classes
 from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.scans import answer
 
-_SOURCES = ("AcceleratedReads.java", "OwnWrites.java")
+_SOURCES = ("AcceleratedReads.java", "OwnWrites.java", "PathIndex.java")
 _FACTORY = "windrow.AcceleratedReads$Factory"
+# From Spark 4 on.
+_PATHS = "PathReads.java"
+_PATHS_FACTORY = "windrow.PathReads$Factory"
 _switching = threading.Lock()
-_factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_factories: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _running: WeakKeyDictionary[Any, Acceleration] = WeakKeyDictionary()
 
 
@@ -41,7 +44,7 @@ class Acceleration:
         with _switching:
             if _running.get(self._gateway) is self:
                 del _running[self._gateway]
-                _factories[self._gateway].answerBy(None)
+                _factories[self._gateway][0].answerBy(None)
 
     @property
     def is_on(self) -> bool:
@@ -74,7 +77,7 @@ class Acceleration:
         query = rows.alias("windrow_explained")._jdf.queryExecution()
         query.optimizedPlan()
         with _switching:
-            factory = _factories[self._gateway]
+            factory = _factories[self._gateway][0]
         reasons = factory.decisions(query)
         return {str(target): str(reasons[target]) for target in reasons}
 
@@ -110,13 +113,25 @@ def accelerate(
     try:
         with _switching:
             if gateway not in _factories:
-                classes = compiled(gateway.jvm, __package__, _SOURCES, loader)
-                _factories[gateway] = classes.loader.loadClass(_FACTORY).newInstance()
-            factory = _factories[gateway]
+                _factories[gateway] = _new_factories(spark, loader)
+            factory, *of_paths = _factories[gateway]
             factory.answerBy(Answering(decisions.answer))
             factory.extend(spark._jsparkSession.extensions())
+            for one in of_paths:
+                one.extend(spark._jsparkSession)
             acceleration = _running[gateway] = Acceleration(spark, decisions)
             return acceleration
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _new_factories(spark: SparkSession, loader: Any) -> list[Any]:
+    """Return the JVM's factories of our rules: of scans, and from Spark 4 on of paths."""
+    sources, names = list(_SOURCES), [_FACTORY]
+    if not spark.version.startswith("3."):
+        sources.append(_PATHS)
+        names.append(_PATHS_FACTORY)
+    gateway: Any = spark.sparkContext._gateway
+    classes = compiled(gateway.jvm, __package__, sources, loader)
+    return [classes.loader.loadClass(name).newInstance() for name in names]

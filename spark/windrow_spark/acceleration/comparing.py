@@ -59,7 +59,7 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
         raise NotTheSameError(
             f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
         )
-    _check_options(plan, request["options"])
+    check_options(plan, request["options"])
     partition = [column.name for column in plan.partition_columns]
     _check_columns(
         plan,
@@ -78,7 +78,8 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
     )
 
 
-def _check_options(plan: Plan, options: Mapping[str, str]) -> None:
+def check_options(plan: Plan, options: Mapping[str, str]) -> None:
+    """Refuse options of a read that the table does not have, unless they do not change its rows."""
     ours = {name.lower(): value for name, value in plan.format_options.items()}
     theirs = {name.lower(): value for name, value in options.items()}
     for name in _IRRELEVANT | _INFERRED:

@@ -16,6 +16,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
 from windrow_spark.acceleration.comparing import check_same
+from windrow_spark.acceleration.paths import columns_of_path
 from windrow_spark.acceleration.patience import Patience
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.acceleration.registered import Registered
@@ -28,7 +29,7 @@ from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.scans import SOURCES, Source, answer
 from windrow_spark.session_options import session_options
-from windrow_spark.session_settings import settings_of
+from windrow_spark.session_settings import check_settings, settings_of
 
 _IMPORTED = "hive:"
 _BUCKETING = "spark.sql.sources.bucketing.enabled"
@@ -103,10 +104,12 @@ class Decisions:
         """Return the JVM's relation to read instead of Spark's, or why there is none.
 
         Args:
-            text: The request, as `AcceleratedReads.java` writes it.
-            arguments: The JVM's array of a session and Spark's relation.
+            text: The request, as `AcceleratedReads.java` or `PathReads.java` writes it.
+            arguments: The JVM's array of a session and Spark's relation, if there is one yet.
         """
         request = json.loads(text)
+        if request.get("use") == "path":
+            return self._opened(request, arguments)
         try:
             name, relation = self._relation(request, arguments)
             self._note(request["target"], name, "")
@@ -118,6 +121,36 @@ class Decisions:
             reason = str(error) or type(error).__name__
         self._note(request["target"], None, reason)
         return reason
+
+    def _opened(self, request: Mapping[str, Any], arguments: Any) -> Any:
+        """Return the JVM's list of what `columns_of_path` returns, and bytes; None if Spark lists.
+
+        Whether Windrow plans the scans of the path is decided for each query, as always.
+        """
+        try:
+            if self._client.is_closed:
+                return None
+            table = self._table_of(request)
+            spark = session_of(self._spark, arguments[0])
+            first = self._first_plan(spark, table, request)
+            check_settings(spark, first)
+            columns = columns_of_path(
+                table.definition,
+                first,
+                request,
+                settings_of(spark),
+                lambda: self._client.partition_values(table.name, first.snapshot_id),
+            )
+        # The query itself says why.
+        except Exception:
+            return None
+        jvm: Any = spark.sparkContext._jvm
+        answer = jvm.java.util.ArrayList()
+        for schema in columns:
+            type_ = jvm.org.apache.spark.sql.types.DataType
+            answer.add(None if schema is None else type_.fromJson(schema.json()))
+        answer.add(first.summary.size_bytes + first.summary.bytes_pruned_by_limit)
+        return answer
 
     def _note(self, target: str, table: str | None, reason: str) -> None:
         self.newest.append(Decision(target, table, reason, datetime.now(timezone.utc)))

@@ -26,7 +26,7 @@ class Patience:
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
-        self._resume_at: dict[str, float] = {}
+        self._pauses: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
     def call(self, key: str, late: str, work: Callable[[], T]) -> T:
@@ -41,8 +41,9 @@ class Patience:
             NotTheSameError: It has not answered in time, or had not a moment ago.
         """
         with self._lock:
-            if time.monotonic() < max(self._resume_at.get(one, 0.0) for one in ("", key)):
-                raise NotTheSameError(f"{late}; it is asked again within {_PAUSE_S:.0f} s")
+            end_s, reason = max(self._pauses.get(one, (0.0, "")) for one in ("", key))
+            if time.monotonic() < end_s:
+                raise NotTheSameError(f"{reason}; it is asked again within {_PAUSE_S:.0f} s")
         outcomes: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
 
         def run() -> None:
@@ -56,14 +57,15 @@ class Patience:
         try:
             result, error = outcomes.get(timeout=self._wait_s)
         except queue.Empty:
-            self._pause(key)
-            raise NotTheSameError(f"{late}: no answer within {self._wait_s:g} s") from None
+            reason = f"{late}: no answer within {self._wait_s:g} s"
+            self._pause(key, reason)
+            raise NotTheSameError(reason) from None
         if isinstance(error, CoordinatorUnreachableError):
-            self._pause("")
+            self._pause("", str(error))
         if error is not None:
             raise error
         return result  # type: ignore[return-value]
 
-    def _pause(self, key: str) -> None:
+    def _pause(self, key: str, reason: str) -> None:
         with self._lock:
-            self._resume_at[key] = time.monotonic() + _PAUSE_S
+            self._pauses[key] = (time.monotonic() + _PAUSE_S, reason)
