@@ -64,11 +64,13 @@ class _Read:
         url: URL of the coordinator; None if the options name none.
         table: Name of the table.
         options: The arguments of `Client.read`.
+        catalog: The catalog that the table was named by, if it was.
     """
 
     url: str | None
     table: str
     options: dict[str, Any]
+    catalog: str | None = None
 
 
 def _read_of(texts: Mapping[str, str], default_url: str | None = None) -> _Read:
@@ -92,8 +94,13 @@ def _target_of(texts: Mapping[str, str], method: str) -> _Read:
         texts: The options.
         method: The method that takes the name of a table.
     """
+    from windrow_spark.sql.names import place_of
+
     options = {name.lower(): text for name, text in texts.items()}
     url, path = options.pop("coordinator", None), options.pop("path", None)
+    place = place_of(path or "")
+    if place is not None:
+        return _Read(url, place[1], options, catalog=place[0])
     table = options.pop("table", path)
     if table is None:
         raise InvalidArgumentError("table", f"name a table: .{method}('sales.events')")
@@ -178,7 +185,9 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
 
     def sink(jsink: Any, texts: Mapping[str, str]) -> Callable[[int, Any], None]:
         stream = _target_of(texts, "start")
-        return open_sink(client_of(stream.url), spark, jsink, stream.table, stream.options)
+        url = stream.url or spark.conf.get(f"spark.sql.catalog.{stream.catalog}.coordinator", None)
+        writer = client_of(url, stream.catalog)
+        return open_sink(writer, spark, jsink, stream.table, stream.options)
 
     def written(
         session: SparkSession, texts: Mapping[str, str], mode: str, rows: DataFrame

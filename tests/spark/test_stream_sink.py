@@ -332,11 +332,34 @@ def test_streams_write_and_read_on_older_spark_as_well(
         assert outcomes.keys() > stream_outcomes.REFUSALS.keys()
 
 
-def test_a_table_of_the_catalog_cannot_be_named_by_its_catalog(
-    spark: SparkSession, client: Client, events: Path, feed: Feed, checkpoint: Path
+def test_a_table_of_the_catalog_is_written_by_its_name_there(
+    spark: SparkSession,
+    client: Client,
+    events: Path,
+    feed: Feed,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writer = feed.stream(spark).writeStream.format("windrow")
+    """What is cached of it has the new rows, and batches do not list its folders."""
+    feed.add(4)
+    feed.add(3)
+    rows = spark.table(f"windrow.{TABLE}").cache()
+    assert rows.count() == 0
+    monkeypatch.setattr(client, "refresh", None)
+
+    writer = feed.stream(spark).writeStream.format("windrow").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(checkpoint))
-    with pytest.raises(AnalysisException, match="locationUri"):
-        writer.toTable(f"windrow.{TABLE}")
+    writer.toTable(f"windrow.{TABLE}").awaitTermination()
+
+    assert sorted(row.id for row in spark.table(f"windrow.{TABLE}").collect()) == feed.ids
+    assert ids(client, spark) == feed.ids
+    spark.catalog.clearCache()
+
+
+def test_a_table_of_the_catalog_takes_streams_of_the_format_windrow_only(
+    spark: SparkSession, events: Path, feed: Feed, checkpoint: Path
+) -> None:
+    writer = feed.stream(spark).writeStream.option("checkpointLocation", str(checkpoint))
+    with pytest.raises(AnalysisException, match="windrow"):
+        writer.format("parquet").toTable(f"windrow.{TABLE}")
     assert not checkpoint.exists()

@@ -83,7 +83,9 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     public Table loadTable(Identifier table) throws NoSuchTableException {
-        return loaded(table, request("table", table));
+        ObjectNode request = request("table", table);
+        if (caller("DataStreamWriter", null)) request.put("streamed", true);
+        return loaded(table, request);
     }
 
     public Table loadTable(Identifier table, String version) throws NoSuchTableException {
@@ -134,7 +136,18 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
     /** Spark calls this for REFRESH TABLE, and then forgets what it has kept of the table. */
     public void invalidateTable(Identifier table) {
-        ask(request("refresh", table));
+        // A stream asks after each batch, whose files are published already.
+        ask(request(caller("MicroBatchExecution", "refreshTable") ? "follow" : "refresh", table));
+    }
+
+    /** Tells whether a class of Spark's is among the callers, by a method of the next one if given. */
+    private static boolean caller(String type, String method) {
+        StackTraceElement[] calls = new Throwable().getStackTrace();
+        for (int i = 1; i < calls.length; i++) {
+            if (calls[i].getClassName().endsWith("." + type))
+                return method == null || calls[i - 1].getMethodName().equals(method);
+        }
+        return false;
     }
 
     /** Returns the partitions of a table's snapshot, a row of values for each. */

@@ -2,6 +2,7 @@ package windrow;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Constructor;
+import java.net.URI;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -54,7 +55,8 @@ public final class CatalogedTable extends V1Table
     private static CatalogTable entry(JsonNode answer) {
         try {
             Object[] storage = defaults(CatalogStorageFormat.class, "apply");
-            storage[0] = Option.empty();
+            // Spark hands it to the sinks of streams, as nothing else tells them the table.
+            storage[0] = Option.apply(new URI(Catalog.text(answer, "location")));
             storage[1] = Option.empty();
             storage[2] = Option.empty();
             storage[3] = Option.empty();

@@ -20,7 +20,14 @@ from windrow_spark.relation.partitions import partition_rows as partitions_of
 from windrow_spark.relation.scans import answer
 from windrow_spark.sql.cached_relations import move_cached, note_use
 from windrow_spark.sql.creations import check_alike, create, take_back
-from windrow_spark.sql.names import find_table, namespaces_in, parts_of, quoted, tables_in
+from windrow_spark.sql.names import (
+    find_table,
+    location_of,
+    namespaces_in,
+    parts_of,
+    quoted,
+    tables_in,
+)
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
 from windrow_spark.sql.writes import write_rows
 
@@ -60,6 +67,7 @@ class Answers:
             "unwritten": self._unwritten,
             "abort": self._abort,
             "refresh": self._refresh,
+            "follow": self._follow_stream,
             "refuse": self._refuse,
         }
 
@@ -166,8 +174,8 @@ class Answers:
             "table": table.name,
             "name": name,
             "database": ".".join(namespace),
-            # Sessions keep relations by it: each query of a table opens its own.
-            "key": f"{request['catalog']}@{snapshot.snapshot_id}-{next(_ordinals)}",
+            "key": _key(request, snapshot),
+            "location": location_of(request["catalog"], table.name),
             "snapshot_id": snapshot.snapshot_id,
             "schema": spark_schema([*snapshot.columns, *folders]).json(),
             "partition_columns": [column.name for column in snapshot.partition_columns],
@@ -186,6 +194,11 @@ class Answers:
         client = self._client(request)
         client.refresh(table.name)
         self._follow(spark, client, request["catalog"], table.name)
+
+    def _follow_stream(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        table = self._named(request)
+        if table is not None:
+            self._follow(spark, self._client(request), request["catalog"], table.name)
 
     def _follow(self, spark: SparkSession, client: Coordinator, catalog: str, table: str) -> None:
         """Give what sessions have cached of a table its current rows."""
@@ -254,6 +267,15 @@ class Answers:
     def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         # The name may be that of no table, as in CREATE TABLE.
         raise refusal(request["statement"], {"table": _name(request)})
+
+
+def _key(request: Mapping[str, Any], snapshot: SnapshotInfo) -> str:
+    """Return what Spark takes for the catalog of a table."""
+    if request.get("streamed"):
+        # Streams that write a table look it up by this name after each batch.
+        return str(request["catalog"])
+    # Sessions keep relations by it: each query of a table opens its own.
+    return f"{request['catalog']}@{snapshot.snapshot_id}-{next(_ordinals)}"
 
 
 def _name(request: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote
 
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import NotFoundError
@@ -13,6 +14,8 @@ from windrow_spark.errors import UnfitReadError
 
 # The namespace of tables whose names have no dot.
 DEFAULT = "default"
+
+_SCHEME = "windrow:"
 
 Namespace = tuple[str, ...]
 
@@ -26,6 +29,19 @@ def parts_of(table: str) -> tuple[Namespace, str]:
 def quoted(name: str) -> str:
     """Return a part of a name as SQL writes it whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def location_of(catalog: str, table: str) -> str:
+    """Return what Spark takes for the location of a catalog's table: a URI with its name."""
+    return f"{_SCHEME}/{quote(catalog, safe='')}/{table}"
+
+
+def place_of(location: str) -> tuple[str, str] | None:
+    """Return the catalog and the table of such a location as Spark writes it; None for others."""
+    if not location.startswith(f"{_SCHEME}/"):
+        return None
+    catalog, _, table = location[len(_SCHEME) + 1 :].rpartition("/")
+    return catalog, table
 
 
 def find_table(

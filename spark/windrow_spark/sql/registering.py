@@ -27,6 +27,8 @@ _SETTING = "spark.sql.catalog.windrow"
 _MOST_TABLES = 64
 # Spark passes on what it has already answered.
 _TIME_TRAVEL = {"versionasof", "timestampasof"}
+# Spark adds the location of the catalog's table.
+_LOCATION = "path"
 
 
 def register_catalog(spark: SparkSession, clients: Clients) -> None:
@@ -92,7 +94,7 @@ def cataloged_read(options: Mapping[str, str]) -> CatalogedRead | None:
     if OPTION not in options:
         return None
     details = json.loads(options[DETAILS])
-    own = {OPTION, DETAILS, *(name.lower() for name in details["options"])}
+    own = {OPTION, DETAILS, _LOCATION, *(name.lower() for name in details["options"])}
     others = sorted({name.lower() for name in options} - own)
     if details["pinned"]:
         others = [name for name in others if name not in _TIME_TRAVEL]
