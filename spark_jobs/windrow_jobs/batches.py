@@ -24,7 +24,7 @@ from windrow_jobs import merging
 from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
 from windrow_spark import executor
 from windrow_spark.commits import TableWrite
-from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.commits.locations import local_location
 from windrow_spark.interpreter import collected
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.

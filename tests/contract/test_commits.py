@@ -28,7 +28,7 @@ from windrow_spark.commits.errors import (
     UnfitLocationError,
     UnpublishedError,
 )
-from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.commits.locations import local_location
 
 DAY = "ds=2026-11-02"
 

@@ -15,7 +15,7 @@ from tests.support.tables import hive
 from tests.support.tables.acid_tables import AcidTable
 from windrow.errors import RefreshFailedError
 from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.commits.locations import local_location
 
 MakePlan = Callable[..., dict[str, Any]]
 

@@ -28,7 +28,7 @@ from windrow_service.settings import Settings
 from windrow_service.store.database import database_path
 from windrow_spark.commits import begin, posix
 from windrow_spark.commits.errors import CommitBlockedError, UnknownCommitError
-from windrow_spark.commits.inventories import list_local, take_local
+from windrow_spark.commits.inventories import list_files, take_inventory
 
 DAYS = ("ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-03")
 OLD = {DAYS[0]: range(20), DAYS[1]: range(20, 40), DAYS[2]: range(40, 60)}
@@ -80,13 +80,13 @@ class Table:
     def register(self, client: Client, name: str) -> None:
         """Register the folder under a name, and publish its files."""
         client.register_table(name, str(self.location))
-        files = list_local(str(self.location))
+        files = list_files(str(self.location))
         partitions = ["ds"] if "/" in files["path"][0].as_py() else []
-        client.publish(name, take_local(str(self.location), files, partitions).files)
+        client.publish(name, take_inventory(str(self.location), files, partitions).files)
 
     def assert_is_whole(self, client: Client, url: str, rows: Sequence[int]) -> None:
         """Assert that a reader with a plan and one that lists folders see each row once."""
-        paths = list_local(str(self.location))["path"].to_pylist()
+        paths = list_files(str(self.location))["path"].to_pylist()
         assert sorted(i for path in paths for i in ids_in(self.location / path)) == sorted(rows)
         assert planned_ids(url, self.name, self.location) == sorted(rows)
         assert not (self.location / "_windrow").exists()

@@ -29,7 +29,7 @@ from windrow_spark.commits.errors import (
     UnknownCommitError,
     WriteConflictError,
 )
-from windrow_spark.commits.inventories import list_local, take_local
+from windrow_spark.commits.inventories import list_files, take_inventory
 
 FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
 NEW = "ds=2026-11-09"
@@ -89,7 +89,7 @@ def events(client: Client, location: Path, request: pytest.FixtureRequest) -> st
     name = f"t_{abs(hash(request.node.nodeid)):x}"
     client.register_table(name, str(location))
     # Published, not refreshed, as a refresh starts processes to read footers.
-    client.publish(name, take_local(str(location), list_local(str(location)), ["ds"]).files)
+    client.publish(name, take_inventory(str(location), list_files(str(location)), ["ds"]).files)
     return name
 
 
@@ -172,7 +172,7 @@ def test_a_killed_driver_leaves_old_or_new_rows_of_values_that_several_folders_h
     for folder, ids in old.items():
         hive.write_file(location / folder / "part-0.parquet", ids)
     client.register_table(table, str(location))
-    client.publish(table, take_local(str(location), list_local(str(location)), ["month"]).files)
+    client.publish(table, take_inventory(str(location), list_files(str(location)), ["month"]).files)
     files = {"month=9/new.parquet": [100], "month=8/new.parquet": [200]}
 
     with looking(lambda: planned_ids(url, table, location)) as planned:
@@ -369,7 +369,7 @@ def test_a_commit_first_finishes_another_whose_driver_died(
 def test_a_compaction_whose_files_have_changed_fails_before_anything_moves(
     client: Client, location: Path, events: str
 ) -> None:
-    known = list_local(str(location))
+    known = list_files(str(location))
     with begin(client, events, kind="compaction") as write:
         rows = stage(write.folder, COMPACTED)
         hive.write_file(location / REPLACED[1], [1, 2, 3])
@@ -387,7 +387,9 @@ def test_an_unreachable_coordinator_delays_the_end_of_a_commit(
     with coordinator_process(tmp_path / "state", tmp_path) as coordinator:
         with windrow.connect(coordinator.url) as client:
             client.register_table("t", str(location))
-            client.publish("t", take_local(str(location), list_local(str(location)), ["ds"]).files)
+            client.publish(
+                "t", take_inventory(str(location), list_files(str(location)), ["ds"]).files
+            )
         # The coordinator is killed when the first partition has been moved in.
         outcome = writers.write(
             coordinator.url, "t", FILES, kills=("exchanged", coordinator.process.pid)
@@ -451,7 +453,7 @@ def test_a_commit_unknown_to_the_coordinator_is_finished_with_force(
     )
     client.delete_table(events)
     client.register_table(events, str(location))
-    client.publish(events, take_local(str(location), list_local(str(location)), ["ds"]).files)
+    client.publish(events, take_inventory(str(location), list_files(str(location)), ["ds"]).files)
 
     with pytest.raises(UnknownCommitError, match=f"windrow write recover {events} --force"):
         recover(client, events)

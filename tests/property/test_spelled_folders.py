@@ -23,7 +23,7 @@ from windrow.client import Client
 from windrow_core.models import Column
 from windrow_service.settings import Settings
 from windrow_spark.commits import begin
-from windrow_spark.commits.inventories import list_local, take_local
+from windrow_spark.commits.inventories import list_files, take_inventory
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_a_write_goes_to_the_folders_that_its_values_have(
     client.register_table(
         table, str(location), **({"partition_columns": columns} if declared else {})
     )
-    client.publish(table, take_local(str(location), list_local(str(location)), names).files)
+    client.publish(table, take_inventory(str(location), list_files(str(location)), names).files)
 
     with begin(client, table, mode) as write:
         # Spark writes the files of all partitions of a task under one name.

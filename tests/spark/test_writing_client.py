@@ -22,7 +22,7 @@ from windrow.errors import ProblemError
 from windrow.spark import plain_errors
 from windrow_core.files import chunks
 from windrow_spark.commits import TableWrite
-from windrow_spark.commits.inventories import LocalInventory
+from windrow_spark.commits.inventories import FileInventory
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.writing.counting import sum_rows
 from windrow_spark.writing.errors import (
@@ -344,7 +344,7 @@ def test_staged_files_with_other_rows_than_the_tasks_wrote_are_refused(
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
 
-    def inventory(write: TableWrite) -> LocalInventory:
+    def inventory(write: TableWrite) -> FileInventory:
         damage(Path(write.folder))
         return inspected(write)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,13 @@ _PORT = 8020
 # A NameNode without another is given up after seconds; by default, after minutes.
 _PATIENCE = {"dfs.client.failover.max.attempts": "2"}
 _SERVER_ERROR = re.compile(r'RPCError\("[\w.$]*?(\w+)", "(.*?)(?:\\n|"\)|$)', re.DOTALL)
+_QUOTA = "raise the quota (hdfs dfsadmin), or make room below it"
+_REMEDIES = {
+    "NSQuotaExceededException": _QUOTA,
+    "DSQuotaExceededException": _QUOTA,
+    "AccessControlException": "give its user the right to it",
+    "SafeModeException": "wait until the NameNode has left safe mode",
+}
 
 
 class HdfsFile(PositionedFile):
@@ -96,6 +103,63 @@ def entries_of(uri: str, *, recursive: bool) -> tuple[list[str], list[tuple[str,
     return folders, files
 
 
+def create(uri: str, pieces: Iterable[bytes]) -> None:
+    """Make a file, and the folders above it.
+
+    Args:
+        uri: The file.
+        pieces: Its content.
+
+    Raises:
+        FileExistsError: There is one.
+        OSError: It cannot be made.
+    """
+    client, path = _located(uri)
+    with _as_os_errors(uri), client.create(path) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def make_folder(uri: str) -> None:
+    """Make a folder, and those above it, unless there is one."""
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        client.mkdirs(path, create_parent=True)
+
+
+def rename(uri: str, target: str) -> None:
+    """Move a file to a path that is free, in a folder that exists.
+
+    Raises:
+        FileNotFoundError: There is no such file, or no such folder.
+        FileExistsError: The path is not free.
+        OSError: It cannot be moved.
+    """
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        client.rename(path, _located(target)[1])
+
+
+def remove(uri: str, *, recursive: bool = False) -> None:
+    """Remove a file, or a folder, if it exists.
+
+    Args:
+        uri: The file or folder.
+        recursive: Whether a folder may hold anything.
+
+    Raises:
+        FolderNotEmptyError: The folder holds something.
+        OSError: It cannot be removed.
+    """
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        client.delete(path, recursive)
+
+
+class FolderNotEmptyError(OSError):
+    """A folder that is to be removed holds something."""
+
+
 def _status(info: Any) -> FileStatus:
     return FileStatus(info.length, info.modification_time * 1_000_000)
 
@@ -140,7 +204,7 @@ def _as_os_errors(uri: str) -> Iterator[None]:
     """Turn errors of the client, some of which hold traces of the NameNode, into those of files."""
     try:
         yield
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
         raise type(error)(f"{uri}: {_first_line(error)}") from None
     except OSError as error:
         raise OSError(f"{uri}: {_first_line(error)}") from None
@@ -148,9 +212,17 @@ def _as_os_errors(uri: str) -> Iterator[None]:
         answer = _SERVER_ERROR.search(str(error))
         if answer is None:
             raise OSError(f"{uri}: {_first_line(error)}") from None
-        kind = PermissionError if answer[1] == "AccessControlException" else OSError
-        raise kind(f"{uri}: {answer[1]}: {answer[2]}") from None
+        remedy = _REMEDIES.get(answer[1])
+        text = f"{uri}: {answer[1]}: {answer[2]}"
+        raise _KINDS.get(answer[1], OSError)(f"{text}; {remedy}" if remedy else text) from None
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+# By the names of the NameNode's exceptions.
+_KINDS = {
+    "AccessControlException": PermissionError,
+    "PathIsNotEmptyDirectoryException": FolderNotEmptyError,
+}

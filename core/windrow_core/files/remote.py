@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,6 +234,36 @@ def names_in(uri: str) -> list[str] | None:
         raise OSError(str(error)) from error
     # An object store has no empty folders.
     return [*folders, *(one.key for one in files)] or None
+
+
+def contents_of(uri: str) -> tuple[list[str], dict[str, FileStatus]]:
+    """Return what lies directly in a folder, hidden or not; nothing if there is no such folder.
+
+    Args:
+        uri: Absolute path or URI of the folder.
+
+    Returns:
+        Names of folders; and files, links too, by name.
+
+    Raises:
+        OSError: It cannot be listed.
+    """
+    try:
+        if is_remote(uri):
+            folders, objects = _direct_entries(uri)
+            return folders, {one.key: one.state for one in objects}
+        with os.scandir(uri) as scan:
+            entries = list(scan)
+    except FileNotFoundError:
+        return [], {}
+    files = {}
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            continue
+        with suppress(FileNotFoundError):
+            status = entry.stat(follow_symlinks=False)
+            files[entry.name] = FileStatus(status.st_size, status.st_mtime_ns)
+    return [entry.name for entry in entries if entry.is_dir()], files
 
 
 def read_whole_file(uri: str, max_bytes: int) -> bytes:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from windrow_core.files.listing import is_hidden
+from windrow_core.files.status import FileStatus
 from windrow_core.models import StreamBatch, WriteKind, WriteMode, WriteReport
 from windrow_spark.commits.errors import UnreadableIntentError
 from windrow_spark.commits.posix import remove_file, write_atomically
 
-_FILE = "intent.json"
+INTENT_FILE = "intent.json"
 # Raise this when the meaning of an intent changes.
 _VERSION = 1
 
@@ -29,14 +30,14 @@ class PartitionChange:
             or is the location itself.
         added: Names of new files.
         kept: Names of files, hidden ones too, that are also linked in the staged folder.
-        gone: Size in bytes and time of change of each file to remove, by name.
+        gone: State of each file to remove, by name.
     """
 
     folder: str
     inode: int | None
     added: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    gone: Mapping[str, FileStatus] = field(default_factory=dict)
 
     @property
     def loses_data(self) -> bool:
@@ -61,6 +62,8 @@ class Intent:
         partitions: The partitions that change; all others stay as they are.
         report: Report of the write.
         batch: The batches of a stream that the write contains.
+        sources: On stores, where the path of each new file lies in the staging folder; on local
+            disks, it is the same.
     """
 
     write_id: str
@@ -71,6 +74,7 @@ class Intent:
     partitions: tuple[PartitionChange, ...]
     report: WriteReport
     batch: StreamBatch | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def added(self) -> list[str]:
         """Return the paths of all new data files."""
@@ -86,8 +90,8 @@ class Intent:
         ]
 
 
-def record(staging: str, intent: Intent) -> None:
-    """Write an intent into a staging folder, atomically and durably."""
+def encoded(intent: Intent) -> bytes:
+    """Return an intent as the content of a file."""
     document = {
         "version": _VERSION,
         "write_id": intent.write_id,
@@ -101,7 +105,7 @@ def record(staging: str, intent: Intent) -> None:
                 "inode": one.inode,
                 "added": one.added,
                 "kept": one.kept,
-                "gone": one.gone,
+                "gone": {name: _state(status) for name, status in one.gone.items()},
             }
             for one in intent.partitions
         ],
@@ -109,17 +113,15 @@ def record(staging: str, intent: Intent) -> None:
     }
     if intent.batch is not None:
         document["batch"] = intent.batch.model_dump(mode="json")
-    write_atomically(os.path.join(staging, _FILE), json.dumps(document).encode())
+    if intent.sources:
+        document["sources"] = dict(intent.sources)
+    return json.dumps(document).encode()
 
 
-def recorded(staging: str) -> Intent | None:
-    """Return the intent in a staging folder.
-
-    Without an intent, nothing was moved, and the result is None.
-    """
+def decoded(staging: str, content: bytes) -> Intent:
+    """Return the intent that a file in a staging folder contains."""
     try:
-        with open(os.path.join(staging, _FILE), "rb") as file:
-            document = json.load(file)
+        document = json.loads(content)
         if document["version"] != _VERSION:
             raise UnreadableIntentError(staging, f"its version is {document['version']}")
         return Intent(
@@ -131,20 +133,41 @@ def recorded(staging: str) -> Intent | None:
             partitions=tuple(map(_change, document["partitions"])),
             report=WriteReport.model_validate(document["report"]),
             batch=_batch(document.get("batch")),
+            sources=document.get("sources", {}),
         )
-    except FileNotFoundError:
-        return None
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableIntentError(staging, str(error)) from error
 
 
+def record(staging: str, intent: Intent) -> None:
+    """Write an intent into a local staging folder, atomically and durably."""
+    write_atomically(os.path.join(staging, INTENT_FILE), encoded(intent))
+
+
+def recorded(staging: str) -> Intent | None:
+    """Return the intent in a local staging folder.
+
+    Without an intent, nothing was moved, and the result is None.
+    """
+    try:
+        with open(os.path.join(staging, INTENT_FILE), "rb") as file:
+            return decoded(staging, file.read())
+    except FileNotFoundError:
+        return None
+
+
 def forget(staging: str) -> None:
     """Remove the intent in a staging folder, if there is one."""
-    remove_file(os.path.join(staging, _FILE))
+    remove_file(os.path.join(staging, INTENT_FILE))
 
 
 def _batch(document: Mapping[str, Any] | None) -> StreamBatch | None:
     return None if document is None else StreamBatch.model_validate(document)
+
+
+def _state(status: FileStatus) -> Sequence[object]:
+    """Return a state as earlier versions read it, if it has no ETag."""
+    return status if status.etag is not None else status[:2]
 
 
 def _change(document: Mapping[str, Any]) -> PartitionChange:
@@ -153,5 +176,5 @@ def _change(document: Mapping[str, Any]) -> PartitionChange:
         inode=document["inode"],
         added=tuple(document["added"]),
         kept=tuple(document["kept"]),
-        gone={name: (size, mtime) for name, (size, mtime) in document["gone"].items()},
+        gone={name: FileStatus(*state) for name, state in document["gone"].items()},
     )

@@ -1,26 +1,33 @@
-"""Inventory rows to publish for local Parquet files, made from their footers."""
+"""Inventory rows to publish for Parquet files, made from their footers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined, read_chunk
-from windrow_core.files.errors import FileChangedError, UnreadableFootersError
-from windrow_core.files.listing import FolderEntries, file_table, listed_of, scan_local_folder
+from windrow_core.files.errors import FileChangedError, LocationError, UnreadableFootersError
+from windrow_core.files.listing import FolderEntries, file_table, listed_of
+from windrow_core.files.remote import remote_status, scan_of
 from windrow_core.files.schema import FileSchema, merge_schemas
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path
 from windrow_core.files.types import spark_type
 
 _FILES_PER_CHUNK = 256
 _SHOWN = 10
+# On object stores each look is one request.
+_THREADS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class LocalInventory:
+class FileInventory:
     """Files, and the columns in their footers.
 
     Attributes:
@@ -36,7 +43,7 @@ class LocalInventory:
         """Spark SQL types of the columns, by name."""
         return {field.name: spark_type(field.type) for field in self.data.schema}
 
-    def moved(self, new_paths: Mapping[str, str]) -> LocalInventory:
+    def moved(self, new_paths: Mapping[str, str]) -> FileInventory:
         """Return the inventory after files were moved.
 
         Args:
@@ -51,42 +58,65 @@ class LocalInventory:
         return replace(self, files=files.sort_by("path"))
 
 
-def list_local(folder: str) -> pa.Table:
-    """Return all data files below a folder, by path, with sizes and times of change."""
+def list_files(folder: str) -> pa.Table:
+    """Return all data files below a folder, by path, with sizes and times of change.
+
+    Args:
+        folder: Absolute path, or URI; on an object store, a folder without files is none.
+    """
     entries = FolderEntries()
+    scan = scan_of(folder)
     folders = [""]
     for below in folders:
-        scan_local_folder(folder, below, entries)
+        try:
+            scan(folder, below, entries)
+        except LocationError as error:
+            if not is_remote(folder) or not isinstance(error.__cause__, FileNotFoundError):
+                raise
         folders += entries.folders
         entries.folders = []
     return file_table(folder, entries).sort_by("path")
 
 
-def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
-    """Return the given files that exist, in the form of `list_local`."""
+def stat_files(folder: str, paths: Sequence[str]) -> pa.Table:
+    """Return the given files that exist, in the form of `list_files`."""
     entries = FolderEntries()
-    for path in sorted(paths):
-        try:
-            status = os.stat(os.path.join(folder, path))
-        except FileNotFoundError:
-            continue
-        entries.paths.append(path)
-        entries.sizes_bytes.append(status.st_size)
-        entries.mtimes_ns.append(status.st_mtime_ns)
+    with ThreadPoolExecutor(_THREADS if is_remote(folder) else 1) as threads:
+        by_path = sorted(paths)
+        states = threads.map(status_of, (absolute_path(folder, path) for path in by_path))
+        for path, status in zip(by_path, states, strict=True):
+            if status is None:
+                continue
+            assert status.mtime_ns is not None
+            entries.paths.append(path)
+            entries.sizes_bytes.append(status.size_bytes)
+            entries.mtimes_ns.append(status.mtime_ns)
+            entries.etags.append(status.etag)
     return file_table(folder, entries)
 
 
-def take_local(
+def status_of(path: str) -> FileStatus | None:
+    """Return the state of a file at an absolute path or URI; None if there is none."""
+    try:
+        if is_remote(path):
+            return remote_status(path)
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return FileStatus(status.st_size, status.st_mtime_ns)
+
+
+def take_inventory(
     folder: str,
     listing: pa.Table,
     partitions: Sequence[str],
     columns: Collection[str] | None = None,
-) -> LocalInventory:
+) -> FileInventory:
     """Read the footers of listed files.
 
     Args:
-        folder: Absolute path of the folder that holds the files.
-        listing: Files as `list_local` returns them.
+        folder: Absolute path, or URI, of the folder that holds the files.
+        listing: Files as `list_files` returns them.
         partitions: Names of the partition columns, which are not read from the files.
         columns: Names of the table's columns; others do not matter. None for all in the files.
     """
@@ -96,7 +126,7 @@ def take_local(
         schemas = [_only(one, {name.lower() for name in columns}) for one in schemas]
     data = merge_schemas(schemas, partitions)
     first = listing["path"][0].as_py() if len(listing) else ""
-    return LocalInventory(published_files(listing, groups, data), FileSchema(data, first))
+    return FileInventory(published_files(listing, groups, data), FileSchema(data, first))
 
 
 def _only(files: FileSchema, names: Collection[str]) -> FileSchema:

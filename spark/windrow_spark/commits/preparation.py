@@ -10,26 +10,30 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from windrow_core.files.listing import is_hidden
+from windrow_core.files.listing import is_hidden, listed_of
+from windrow_core.files.remote import contents_of
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path
 from windrow_core.models import TableInfo, WriteMode
 from windrow_spark.commits import posix
 from windrow_spark.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
 from windrow_spark.commits.intents import PartitionChange
-from windrow_spark.commits.inventories import list_local
+from windrow_spark.commits.inventories import list_files
 from windrow_spark.commits.spellings import Home
 
-# Paths relative to the location; a table also has their `size_bytes` and `mtime_ns` when read.
+# Paths relative to the location; a table also has their states when they were read.
 Replaced: TypeAlias = pa.Table | pa.Array | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Works out the changes of one write, and links the files that stay into the new folders.
+    """Works out the changes of one write; the files that stay are linked into new local folders.
 
     Attributes:
         table: The table as it is now.
-        location: Absolute path of the table.
-        data: Absolute path of the folder that the new files were staged in.
+        location: Absolute path, or URI, of the table.
+        data: The same of the folder that the new files were staged in.
         mode: Mode of the write.
     """
 
@@ -41,7 +45,7 @@ class Preparation:
     def changes(
         self,
         new_paths: Iterable[str],
-        old_files: Mapping[str, tuple[int, int] | None],
+        old_files: Mapping[str, FileStatus | None],
         homes: Iterable[Home] = (),
         region: Iterable[str] = (),
     ) -> list[PartitionChange]:
@@ -49,15 +53,15 @@ class Preparation:
 
         Args:
             new_paths: Paths of the new files, relative to `data`.
-            old_files: Files to remove, by path relative to the location; size and time of change
-                where they are known.
+            old_files: Files to remove, by path relative to the location; their states where they
+                are known.
             homes: The folders of the new files, with further ones of the same values.
             region: Folders whose files are removed although no new ones may come in their place.
         """
         additions, removals = _by_folder(new_paths), _by_folder(old_files)
         folders = set(additions) | set(removals)
         if self.mode == "overwrite":
-            folders |= _by_folder(list_local(self.location)["path"].to_pylist()).keys()
+            folders |= _by_folder(list_files(self.location)["path"].to_pylist()).keys()
         beside = {other: home.folder for home in homes for other in home.others}
         if self.mode == "overwrite_partitions":
             folders |= beside.keys() | set(region)
@@ -74,10 +78,9 @@ class Preparation:
         ]
 
     def _change(
-        self, folder: str, new_names: list[str], old_files: Mapping[str, tuple[int, int] | None]
+        self, folder: str, new_names: list[str], old_files: Mapping[str, FileStatus | None]
     ) -> PartitionChange:
-        live = os.path.join(self.location, folder)
-        present = self._files_in(folder)
+        _, present = contents_of(absolute_path(self.location, folder))
         removals = self._gone(folder, present, old_files)
         links = [
             name for name in present if name not in removals and not _is_checksum_of(name, removals)
@@ -86,8 +89,9 @@ class Preparation:
             if name in links:
                 reason = "the table already has a file of this name: stage it under another"
                 raise StagedFilesError(self.table.name, _join(folder, name), reason)
-        if not folder:
-            return PartitionChange("", None, tuple(new_names), (), removals)
+        if not folder or is_remote(self.location):
+            return PartitionChange(folder, None, tuple(new_names), (), removals)
+        live = os.path.join(self.location, folder)
         # Hadoop's checksum files are removed together with their files.
         removals |= {name: present[name] for name in present if _is_checksum_of(name, removals)}
         self._check_rights(folder)
@@ -103,30 +107,17 @@ class Preparation:
             folder, posix.inode_of(new), tuple(new_names), tuple(links), removals
         )
 
-    def _files_in(self, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size and time of change of each file directly in a folder."""
-        states = {}
-        try:
-            with os.scandir(os.path.join(self.location, folder)) as entries:
-                for entry in entries:
-                    if not entry.is_dir(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        states[entry.name] = (status.st_size, status.st_mtime_ns)
-        except FileNotFoundError:
-            pass
-        return states
-
     def _gone(
         self,
         folder: str,
-        present: Mapping[str, tuple[int, int]],
-        old_files: Mapping[str, tuple[int, int] | None],
-    ) -> dict[str, tuple[int, int]]:
+        present: Mapping[str, FileStatus],
+        old_files: Mapping[str, FileStatus | None],
+    ) -> dict[str, FileStatus]:
         if self.mode != "append":
             return {name: state for name, state in present.items() if not is_hidden(name)}
         for name, state in old_files.items():
             now = present.get(name)
-            if now is None or state not in (None, now):
+            if now is None or (state is not None and state.difference(now) is not None):
                 reason = "is gone" if now is None else "was rewritten"
                 path = _join(folder, name)
                 raise PartitionChangedError(self.table.name, folder, path, reason)
@@ -168,7 +159,7 @@ def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
             if is_hidden(name):
                 continue
             # One task of Spark gives its files of all partitions the same name.
-            new = next(one for one in _names_like(name) if one not in target_names)
+            new = next(one for one in names_like(name) if one not in target_names)
             for old, other in ((f".{name}.crc", f".{new}.crc"), (name, new)):
                 source = os.path.join(data, folder, old)
                 if os.path.lexists(source):
@@ -177,20 +168,19 @@ def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
     return new_paths
 
 
-def _names_like(name: str) -> Iterator[str]:
+def names_like(name: str) -> Iterator[str]:
+    """Yield names for a file, the likeliest first, of which one is not taken."""
     yield name
     for number in count(2):
         yield f"{number}-{name}"
 
 
-def replaced_files(replaces: Replaced | None) -> dict[str, tuple[int, int] | None]:
+def replaced_files(replaces: Replaced | None) -> dict[str, FileStatus | None]:
     """Return the files that a write replaces, by path."""
     if replaces is None:
         return {}
     if isinstance(replaces, pa.Table):
-        names = ("path", "size_bytes", "mtime_ns")
-        paths, sizes, mtimes = (replaces[name].to_pylist() for name in names)
-        return dict(zip(paths, zip(sizes, mtimes, strict=True), strict=True))
+        return dict(zip(*listed_of(replaces), strict=True))
     paths = replaces.to_pylist() if isinstance(replaces, pa.Array) else replaces
     return dict.fromkeys(paths)
 

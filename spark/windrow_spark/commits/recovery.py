@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
 from windrow_core.files.access import why_unwritable
 from windrow_core.models import TableInfo, WriteRecord
-from windrow_spark.commits import intents
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.committing import Commit
 from windrow_spark.commits.errors import (
@@ -18,9 +15,14 @@ from windrow_spark.commits.errors import (
     UnfitLocationError,
     UnknownCommitError,
 )
+from windrow_spark.commits.intents import Intent
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.posix import FolderLock
-from windrow_spark.commits.staging_folders import StagingFolder, local_location, staging_folders_in
+from windrow_spark.commits.locations import (
+    staging_folder,
+    staging_folders_in,
+    writable_location,
+)
+from windrow_spark.commits.staging import Staging
 
 # `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
 # a leftover folder was removed. `left`: nothing was done; the driver may be alive, for example.
@@ -50,7 +52,7 @@ def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False)
     """Finish the commits of dead writes, and undo everything else that they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
-    the lock was made on this machine.
+    the lock was made on this machine. On HDFS, where there are no locks, the lease decides.
 
     Args:
         client: The coordinator's client.
@@ -59,21 +61,21 @@ def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False)
             of unknown writes whatever their age, and give up commits whose folder is gone.
 
     Raises:
-        UnfitLocationError: The table does not lie on a local path, or what dead writes have left
+        UnfitLocationError: The table cannot be written where it lies, or what dead writes have left
             there cannot be listed.
         UnknownCommitError: The coordinator does not know an interrupted commit.
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
     info = table if isinstance(table, TableInfo) else client.table(table)
-    location = local_location(info)
+    location = writable_location(info)
     waiting = {record.write_id for record in client.writes(info.name, open_only=True)}
     try:
         waiting |= {staging.write_id for staging in staging_folders_in(location)}
     except OSError as error:
         raise UnfitLocationError(info.name, location, why_unwritable(error)) from error
     recovery = _Recovery(client, info, force)
-    return [recovery.recover(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
+    return [recovery.recover(staging_folder(location, write_id)) for write_id in sorted(waiting)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,11 @@ class _Recovery:
     table: TableInfo
     force: bool
 
-    def recover(self, staging: StagingFolder) -> Recovered:
+    def recover(self, staging: Staging) -> Recovered:
         lock = None
         try:
             try:
-                lock = FolderLock.take(staging.path)
+                lock = staging.take()
             except FileNotFoundError:
                 return self._without_lock(staging)
             if lock is None:
@@ -98,7 +100,7 @@ class _Recovery:
             if lock is not None:
                 lock.release()
 
-    def _recover_locked(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
+    def _recover_locked(self, staging: Staging, *, same_machine: bool) -> Recovered:
         """Recover a write whose lock this process holds."""
         record = self._record(staging)
         if record is None:
@@ -110,7 +112,7 @@ class _Recovery:
         lease = self._lease(staging, record)
         try:
             lease.tell(record.state, takes_over=True)
-            intent = intents.recorded(staging.path)
+            intent = staging.recorded()
             if intent is not None and record.state == "staging":
                 # The record is from a backup that is older than the intent, which is binding.
                 lease.tell("committing")
@@ -122,7 +124,7 @@ class _Recovery:
             return _undone(staging)
         return self._finish(staging, intent, lease)
 
-    def _finish(self, staging: StagingFolder, intent: intents.Intent, lease: Lease) -> Recovered:
+    def _finish(self, staging: Staging, intent: Intent, lease: Lease) -> Recovered:
         lease.keep()
         try:
             # Read the table only now, since a commit that has just ended may have changed it.
@@ -133,8 +135,8 @@ class _Recovery:
         reason = "its driver died while committing"
         return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
 
-    def _unknown(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
-        intent = intents.recorded(staging.path)
+    def _unknown(self, staging: Staging, *, same_machine: bool) -> Recovered:
+        intent = staging.recorded()
         if intent is not None and intent.table != self.table.name:
             other = self._of_table(intent.table)
             if other is not None and other._record(staging) is not None:
@@ -155,7 +157,7 @@ class _Recovery:
             lease.tell("committing")
             return self._finish(staging, intent, lease)
         try:
-            age_s = time.time() - os.stat(staging.path).st_mtime
+            age_s = staging.age_s()
         except FileNotFoundError:
             return _tidied(staging)
         if not self.force and age_s < _FORGOTTEN_S:
@@ -164,16 +166,16 @@ class _Recovery:
         reason = "the coordinator did not know it"
         return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)
 
-    def _without_lock(self, staging: StagingFolder) -> Recovered:
+    def _without_lock(self, staging: Staging) -> Recovered:
         """Recover a write whose folder is being made or removed, or is gone."""
         record = self._record(staging)
         if record is not None and record.state in ("published", "undone"):
             return _tidied(staging)
-        if os.path.isdir(staging.path):
+        if staging.exists():
             if record is None:
                 return self._unknown(staging, same_machine=False)
             try:
-                lock = FolderLock.make(staging.path)
+                lock = staging.claim()
             except (FileExistsError, FileNotFoundError):
                 return _left(staging, "another process is recovering it")
             try:
@@ -204,13 +206,13 @@ class _Recovery:
         except (NotFoundError, NotAllowedError):
             return None
 
-    def _record(self, staging: StagingFolder) -> WriteRecord | None:
+    def _record(self, staging: Staging) -> WriteRecord | None:
         try:
             return self.client.write_record(self.table.name, staging.write_id)
         except NotFoundError:
             return None
 
-    def _lease(self, staging: StagingFolder, record: WriteRecord) -> Lease:
+    def _lease(self, staging: Staging, record: WriteRecord) -> Lease:
         return Lease(
             self.client,
             self.table.name,
@@ -222,15 +224,15 @@ class _Recovery:
         )
 
 
-def _left(staging: StagingFolder, reason: str) -> Recovered:
+def _left(staging: Staging, reason: str) -> Recovered:
     return Recovered(write_id=staging.write_id, outcome="left", reason=reason)
 
 
-def _tidied(staging: StagingFolder) -> Recovered:
+def _tidied(staging: Staging) -> Recovered:
     staging.remove()
     return Recovered(write_id=staging.write_id, outcome="tidied", reason="it had ended")
 
 
-def _undone(staging: StagingFolder) -> Recovered:
+def _undone(staging: Staging) -> Recovered:
     reason = "its driver died before committing"
     return Recovered(write_id=staging.write_id, outcome="undone", reason=reason)

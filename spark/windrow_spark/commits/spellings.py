@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -11,6 +10,8 @@ import pyarrow as pa
 
 from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape, is_hidden, unescape
 from windrow_core.files.partition_values import identities
+from windrow_core.files.remote import contents_of
+from windrow_core.files.table_paths import absolute_path
 
 _Values: TypeAlias = tuple[Hashable, ...]
 
@@ -36,7 +37,7 @@ class Spellings:
     `d=a%2Fb` to one of text. Only the folders that may hold a wanted value are listed.
 
     Attributes:
-        location: Absolute path of the table.
+        location: Absolute path, or URI, of the table.
         names: Names of the partition columns.
         types: Their types.
         members: The folders that are part of the table; None if all below the location are.
@@ -162,8 +163,8 @@ class Spellings:
         return Home(first, tuple(sorted(folder for folder in others if files[folder])))
 
     def _file_count(self, folder: str) -> int:
-        with os.scandir(os.path.join(self.location, folder)) as entries:
-            return sum(not is_hidden(entry.name) and not entry.is_dir() for entry in entries)
+        _, files = contents_of(absolute_path(self.location, folder))
+        return sum(not is_hidden(name) for name in files)
 
 
 @dataclass(slots=True)
@@ -210,23 +211,19 @@ def subfolders(location: str, parent: str, name: str) -> list[str]:
     """Return the names of the folders in a folder that hold values of a column, sorted.
 
     Args:
-        location: Absolute path of the table.
+        location: Absolute path, or URI, of the table.
         parent: The folder, relative to the location.
         name: Name of the column, compared without regard to case.
     """
     key = name.lower()
-    try:
-        with os.scandir(os.path.join(location, parent)) as entries:
-            return sorted(
-                entry.name
-                for entry in entries
-                if "=" in entry.name
-                and not is_hidden(entry.name)
-                and unescape(entry.name.partition("=")[0]).lower() == key
-                and entry.is_dir()
-            )
-    except FileNotFoundError:
-        return []
+    folders, _ = contents_of(absolute_path(location, parent))
+    return sorted(
+        folder
+        for folder in folders
+        if "=" in folder
+        and not is_hidden(folder)
+        and unescape(folder.partition("=")[0]).lower() == key
+    )
 
 
 def _levels(folders: Sequence[str]) -> list[tuple[str, ...]]:

@@ -1,33 +1,29 @@
-"""Staging folders: where the files of a write lie until they are moved in."""
+"""Staging folders on local disks: where the files of a write lie until they are moved in."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from urllib.parse import unquote
 
-from windrow_core.files.access import why_inaccessible, why_unwritable
-from windrow_core.files.errors import LocationError
-from windrow_core.files.formats import LOGGED
-from windrow_core.files.other_formats import SINK_LOG, refuse_folder, refuse_hidden
-from windrow_core.files.parent_folders import refuse_part_of_table
-from windrow_core.files.remote import names_in
-from windrow_core.models import WRITE_ID_PATTERN, TableInfo
+from windrow_core.files.access import why_unwritable
 from windrow_spark.commits import intents, posix
 from windrow_spark.commits.errors import UnfitLocationError
+from windrow_spark.commits.intents import Intent, PartitionChange
+from windrow_spark.commits.moving import Moving
+from windrow_spark.commits.preparation import move_home
+from windrow_spark.commits.spellings import Home
 
 # Spark, Hive, Arrow and Windrow's own listing skip names that begin with an underscore.
-_ROOT = os.path.join("_windrow", "writes")
+STAGING_ROOT = "_windrow/writes"
 _DATA = "data"
 _NO_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 # Linux answers EPERM for a file system without hard links.
 _NO_LINKS = _NO_LOCKS | {errno.EMLINK, errno.EPERM}
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class StagingFolder:
     @property
     def path(self) -> str:
         """Absolute path of the folder."""
-        return os.path.join(self.location, _ROOT, self.write_id)
+        return os.path.join(self.location, STAGING_ROOT, self.write_id)
 
     @property
     def data(self) -> str:
@@ -97,6 +93,50 @@ class StagingFolder:
             for folder in (above, os.path.dirname(above)):
                 os.rmdir(folder)
 
+    def take(self) -> posix.FolderLock | None:
+        """See `Staging.take`."""
+        return posix.FolderLock.take(self.path)
+
+    def claim(self) -> posix.FolderLock:
+        """See `Staging.claim`."""
+        return posix.FolderLock.make(self.path)
+
+    def exists(self) -> bool:
+        """See `Staging.exists`."""
+        return os.path.isdir(self.path)
+
+    def age_s(self) -> float:
+        """See `Staging.age_s`."""
+        return time.time() - os.stat(self.path).st_mtime
+
+    def record(self, intent: Intent) -> None:
+        """See `Staging.record`."""
+        intents.record(self.path, intent)
+
+    def recorded(self) -> Intent | None:
+        """See `Staging.recorded`."""
+        return intents.recorded(self.path)
+
+    def forget(self) -> None:
+        """See `Staging.forget`."""
+        intents.forget(self.path)
+
+    def settle(self, paths: Sequence[str], homes: Mapping[str, Home]) -> dict[str, str]:
+        """See `Staging.settle`; files are moved within the staging folder."""
+        return move_home(self.data, homes)
+
+    def syncing(self, paths: Iterable[str]) -> AbstractContextManager[None]:
+        """See `Staging.syncing`."""
+        return posix.syncing(os.path.join(self.data, path) for path in paths)
+
+    def sync(self, changes: Sequence[PartitionChange]) -> None:
+        """See `Staging.sync`."""
+        posix.sync(_folders_above(self.path, changes))
+
+    def moving(self, intent: Intent) -> Moving:
+        """See `Staging.moving`."""
+        return Moving(self.location, self.path, intent)
+
     def clear(self) -> None:
         """Remove everything but the lock, as far as that is possible now; there is no intent.
 
@@ -119,61 +159,13 @@ def _why_unfit(error: OSError, needs: str, lacking: Collection[int]) -> str:
     return why_unwritable(error)
 
 
-def staging_folders_in(location: str) -> Iterator[StagingFolder]:
-    """Yield the staging folders below a location."""
-    try:
-        names = sorted(os.listdir(os.path.join(location, _ROOT)))
-    except FileNotFoundError:
-        return
-    for name in names:
-        if re.fullmatch(WRITE_ID_PATTERN, name):
-            yield StagingFolder(location, name)
-
-
-def local_location(table: TableInfo) -> str:
-    """Return the absolute path of a table that can be written here."""
-    location = table.definition.location
-    if table.definition.transactional is not None:
-        reason = "the table is transactional: write with Hive, then refresh the table"
-        raise UnfitLocationError(table.name, location, reason)
-    if table.definition.format in LOGGED:
-        reason = (
-            f"the table is {table.definition.format}: write with its own engine, compact with "
-            f"{LOGGED[table.definition.format]}, then refresh the table"
-        )
-        raise UnfitLocationError(table.name, location, reason)
-    if table.definition.format != "parquet":
-        reason = f"its format is {table.definition.format}, but only Parquet can be written"
-        raise UnfitLocationError(table.name, location, reason)
-    if location.startswith("file:"):
-        location = unquote(re.sub("^file:(//[^/]*)?", "", location))
-    if _SCHEME.match(location) or not location.startswith("/"):
-        raise UnfitLocationError(
-            table.name,
-            location,
-            "files can be moved in at once only on local paths: write with Spark, then refresh the "
-            "table",
-        )
-    return os.path.realpath(location)
-
-
-def require_plain(table: str, location: str) -> None:
-    """Make sure that files put into a table's folder become part of the table."""
-    try:
-        refuse_part_of_table(location)
-        names = names_in(location) or ()
-        for name in names:
-            refuse_hidden(location, name, is_location=True)
-            refuse_folder(location, name)
-    except LocationError as error:
-        raise UnfitLocationError(table, location, error.reason) from error
-    except OSError as error:
-        reason = f"it cannot be listed: {why_inaccessible(error)}"
-        raise UnfitLocationError(table, location, reason) from error
-    if SINK_LOG in names:
-        raise UnfitLocationError(
-            table,
-            location,
-            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which lists the files "
-            "that count: write through that query, or to another table",
-        )
+def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
+    """Return the folders of the staged partitions, with all folders above them in `staging`."""
+    folders = {staging, os.path.join(staging, "data")}
+    for change in changes:
+        if change.inode is not None:
+            folder = os.path.join(staging, "data", change.folder)
+            while folder not in folders:
+                folders.add(folder)
+                folder = os.path.dirname(folder)
+    return sorted(folders)

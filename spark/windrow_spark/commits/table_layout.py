@@ -19,7 +19,7 @@ from windrow_core.files.partition_values import (
 )
 from windrow_core.models import Column, TableInfo, WriteMode
 from windrow_spark.commits.errors import StagedFilesError
-from windrow_spark.commits.inventories import LocalInventory, list_local
+from windrow_spark.commits.inventories import FileInventory, list_files
 
 
 def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ def types_of_partitions(
             }
         else:
             # Nothing has been refreshed yet, so the types depend on what lies there, too.
-            present = list_local(location)["path"].to_pylist()
+            present = list_files(location)["path"].to_pylist()
             keys = [name.lower() for name in names]
             like = [path for path in present if [key.lower() for key in _keys(path)] == keys]
             paths = [*paths, *like]
@@ -130,7 +130,7 @@ def types_of_partitions(
     return types
 
 
-def is_a_change(table: TableInfo, mode: WriteMode, inventory: LocalInventory) -> bool:
+def is_a_change(table: TableInfo, mode: WriteMode, inventory: FileInventory) -> bool:
     """Tell whether new files can be added to a table's snapshot without changing its columns.
 
     Args:
@@ -149,7 +149,7 @@ def is_a_change(table: TableInfo, mode: WriteMode, inventory: LocalInventory) ->
     return all(types.get(name.lower()) == type_ for name, type_ in inventory.columns.items())
 
 
-def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
+def in_types_of(columns: Sequence[Column], files: FileInventory) -> pa.Table:
     """Return files of a table, noting columns of other types, which Spark may read differently."""
     types = {column.name.lower(): column.type for column in columns}
     odd = [
@@ -160,7 +160,7 @@ def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
     return with_named(files.files, "grouped_columns", odd).replace_schema_metadata(None)
 
 
-def with_known_stats(table: TableInfo, inventory: LocalInventory) -> pa.Table:
+def with_known_stats(table: TableInfo, inventory: FileInventory) -> pa.Table:
     """Return new files with the statistics of columns whose types are those of the snapshot."""
     assert table.current_snapshot is not None
     by_name = {name.lower(): (name, type_) for name, type_ in inventory.columns.items()}

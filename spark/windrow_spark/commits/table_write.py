@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 import uuid
@@ -17,6 +16,8 @@ from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, Wr
 from windrow_core.files.access import why_unwritable
 from windrow_core.files.errors import InventoryError
 from windrow_core.files.schema import merge_schemas
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import path_in
 from windrow_core.models import (
     PublishedSnapshot,
@@ -27,7 +28,6 @@ from windrow_core.models import (
     WriteMode,
     WriteReport,
 )
-from windrow_spark.commits import intents, posix
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.committing import Commit
 from windrow_spark.commits.errors import (
@@ -39,12 +39,13 @@ from windrow_spark.commits.errors import (
     WriteConflictError,
 )
 from windrow_spark.commits.intents import Intent, PartitionChange
-from windrow_spark.commits.inventories import LocalInventory, list_local, take_local
+from windrow_spark.commits.inventories import FileInventory, list_files, take_inventory
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.preparation import Preparation, Replaced, move_home, replaced_files
+from windrow_spark.commits.locations import require_plain, staging_folder, writable_location
+from windrow_spark.commits.preparation import Preparation, Replaced, replaced_files
 from windrow_spark.commits.recovery import recover
 from windrow_spark.commits.spellings import Spellings
-from windrow_spark.commits.staging_folders import StagingFolder, local_location, require_plain
+from windrow_spark.commits.staging import Claim, Staging
 from windrow_spark.commits.table_layout import (
     check_layout,
     check_values,
@@ -91,7 +92,7 @@ def begin(
         wait_seconds: How long the commit waits for another commit.
 
     Raises:
-        UnfitLocationError: The table does not lie on a local path, or cannot be written there.
+        UnfitLocationError: The table cannot be written where it lies.
         UnknownCommitError: The coordinator does not know an interrupted commit.
         CommitBlockedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
@@ -99,7 +100,7 @@ def begin(
     if conflict not in get_args(WriteConflict):
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
     info = table if isinstance(table, TableInfo) else client.table(table)
-    location = local_location(info)
+    location = writable_location(info)
     if kind != "compaction" and (
         info.definition.listed_partitions or info.partition_count is not None
     ):
@@ -113,7 +114,7 @@ def begin(
     if _recover_others(client, info):
         # Files that the recovery published are older than this write.
         info = client.table(info.name)
-    staging = StagingFolder(location, uuid.uuid4().hex)
+    staging = staging_folder(location, uuid.uuid4().hex)
     lock = staging.make(info.name)
     lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds, batch)
     try:
@@ -136,16 +137,16 @@ class TableWrite:
     Attributes:
         write_id: Id of the write at the coordinator.
         table: The table as it was at the beginning.
-        folder: Absolute path that data files are written below, in partition folders as in the
-            table.
+        folder: Absolute path, or URI, that data files are written below, in partition folders as in
+            the table.
     """
 
     def __init__(
         self,
         client: CommitCalls,
         table: TableInfo,
-        staging: StagingFolder,
-        lock: posix.FolderLock,
+        staging: Staging,
+        lock: Claim,
         lease: Lease,
         mode: WriteMode,
         kind: WriteKind,
@@ -168,7 +169,7 @@ class TableWrite:
         self._batch = batch
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
-        self._inspection: tuple[pa.Table, LocalInventory] | None = None
+        self._inspection: tuple[pa.Table, FileInventory] | None = None
 
     def __enter__(self) -> TableWrite:
         return self
@@ -191,18 +192,18 @@ class TableWrite:
         """
         self._lease.check()
 
-    def inventory(self) -> LocalInventory:
+    def inventory(self) -> FileInventory:
         """Return the staged files, after syncing them and reading their footers.
 
         Later calls do so again only if the files have changed.
         """
         try:
-            listing = list_local(self._staging.data)
+            listing = list_files(self._staging.data)
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
         if self._inspection is None or not self._inspection[0].equals(listing):
             paths = listing["path"].to_pylist()
-            with posix.syncing(os.path.join(self._staging.data, path) for path in paths):
+            with self._staging.syncing(paths):
                 footers = self._footers(self._staging.data, listing, paths)
             self._inspection = listing, footers
         return self._inspection[1]
@@ -225,7 +226,7 @@ class TableWrite:
             # The coordinator may believe that files are being moved in. The next writer tells it,
             # given a folder that shows that none have been.
             with suppress(OSError):
-                intents.forget(self._staging.path)
+                self._staging.forget()
                 self._staging.clear()
             return
         self._staging.remove()
@@ -263,7 +264,7 @@ class TableWrite:
         began_s = time.monotonic()
         try:
             table, intent, inventory = self._prepare(report, replaced_files(replaces))
-            intents.record(self._staging.path, intent)
+            self._staging.record(intent)
         except OSError as error:
             self.undo()
             # The folder of a write that another process has undone is gone.
@@ -285,8 +286,8 @@ class TableWrite:
         return snapshot
 
     def _prepare(
-        self, report: WriteReport, old_files: Mapping[str, tuple[int, int] | None]
-    ) -> tuple[TableInfo, Intent, LocalInventory]:
+        self, report: WriteReport, old_files: Mapping[str, FileStatus | None]
+    ) -> tuple[TableInfo, Intent, FileInventory]:
         """Do everything that may fail, wait for this write's turn, and return its intent."""
         if old_files and self._mode != "append":
             raise ValueError(
@@ -305,16 +306,17 @@ class TableWrite:
         spellings = self._spellings(table, paths, members)
         homes = {} if spellings is None else spellings.homes(map(_folder_of, paths))
         region = self._region(spellings, paths)
-        new_paths = move_home(self._staging.data, homes)
+        new_paths = self._staging.settle(paths, homes)
         paths = [new_paths.get(path, path) for path in paths]
         inventory = inventory.moved(new_paths)
-        preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
+        location = self._staging.location
+        preparation = Preparation(table, location, self._staging.data, self._mode)
         changes = preparation.changes(paths, old_files, homes.values(), region)
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
         if members is not None:
             self._refuse_unlisted(members, changes)
-        posix.sync(_folders_above(self._staging.path, changes))
+        self._staging.sync(changes)
         intent = Intent(
             write_id=self.write_id,
             table=table.name,
@@ -324,22 +326,23 @@ class TableWrite:
             partitions=tuple(changes),
             report=report,
             batch=self._batch,
+            sources={new: old for old, new in new_paths.items()} if is_remote(location) else {},
         )
         return table, intent, inventory
 
-    def _footers(self, folder: str, listing: pa.Table, new_paths: Sequence[str]) -> LocalInventory:
+    def _footers(self, folder: str, listing: pa.Table, new_paths: Sequence[str]) -> FileInventory:
         partitions = partition_names(self.table, self._mode, new_paths)
         paths = listing["path"].to_pylist()
         check_layout(self.table, paths, partitions)
         check_values(self.table, paths, partitions)
         try:
-            return take_local(folder, listing, partitions, declared_names(self.table))
+            return take_inventory(folder, listing, partitions, declared_names(self.table))
         except InventoryError as error:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
 
-    def _check_compatible(self, inventory: LocalInventory, new_paths: Sequence[str]) -> None:
+    def _check_compatible(self, inventory: FileInventory, new_paths: Sequence[str]) -> None:
         """Make sure that the table can still be read with the new files in it."""
-        listing = list_local(self._staging.location)
+        listing = list_files(self._staging.location)
         present = self._footers(self._staging.location, listing, new_paths)
         partitions = partition_names(self.table, self._mode, new_paths)
         try:
@@ -433,15 +436,3 @@ def _recover_others(client: CommitCalls, table: TableInfo, waited_s: float = 0.0
 
 def _folder_of(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
-    """Return the folders of the staged partitions, with all folders above them in `staging`."""
-    folders = {staging, os.path.join(staging, "data")}
-    for change in changes:
-        if change.inode is not None:
-            folder = os.path.join(staging, "data", change.folder)
-            while folder not in folders:
-                folders.add(folder)
-                folder = os.path.dirname(folder)
-    return sorted(folders)

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
-from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.commits.locations import local_location
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.streaming.earlier import earlier_queries
 from windrow_spark.streaming.errors import CheckpointLostError

@@ -18,7 +18,7 @@ from windrow_core.files.access import remedy_in, why_unwritable
 from windrow_core.models import Column, StreamBatch, WriteReport
 from windrow_spark.commits import recover
 from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.staging_folders import local_location
+from windrow_spark.commits.locations import local_location
 from windrow_spark.failures import cause_of, stated_cause
 from windrow_spark.streaming.queries import Query
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
@@ -11,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow_core.models import KeyCounts, TableInfo, WritePlan
-from windrow_spark.commits.inventories import list_local, take_local
+from windrow_spark.commits.inventories import list_files, take_inventory
 from windrow_spark.writing.expressions import keys_of
-from windrow_spark.writing.staging import stage
+from windrow_spark.writing.staging import remove_staged, stage
 
 _ROWS = 100_000
 
@@ -29,7 +28,7 @@ def sampled_row_bytes(
             row.
         plan: A plan with a single task.
         table: The table that the rows are for.
-        folder: Absolute path of a folder that the driver and all executors can reach. It is
+        folder: Absolute path, or URI, of a folder that the driver and all executors can reach. It is
             created and removed.
 
     Returns:
@@ -43,9 +42,9 @@ def sampled_row_bytes(
         )
     try:
         stage(rows.limit(_ROWS), plan, table, folder)
-        files = take_local(folder, list_local(folder), ()).files
+        files = take_inventory(folder, list_files(folder), ()).files
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_staged(folder)
     count = sum(files["row_count"].to_pylist())
     return sum(files["size_bytes"].to_pylist()) / count if count else None
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 
+from windrow_core.files import changes
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.listing import is_hidden
+from windrow_core.files.remote import contents_of, open_remote_file, read_part
+from windrow_core.files.schemes import is_remote
 from windrow_core.models import TableInfo, WritePlan
+from windrow_spark.commits.inventories import list_files
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket
 
+_FIRST_TASK = "part-00000-"
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
 # A Parquet file begins with four bytes, and ends with the length of its footer and these four.
 _MAGIC_BYTES, _END_BYTES = 4, 8
@@ -51,7 +60,7 @@ def stage(
         df: Rows with the columns of the table.
         plan: A plan for the table.
         table: The table, for its partition columns, buckets, sort columns and codec.
-        folder: Absolute path that the driver and all executors can reach.
+        folder: Absolute path, or URI, that the driver and all executors can reach.
         arrival: Observes `sums_of` the rows in the tasks that write them.
     """
     rows, bucket = place_with_bucket(df, plan, table, arrival)
@@ -65,9 +74,42 @@ def stage(
         writer = writer.option("compression", codec)
     if folders:
         writer = writer.partitionBy(*folders)
-    # A bare path would refer to the session's default file system.
-    writer.parquet(f"file://{folder}")
-    _tidy(folder, bucket)
+    writer.parquet(uri_for_spark(folder))
+    (_tidy_remote if is_remote(folder) else _tidy)(folder, bucket)
+
+
+def uri_for_spark(folder: str) -> str:
+    """Return what Hadoop calls a folder, given its absolute path or canonical URI."""
+    if not is_remote(folder):
+        # A bare path would refer to the session's default file system.
+        return f"file://{folder}"
+    return folder.replace("hdfs://default/", "hdfs:///", 1)
+
+
+def move_staged(moves: Collection[tuple[str, str]]) -> None:
+    """Move staged files to other paths, which are free.
+
+    Args:
+        moves: The path of each file now and then, absolute or as URIs, all of one kind.
+    """
+    if any(is_remote(source) for source, _ in moves):
+        for _ in changes.bring_all(moves):
+            pass
+        changes.remove_all(source for source, _ in moves)
+        return
+    for folder in {os.path.dirname(target) for _, target in moves}:
+        os.makedirs(folder, exist_ok=True)
+    for source, target in moves:
+        os.rename(source, target)
+
+
+def remove_staged(folder: str) -> None:
+    """Remove a folder with all that it holds, as far as that is possible now."""
+    if is_remote(folder):
+        with suppress(OSError):
+            changes.remove_folder(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def newest_codec(location: str) -> str | None:
@@ -78,18 +120,44 @@ def newest_codec(location: str) -> str | None:
     folder = re.sub(r"^file:(//)?", "", location)
     try:
         while True:
-            with os.scandir(folder) as scan:
-                entries = [entry for entry in scan if not is_hidden(entry.name)]
-            files = [entry for entry in entries if entry.is_file()]
+            folders, states = contents_of(folder)
+            files = [name for name in states if not is_hidden(name)]
             if files:
-                newest = max(files, key=lambda entry: entry.stat().st_mtime_ns)
-                metadata = pq.read_metadata(newest.path)
-                return _CODECS.get(metadata.row_group(0).column(0).compression)
-            if not entries:
+                newest = max(files, key=lambda name: states[name].mtime_ns or 0)
+                codec = _metadata(f"{folder}/{newest}").row_group(0).column(0).compression
+                return _CODECS.get(codec)
+            folders = [name for name in folders if not is_hidden(name)]
+            if not folders:
                 return None
-            folder = max(entries, key=lambda entry: entry.name).path
+            folder = f"{folder}/{max(folders)}"
     except (OSError, pa.ArrowException, IndexError):
         return None
+
+
+def _metadata(file: str) -> Any:
+    if not is_remote(file):
+        return pq.read_metadata(file)
+    with open_remote_file(file) as source:
+        return pq.read_metadata(source.file)
+
+
+def _tidy_remote(folder: str, bucket: str | None) -> None:
+    """Do as `_tidy` on a store."""
+    moves, empty = [], []
+    for path in list_files(folder)["path"].to_pylist():
+        above, _, name = path.rpartition("/")
+        parent, _, last = above.rpartition("/")
+        number = last.removeprefix(f"{bucket}=") if bucket is not None else last
+        if number != last:
+            moves.append((path, f"{parent}/{_bucket_name(name, int(number))}".lstrip("/")))
+        elif not above and name.startswith(_FIRST_TASK):
+            end = read_part(f"{folder}/{path}", start=-_END_BYTES)
+            if end.state.size_bytes == _MAGIC_BYTES + _END_BYTES + footer_bytes_in(
+                bytes(end.content)
+            ):
+                empty.append(path)
+    move_staged([(f"{folder}/{old}", f"{folder}/{new}") for old, new in moves])
+    changes.remove_all(f"{folder}/{path}" for path in empty)
 
 
 def _tidy(folder: str, bucket: str | None) -> None:
@@ -116,7 +184,7 @@ def _tidy(folder: str, bucket: str | None) -> None:
 
 def _is_empty(name: str, file: str) -> bool:
     """Tell whether a file of the first task has only a footer, and so no rows."""
-    if not name.startswith("part-00000-"):
+    if not name.startswith(_FIRST_TASK):
         return False
     with open(file, "rb") as content:
         content.seek(-_END_BYTES, os.SEEK_END)

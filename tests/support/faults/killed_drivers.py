@@ -26,7 +26,7 @@ from windrow.client import Client
 from windrow.errors import WindrowError
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_spark.commits import begin
-from windrow_spark.commits.inventories import list_local
+from windrow_spark.commits.inventories import list_files
 
 PARTITIONS = ("p=0", "p=1", "p=2", "p=3")
 _ROWS = 3
@@ -131,7 +131,7 @@ class Driver:
     def compact(self) -> None:
         """Join the files of a folder, if there are many, or wait."""
         folder = self._random.choice(self._folders)
-        files = list_local(str(self._location))
+        files = list_files(str(self._location))
         inside = [path.rpartition("/")[0] == folder for path in files["path"].to_pylist()]
         if sum(inside) < _MANY:
             time.sleep(0.05)

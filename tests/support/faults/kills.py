@@ -25,7 +25,7 @@ from windrow.errors import RefreshFailedError
 from windrow_core.models import WriteRecord
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
-from windrow_spark.commits.inventories import list_local
+from windrow_spark.commits.inventories import list_files
 
 # What runs on each table: two writers, a compaction and a reader.
 _KINDS = ("writer", "writer", "compaction", "reader")
@@ -344,7 +344,7 @@ class Battle:
                 self.figures.stuck.append(f"{table.name}: {record.write_id} is still committing")
         writes = {one["write_id"]: one for one in notes_in(table.notes) if "write_id" in one}
         _, states = table.states(writes)
-        paths = list_local(str(table.location))["path"].to_pylist()
+        paths = list_files(str(table.location))["path"].to_pylist()
         ids_of_files = [id_ for path in paths for id_ in ids_in(table.location / path)]
         ids_of_plan = planned_ids(self._replicas.url, table.name, table.location)
         self._compare(f"{table.name} as planned", ids_of_plan or [], states[-1])

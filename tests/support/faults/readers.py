@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import windrow
 from windrow_core.files.listing import is_hidden
+from windrow_core.files.remote import read_whole_file, remote_status
+from windrow_core.files.status import FileStatus
+from windrow_spark.commits.inventories import list_files
 
 T = TypeVar("T")
 
@@ -60,6 +64,37 @@ def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
         except FileNotFoundError:
             return None
     return sorted(ids)
+
+
+def stored_ids(location: str) -> dict[str, list[int]]:
+    """Return the ids of each partition of a table on a store, as listed."""
+    ids: dict[str, list[int]] = {}
+    for path in list_files(location)["path"].to_pylist():
+        ids.setdefault(path.rpartition("/")[0], []).extend(_ids_of(f"{location}/{path}"))
+    return {folder: sorted(some) for folder, some in ids.items()}
+
+
+def planned_stored_ids(url: str, table: str, location: str) -> list[int] | None:
+    """Do as `planned_ids` on a store."""
+    with windrow.connect(url) as client:
+        groups = client.plan(table).groups
+    ids: list[int] = []
+    for split in (split for group in groups["splits"].to_pylist() for split in group):
+        file = f"{location}/{split['path']}"
+        status = FileStatus(split["size_bytes"], split["mtime_ns"], split.get("etag"))
+        try:
+            if status.difference(remote_status(file)) is not None:
+                return None
+            ids += _ids_of(file)
+        except FileNotFoundError:
+            return None
+    return sorted(ids)
+
+
+def _ids_of(file: str) -> list[int]:
+    with pq.ParquetFile(pa.BufferReader(read_whole_file(file, 2**30))) as parquet:
+        ids: list[int] = parquet.read(["id"], use_threads=False)["id"].to_pylist()
+    return ids
 
 
 @contextmanager

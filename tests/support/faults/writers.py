@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,12 +23,17 @@ from typing import Any
 import windrow
 from tests.support.tables import hive
 from windrow.errors import WindrowError
+from windrow_core.files import changes
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_core.models import WriteReport
 from windrow_spark.commits import begin, intents, posix
-from windrow_spark.commits.committing import Commit, Moving
+from windrow_spark.commits.committing import Commit
 from windrow_spark.commits.leases import Lease
+from windrow_spark.commits.moving import Moving
 from windrow_spark.commits.preparation import Preparation
+from windrow_spark.commits.remote_moving import RemoteMoving
+from windrow_spark.commits.remote_staging import RemoteStagingFolder
 from windrow_spark.commits.staging_folders import StagingFolder
 from windrow_spark.commits.table_write import TableWrite
 
@@ -57,6 +63,18 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "removing": (StagingFolder, "clear", "after"),
 }
 
+# Those of tables on stores that differ.
+STEPS |= {
+    "written down": (RemoteStagingFolder, "record", "after"),
+    "renamed": (changes, "_bring", "after"),
+    "all renamed": (RemoteMoving, "move_in", "after"),
+    "thinned out": (RemoteMoving, "_remove", "after"),
+    "cleared": (RemoteMoving, "finish", "after"),
+    "ended": (RemoteStagingFolder, "remove", "before"),
+    "without intent": (RemoteStagingFolder, "clear", "before"),
+    "marked only": (RemoteStagingFolder, "clear", "after"),
+}
+
 
 def report_of(rows: int) -> WriteReport:
     """Return a report of a write with this number of rows."""
@@ -81,7 +99,12 @@ def report_of(rows: int) -> WriteReport:
 def stage(folder: str, files: Mapping[str, Sequence[int]]) -> int:
     """Write Parquet files with these ids below a folder, as Spark would; return their row count."""
     for path, ids in files.items():
-        hive.write_file(Path(folder) / path, ids)
+        if not is_remote(folder):
+            hive.write_file(Path(folder) / path, ids)
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            file = hive.write_file(Path(scratch) / "file", ids)
+            changes.upload(str(file), f"{folder}/{path}")
     return sum(map(len, files.values()))
 
 

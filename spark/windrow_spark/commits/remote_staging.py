@@ -1,0 +1,151 @@
+"""Staging folders on HDFS, where the lease alone shows that the driver of a write is alive."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from windrow_core.files import changes
+from windrow_core.files.access import why_unwritable
+from windrow_core.files.remote import contents_of, read_whole_file
+from windrow_spark.commits import intents
+from windrow_spark.commits.errors import UnfitLocationError
+from windrow_spark.commits.intents import Intent, PartitionChange
+from windrow_spark.commits.preparation import names_like
+from windrow_spark.commits.remote_moving import RemoteMoving
+from windrow_spark.commits.spellings import Home
+from windrow_spark.commits.staging_folders import STAGING_ROOT
+
+# Lies in the folder from its beginning to its end.
+_MARK = "begun"
+_MAX_INTENT_BYTES = 2**31
+_UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteClaim:
+    """Claims nothing, as there are no locks; see `Claim`."""
+
+    same_machine: ClassVar[bool] = False
+
+    def release(self) -> None:
+        """See `Claim.release`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStagingFolder:
+    """The staging folder of one write on a store; see `Staging`.
+
+    Attributes:
+        location: URI of the table.
+        write_id: The write.
+    """
+
+    location: str
+    write_id: str
+
+    @property
+    def path(self) -> str:
+        """URI of the folder."""
+        return f"{self.location}/{STAGING_ROOT}/{self.write_id}"
+
+    @property
+    def data(self) -> str:
+        """URI of the folder that new files are written below."""
+        return f"{self.path}/data"
+
+    def make(self, table: str) -> RemoteClaim:
+        """See `Staging.make`."""
+        try:
+            return self.claim()
+        except OSError as error:
+            # The folders above may have been made.
+            self.remove()
+            raise UnfitLocationError(table, self.location, why_unwritable(error)) from error
+
+    def take(self) -> RemoteClaim:
+        """See `Staging.take`."""
+        read_whole_file(f"{self.path}/{_MARK}", 1)
+        return RemoteClaim()
+
+    def claim(self) -> RemoteClaim:
+        """See `Staging.claim`."""
+        changes.write_once(f"{self.path}/{_MARK}", b"")
+        return RemoteClaim()
+
+    def exists(self) -> bool:
+        """See `Staging.exists`."""
+        return changes.changed_ns(self.path) is not None
+
+    def age_s(self) -> float:
+        """See `Staging.age_s`."""
+        moment = changes.changed_ns(self.path)
+        if moment is None:
+            raise FileNotFoundError(self.path)
+        return time.time() - moment / 1e9
+
+    def record(self, intent: Intent) -> None:
+        """See `Staging.record`."""
+        changes.write_once(f"{self.path}/{intents.INTENT_FILE}", intents.encoded(intent))
+
+    def recorded(self) -> Intent | None:
+        """See `Staging.recorded`."""
+        try:
+            content = read_whole_file(f"{self.path}/{intents.INTENT_FILE}", _MAX_INTENT_BYTES)
+        except FileNotFoundError:
+            return None
+        return intents.decoded(self.path, content)
+
+    def forget(self) -> None:
+        """See `Staging.forget`."""
+        changes.remove_all([f"{self.path}/{intents.INTENT_FILE}"])
+
+    def clear(self) -> None:
+        """See `Staging.clear`."""
+        folders, files = contents_of(self.path)
+        for folder in folders:
+            changes.remove_folder(f"{self.path}/{folder}")
+        changes.remove_all(f"{self.path}/{name}" for name in files if name != _MARK)
+
+    def remove(self) -> None:
+        """See `Staging.remove`."""
+        with suppress(OSError):
+            # In this order: an intent without the mark would look like one of another coordinator.
+            self.forget()
+            self.clear()
+            changes.remove_folder(self.path)
+            changes.remove_empty(self.path.rpartition("/")[0], self.location)
+
+    def settle(self, paths: Sequence[str], homes: Mapping[str, Home]) -> dict[str, str]:
+        """See `Staging.settle`; the new names hold the write's id, and no earlier file had them."""
+        new_paths: dict[str, str] = {}
+        names: dict[str, set[str]] = {}
+        for path in sorted(paths):
+            folder, _, name = path.rpartition("/")
+            home = homes[folder].folder if folder in homes else folder
+            present = names.setdefault(home, set())
+            new = next(one for one in names_like(self._own(name)) if one not in present)
+            present.add(new)
+            new_paths[path] = f"{home}/{new}" if home else new
+        return new_paths
+
+    def _own(self, name: str) -> str:
+        own = str(uuid.UUID(self.write_id))
+        text, number = _UUID.subn(own, name, 1)
+        return text if number else f"{own}-{name}"
+
+    def syncing(self, paths: Iterable[str]) -> AbstractContextManager[None]:
+        """See `Staging.syncing`; stores keep what has been closed."""
+        return nullcontext()
+
+    def sync(self, changes: Sequence[PartitionChange]) -> None:
+        """See `Staging.sync`."""
+
+    def moving(self, intent: Intent) -> RemoteMoving:
+        """See `Staging.moving`."""
+        return RemoteMoving(self.location, self.data, intent)

@@ -1,0 +1,302 @@
+"""Writes to tables on HDFS: old rows or new at each step, whoever dies, and nothing left over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import windrow
+from tests.support.faults.readers import looking, planned_stored_ids, stored_ids
+from tests.support.faults.writers import Writers, forking_writers, report_of, stage
+from tests.support.laws import is_nightly
+from tests.support.servers.coordinators import running
+from tests.support.servers.hdfs import Hdfs, hdfs_cluster
+from windrow.client import Client
+from windrow.errors import WriteInProgressError
+from windrow_core.files import changes
+from windrow_core.files.remote import contents_of
+from windrow_service.settings import Settings
+from windrow_spark.commits import begin, recover
+from windrow_spark.commits.errors import UnfitLocationError, WriteConflictError
+from windrow_spark.commits.inventories import list_files, take_inventory
+from windrow_spark.commits.remote_staging import RemoteStagingFolder
+
+FIRST, SECOND, NEW = "ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-09"
+OLD = {FIRST: range(10), SECOND: range(20, 40)}
+OLD_FILES = {
+    f"{FIRST}/a.parquet": range(10),
+    f"{SECOND}/a.parquet": range(20, 30),
+    f"{SECOND}/b.parquet": range(30, 40),
+}
+ADDED = {SECOND: range(100, 105), NEW: range(300, 303)}
+FILES = {f"{folder}/a.parquet": list(ids) for folder, ids in ADDED.items()}
+# Mode, new files, replaced files, and the ids in each partition after the write.
+KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequence[int]]]] = {
+    "append": (
+        "append",
+        FILES,
+        [],
+        {**OLD, NEW: ADDED[NEW], SECOND: [*OLD[SECOND], *ADDED[SECOND]]},
+    ),
+    "overwrite": ("overwrite", FILES, [], ADDED),
+    "overwrite_partitions": ("overwrite_partitions", FILES, [], {**OLD, **ADDED}),
+    "compaction": (
+        "append",
+        {f"{SECOND}/one.parquet": list(OLD[SECOND])},
+        [f"{SECOND}/a.parquet", f"{SECOND}/b.parquet"],
+        OLD,
+    ),
+}
+UNDONE = ("staged", "admitted", "linked")
+STEPS = (
+    *UNDONE,
+    "written down",
+    "renamed",
+    "all renamed",
+    "published",
+    "thinned out",
+    "cleared",
+    "ended",
+    "without intent",
+    "marked only",
+)
+DEATHS = [
+    (kind, step)
+    for kind in KINDS
+    for step in STEPS
+    if not (kind == "append" and step == "thinned out")
+]
+FEW_DEATHS = [
+    ("append", "admitted"),
+    ("append", "renamed"),
+    ("compaction", "written down"),
+    ("overwrite", "published"),
+    ("overwrite", "thinned out"),
+    ("overwrite_partitions", "without intent"),
+]
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    with hdfs_cluster(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def url(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, allowed_locations=(hdfs.uri,))) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    with forking_writers() as writers:
+        yield writers
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with windrow.connect(url) as client:
+        yield client
+
+
+@pytest.fixture
+def location(hdfs: Hdfs, tmp_path: Path) -> str:
+    return f"{hdfs.uri}/tables/{tmp_path.name}"
+
+
+@pytest.fixture
+def events(client: Client, location: str, tmp_path: Path) -> str:
+    stage(location, OLD_FILES)
+    name = tmp_path.name.replace("-", "_")
+    client.register_table(name, location)
+    client.publish(name, take_inventory(location, list_files(location), ["ds"]).files)
+    return name
+
+
+def recover_once_dead(client: Client, table: str) -> None:
+    """Recover a table's writes as soon as the leases of dead drivers have run out."""
+    wait_until(lambda: all(one.outcome != "left" for one in recover(client, table)))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def rows_of(partitions: Mapping[str, Sequence[int]]) -> list[int]:
+    return sorted(id_ for ids in partitions.values() for id_ in ids)
+
+
+def assert_whole(
+    client: Client, table: str, location: str, expected: Mapping[str, Sequence[int]]
+) -> None:
+    """Assert that every reader sees each row once, and that nothing else is left."""
+    assert stored_ids(location) == {folder: sorted(ids) for folder, ids in expected.items()}
+    folders, _ = contents_of(location)
+    assert sorted(folders) == sorted(expected)
+    assert not list(client.writes(table, open_only=True))
+    status = client.refresh(table, full=True)
+    assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
+
+
+@pytest.mark.parametrize(("kind", "step"), DEATHS if is_nightly() else FEW_DEATHS)
+def test_a_killed_driver_leaves_old_or_new_rows_and_plans_never_have_a_mix(
+    writers: Writers, url: str, client: Client, location: str, events: str, kind: str, step: str
+) -> None:
+    mode, files, replaces, after = KINDS[kind]
+
+    with looking(lambda: planned_stored_ids(url, events, location)) as looks:
+        outcome = writers.write(
+            url, events, files, mode=mode, replaces=replaces, dies=(step, 1), lease_seconds=1
+        )
+        recover_once_dead(client, events)
+
+    assert outcome == "killed"
+    assert_whole(client, events, location, OLD if step in UNDONE else after)
+    for ids in looks:
+        assert ids in (None, rows_of(OLD), rows_of(after))
+
+
+def test_two_writers_of_one_partition_both_commit_their_rows(
+    writers: Writers, url: str, client: Client, location: str, events: str
+) -> None:
+    with ThreadPoolExecutor() as threads, forking_writers() as others:
+        outcomes = threads.map(
+            lambda one: one[0].write(url, events, {f"{SECOND}/x.parquet": [one[1]]}),
+            [(writers, 1_000), (others, 2_000)],
+        )
+
+        assert list(outcomes) == ["committed", "committed"]
+    assert_whole(client, events, location, {**OLD, SECOND: [*OLD[SECOND], 1_000, 2_000]})
+
+
+def test_an_overwrite_keeps_what_others_published_after_it_began(
+    client: Client, location: str, events: str
+) -> None:
+    with begin(client, events, "overwrite") as overwrite, begin(client, events) as append:
+        append.commit(report_of(stage(append.folder, FILES)))
+        with pytest.raises(WriteConflictError, match="others published"):
+            overwrite.commit(report_of(stage(overwrite.folder, FILES)))
+
+    assert_whole(client, events, location, KINDS["append"][3])
+
+
+def test_a_living_driver_keeps_its_commit_and_others_wait(
+    client: Client, location: str, events: str
+) -> None:
+    with begin(client, events) as write:
+        write._admit()
+
+        (left,) = recover(client, events)
+        with pytest.raises(WriteInProgressError):
+            client.publish_delta(events)
+
+        assert (left.outcome, left.reason[:9]) == ("left", "its lease")
+    assert_whole(client, events, location, OLD)
+
+
+def test_files_that_others_put_into_a_partition_meanwhile_are_kept(
+    client: Client, location: str, events: str
+) -> None:
+    with begin(client, events, "overwrite_partitions") as write:
+        rows = stage(write.folder, FILES)
+        preparation = write._prepare
+
+        def prepare_and_add(*args: object) -> object:
+            outcome = preparation(*args)  # type: ignore[arg-type]
+            stage(location, {f"{SECOND}/foreign.parquet": [9_000]})
+            return outcome
+
+        write._prepare = prepare_and_add  # type: ignore[method-assign,assignment]
+        write.commit(report_of(rows))
+    client.refresh(events)
+
+    assert_whole(client, events, location, {**OLD, **ADDED, SECOND: [*ADDED[SECOND], 9_000]})
+
+
+def test_values_spelled_in_several_ways_are_one_partition(
+    client: Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    location = f"{hdfs.uri}/tables/{tmp_path.name}"
+    name = tmp_path.name.replace("-", "_")
+    stage(
+        location, {"month=09/a.parquet": [1], "month=9/a.parquet": [2], "month=10/a.parquet": [3]}
+    )
+    client.register_table(name, location)
+    client.refresh(name)
+
+    with begin(client, name, "overwrite_partitions") as write:
+        write.commit(report_of(stage(write.folder, {"month=9/a.parquet": [4]})))
+
+    assert_whole(client, name, location, {"month=9": [4], "month=10": [3]})
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("safe mode", "SafeModeException.*wait until the NameNode has left safe mode"),
+        ("quota", "NSQuotaExceededException.*raise the quota"),
+    ],
+)
+def test_what_the_namenode_refuses_changes_nothing_and_is_named(
+    hdfs: Hdfs,
+    client: Client,
+    location: str,
+    events: str,
+    trouble: str,
+    reason: str,
+) -> None:
+    path = hdfs.path(location.removeprefix(hdfs.uri))
+    actions = hdfs.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+    try:
+        if trouble == "safe mode":
+            hdfs.files.setSafeMode(actions.SAFEMODE_ENTER)
+        else:
+            hdfs.files.setQuota(path, 7, 2**40)
+        with pytest.raises(UnfitLocationError, match=reason), begin(client, events) as write:
+            write.commit(report_of(stage(write.folder, FILES)))
+    finally:
+        hdfs.files.setSafeMode(actions.SAFEMODE_LEAVE)
+        hdfs.files.setQuota(path, 2**40, 2**40)
+
+    assert_whole(client, events, location, OLD)
+
+
+def test_a_user_who_may_not_write_is_named(
+    hdfs: Hdfs, location: str, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
+    # A process has one client per address, and this one has another user.
+    elsewhere = location.replace("localhost", "127.0.0.1")
+    staging = RemoteStagingFolder(elsewhere, "0" * 32)
+
+    with pytest.raises(UnfitLocationError, match=r"Permission denied: user=stranger.*the right"):
+        staging.make(events)
+
+
+def test_changes_of_files_can_be_repeated(hdfs: Hdfs, tmp_path: Path) -> None:
+    folder = f"{hdfs.uri}/changes/{tmp_path.name}"
+    stage(folder, {"a.parquet": [1], "b.parquet": [2]})
+    moves = [(f"{folder}/{name}.parquet", f"{folder}/in/{name} 50%.parquet") for name in "ab"]
+
+    for _ in range(2):
+        assert list(changes.bring_all(moves)) == [None, None]
+    changes.write_once(f"{folder}/_once", b"1")
+    with pytest.raises(FileExistsError):
+        changes.write_once(f"{folder}/_once", b"2")
+
+    assert stored_ids(folder) == {"in": [1, 2]}
+    for _ in range(2):
+        changes.remove_all([f"{folder}/_once"])
+        changes.remove_empty(f"{folder}/in", folder)
+    assert stored_ids(folder) == {"in": [1, 2]}
+    changes.remove_folder(folder)
+    assert contents_of(folder) == ([], {})
