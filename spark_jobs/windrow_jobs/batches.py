@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Collection, Sequence
@@ -18,14 +17,17 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import windrow_core
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
 from windrow_core.models import CompactionPlan, TableDefinition, WriteReport
 from windrow_core.sizes import SMALL
 from windrow_jobs import merging
 from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
 from windrow_spark import executor
 from windrow_spark.commits import TableWrite
-from windrow_spark.commits.locations import local_location
+from windrow_spark.commits.locations import writable_location
 from windrow_spark.interpreter import collected
+from windrow_spark.writing.staging import move_staged, remove_staged
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
 for module in (windrow_core, executor, merging):
@@ -143,10 +145,12 @@ def rewrite(
         max_footer_bytes: Files with longer footers are left.
     """
     began_s = time.monotonic()
-    staging = os.path.join(write.folder, _ATTEMPTS)
-    os.mkdir(staging)
+    location = writable_location(write.table)
+    staging = f"{write.folder}/{_ATTEMPTS}"
+    if not is_remote(location):
+        os.mkdir(staging)
     job = Job(
-        local_location(write.table),
+        location,
         staging,
         _sort_of(write.table.definition),
         target_bytes,
@@ -156,10 +160,10 @@ def rewrite(
     pieces, owners = batch.pieces(_FILES_PER_PIECE * target_bytes / scale)
     outcomes = _merged(spark, job, pieces, batch)
     files = _move(batch, owners, outcomes, write, staging)
-    # A task that still runs cannot begin another file in it.
-    shutil.rmtree(staging, ignore_errors=True)
+    # On a local disk, a task that still runs cannot begin another file in it.
+    remove_staged(staging)
     old_files = [file for one in outcomes for file in one.old_files]
-    names = ("path", "size_bytes", "mtime_ns")
+    names = ("path", *FileStatus._fields)
     columns = zip(*old_files, strict=True) if old_files else [[]] * len(names)
     sizes = np.array([size for _, _, size in files], np.int64)
     old_bytes = sum(one.stored_bytes for one in outcomes)
@@ -217,18 +221,17 @@ def _move(
 ) -> list[tuple[str, int, int]]:
     """Move new files to the folders of their partitions, under names as Spark gives them."""
     job = uuid.UUID(write.write_id)
-    files = []
+    files, moves = [], []
     for one in outcomes:
         folder, bucket = batch.partitions[owners[one.piece]]
-        above = os.path.join(write.folder, folder)
-        if one.new_files:
-            os.makedirs(above, exist_ok=True)
         for number, (path, rows, size_bytes) in enumerate(one.new_files):
             part = f"part-{one.piece:05d}-{job}"
             rest = f"c{number:03d}.parquet"
             name = f"{part}-{rest}" if bucket is None else f"{part}_{bucket:05d}.{rest}"
-            os.rename(os.path.join(staging, path), os.path.join(above, name))
-            files.append((os.path.join(folder, name), rows, size_bytes))
+            new_path = f"{folder}/{name}" if folder else name
+            moves.append((f"{staging}/{path}", f"{write.folder}/{new_path}"))
+            files.append((new_path, rows, size_bytes))
+    move_staged(moves)
     return files
 
 

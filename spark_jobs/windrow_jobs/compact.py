@@ -27,15 +27,17 @@ from windrow.terminal.options import (
     MaxBatchBytes,
     MinFiles,
     PartitionFilterText,
+    ReadersMaySeeBoth,
     TableName,
     TargetSize,
     WorthReads,
 )
 from windrow.terminal.render import seconds_text
+from windrow_core.files.schemes import is_remote
 from windrow_core.models import CompactionPlan, TableInfo
 from windrow_core.sizes import size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
-from windrow_jobs.errors import JobError
+from windrow_jobs.errors import JobError, NoConsentError
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -47,6 +49,7 @@ from windrow_jobs.running import (
 )
 from windrow_spark.commits import begin, recover
 from windrow_spark.commits.errors import PartitionChangedError
+from windrow_spark.commits.locations import writable_location
 from windrow_spark.failures import stated_cause, task_failure
 from windrow_spark.placement import require_classic
 
@@ -93,6 +96,7 @@ def compact(
     *,
     target_file_size: int = DEFAULT_TARGET_SIZE,
     filter: str | None = None,
+    readers_may_see_both: bool = False,
     on_progress: Tell = lambda _: None,
     **options: Any,
 ) -> Compaction:
@@ -106,15 +110,20 @@ def compact(
         table: Name of the table.
         target_file_size: Target size of a file in bytes.
         filter: Filter on partition columns only, which selects the partitions to consider.
+        readers_may_see_both: Whether readers that list folders may find old and new files, and so
+            rows twice, until the old ones are removed; needed for tables on HDFS, and not elsewhere.
         on_progress: Called with each step and its outcome.
         **options: See `windrow_core.models.CompactionRequest`, for example `max_batch_bytes="1GB"`.
 
     Raises:
+        NoConsentError: The table needs `readers_may_see_both`.
         SparkConnectError: The session is one of Spark Connect.
         WriteError: Nothing can be committed to the table.
         ProblemError: The coordinator refuses.
     """
     began_s = time.monotonic()
+    if is_remote(writable_location(client.table(table))) and not readers_may_see_both:
+        raise NoConsentError(table)
     # Commits that another job left unfinished are not yet in the snapshot.
     recover(client, table)
     work = _Work(
@@ -295,6 +304,7 @@ def _main(
     min_files: MinFiles = None,
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
+    readers_may_see_both: ReadersMaySeeBoth = False,
     as_json: AsJson = False,
 ) -> None:
     """Merge small files of a table where that pays off."""
@@ -307,7 +317,7 @@ def _main(
     }
     fields = {name: value for name, value in options.items() if value is not None}
     with client_of_command(coordinator) as client:
-        run(table, client, as_json=as_json, **fields)
+        run(table, client, as_json=as_json, readers_may_see_both=readers_may_see_both, **fields)
 
 
 if __name__ == "__main__":

@@ -42,3 +42,15 @@ class TableMovedError(JobError):
         "table {table!r} was changed while its files were read, and nothing was published: {remedy}"
     )
     remedy = "run the job again"
+
+
+@dataclass(eq=False)
+class NoConsentError(JobError):
+    """Readers that list folders would see rows twice, and nobody has agreed to that."""
+
+    table: str
+    message = (
+        "nothing was compacted: while table {table!r} is compacted where it lies, readers that list "
+        "folders find old and new files, and so rows twice; {remedy}"
+    )
+    remedy = "if all its readers ask Windrow, or may see that for a while, say so: --readers-may-see-both"

@@ -15,6 +15,8 @@ import windrow
 from tests.support.servers import embedded
 from tests.support.servers.hdfs import HOSTS, Hdfs, hdfs_cluster
 from tests.support.tables import hive
+from windrow_jobs.compact import compact
+from windrow_jobs.errors import NoConsentError
 from windrow_jobs.hosts import hosts_of
 
 pytestmark = pytest.mark.spark
@@ -176,3 +178,52 @@ def test_blocks_of_a_datanode_that_dies_are_read_from_another(
 
             assert client.read(spark, "sales.events").count() == ROWS
             assert len(client.read(spark, "sales.events").collect()) == ROWS
+
+
+def test_rows_are_written_and_compacted(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs
+) -> None:
+    location = f"{hdfs.uri}/tables/written {spark.sparkContext.applicationId}"
+    hdfs.files.mkdirs(hdfs.path(location))
+    client.register_table("sales.written", location, partition_columns={"day": "int"})
+    rows = spark.range(60).selectExpr("id", "concat('n', id) AS name", "CAST(id % 3 AS INT) AS day")
+
+    first = client.write(rows, "sales.written", target_rows=5)
+    client.write(rows.where("day = 1"), "sales.written", "overwrite_partitions", target_rows=5)
+    client.read(spark, "sales.written").createOrReplaceTempView("written")
+    spark.sql("INSERT INTO written VALUES (100, 'n100', 2), (101, 'n101', 3)")
+
+    with pytest.raises(NoConsentError, match="--readers-may-see-both"):
+        compact(lambda: spark, client, "sales.written")
+    done = compact(lambda: spark, client, "sales.written", readers_may_see_both=True)
+
+    assert (first.rows, first.files) == (60, first.planned_files)
+    # That of one row is alone in its partition.
+    assert (done.files_after, done.left) == (3, {})
+    assert len(spark.read.parquet(location).inputFiles()) == 4
+    expected = sorted([*map(tuple, rows.collect()), (100, "n100", 2), (101, "n101", 3)])
+    assert sorted(map(tuple, client.read(spark, "sales.written").collect())) == expected
+    assert sorted(map(tuple, spark.read.parquet(location).collect())) == expected
+    assert not client.refresh("sales.written", full=True).changed
+    assert not hdfs.files.exists(hdfs.path(f"{location}/_windrow"))
+
+
+def test_buckets_are_written_as_spark_writes_them(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs
+) -> None:
+    location = f"{hdfs.uri}/tables/buckets {spark.sparkContext.applicationId}"
+    hdfs.files.mkdirs(hdfs.path(location))
+    client.register_table(
+        "sales.buckets",
+        location,
+        partition_columns={"day": "int"},
+        bucket_spec={"columns": ["id"], "count": 4},
+    )
+    rows = spark.range(60).selectExpr("id", "CAST(id % 2 AS INT) AS day")
+
+    report = client.write(rows, "sales.buckets", target_rows=1_000)
+
+    names = [file.rpartition("/")[2] for file in spark.read.parquet(location).inputFiles()]
+    assert report.files == len(names) == 8
+    assert {name.partition("_")[2][:5] for name in names} == {f"0000{n}" for n in range(4)}
+    assert client.read(spark, "sales.buckets").count() == 60

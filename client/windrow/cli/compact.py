@@ -17,6 +17,7 @@ from windrow.terminal.options import (
     MaxBatchBytes,
     MinFiles,
     PartitionFilterText,
+    ReadersMaySeeBoth,
     TableName,
     TargetSize,
     Url,
@@ -31,6 +32,7 @@ def compact(
     min_files: MinFiles = None,
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
+    readers_may_see_both: ReadersMaySeeBoth = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be rewritten, but change nothing.")
     ] = False,
@@ -61,4 +63,11 @@ def compact(
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
     with connect(url) as client:
-        run(table, client, master=master, as_json=as_json, **settings)
+        run(
+            table,
+            client,
+            master=master,
+            as_json=as_json,
+            readers_may_see_both=readers_may_see_both,
+            **settings,
+        )

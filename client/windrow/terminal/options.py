@@ -183,6 +183,14 @@ MinFiles = Annotated[
         help="Leave partitions with fewer small files than this alone; 2 by default.", min=2
     ),
 ]
+ReadersMaySeeBoth = Annotated[
+    bool,
+    typer.Option(
+        "--readers-may-see-both",
+        help="Needed on HDFS: readers that list folders, instead of asking Windrow, find old and new "
+        "files, and so rows twice, until the old ones are removed.",
+    ),
+]
 WorthReads = Annotated[
     int | None,
     typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ import pyarrow.parquet as pq
 
 from windrow_core.files.excerpts.thrift import ThriftError
 from windrow_core.files.footers import rows_in
+from windrow_core.files.remote import read_part
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_jobs.merging.footers import MAGIC, TAIL_BYTES, Footer, Head, file_of
 from windrow_jobs.merging.physical import PhysicalSchema
@@ -32,11 +36,13 @@ class Source:
     """One file, as it was when its footer was read.
 
     Attributes:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         home: What `home_of` returns for the location.
         path: Its path, relative to the location.
         size_bytes: Its size.
         mtime_ns: When it was changed last.
+        etag: An object store's identifier of its content.
+        copy: Where a copy of it lies on the local disk; None if it lies there itself.
         head: The head of its footer.
         keys: Its metadata.
         created_by: Its writer.
@@ -50,6 +56,8 @@ class Source:
     path: str
     size_bytes: int
     mtime_ns: int
+    etag: str | None
+    copy: str | None
     head: Head
     keys: Mapping[bytes, bytes]
     created_by: str
@@ -79,6 +87,8 @@ class Source:
             yield from tables_in(file, schema, self.plain_bytes // max(self.rows, 1))
 
     def _opened(self) -> Any:
+        if self.copy is not None:
+            return open(self.copy, "rb")
         file = _opened(self.location, self.home, self.path)
         status = os.fstat(file.fileno())
         if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.mtime_ns):
@@ -91,11 +101,13 @@ class Sources:
     """Opens files of one table, most of which have the same head.
 
     Args:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         max_footer_bytes: Files with longer footers are unfit.
+        copies: Absolute path of a folder for copies of remote files.
     """
 
-    def __init__(self, location: str, max_footer_bytes: int) -> None:
+    def __init__(self, location: str, max_footer_bytes: int, copies: str) -> None:
+        self._copies = copies
         self._location = location
         self._home = home_of(location)
         self._max_footer_bytes = max_footer_bytes
@@ -107,9 +119,13 @@ class Sources:
         Args:
             path: Path relative to the location.
         """
-        with _opened(self._location, self._home, path) as file:
-            status = os.fstat(file.fileno())
+        copy, status = self._copied(path) if is_remote(self._location) else (None, None)
+        with self._file(path, copy) as file:
+            if status is None:
+                of_system = os.fstat(file.fileno())
+                status = FileStatus(of_system.st_size, of_system.st_mtime_ns)
             footer = _footer_bytes(file, self._max_footer_bytes)
+        assert status.mtime_ns is not None
         try:
             # First, since Arrow ends the process when it is asked for chunks that are encrypted.
             head = self._head_of(footer)
@@ -122,8 +138,10 @@ class Sources:
             self._location,
             self._home,
             path,
-            status.st_size,
-            status.st_mtime_ns,
+            status.size_bytes,
+            status.mtime_ns,
+            status.etag,
+            copy,
             head,
             metadata.metadata or {},
             metadata.created_by,
@@ -131,6 +149,17 @@ class Sources:
             sum(chunk.total_compressed_size for chunk in chunks),
             sum(chunk.total_uncompressed_size for chunk in chunks),
         )
+
+    def _copied(self, path: str) -> tuple[str, FileStatus]:
+        """Copy a remote file to the local disk; return the copy's path, and the file's state."""
+        part = read_part(absolute_path(self._location, path))
+        copy = os.path.join(self._copies, uuid.uuid4().hex)
+        with open(copy, "xb") as file:
+            file.write(part.content)
+        return copy, part.state
+
+    def _file(self, path: str, copy: str | None) -> Any:
+        return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")
 
     def _head_of(self, footer: bytes) -> Head:
         for head in self._heads:

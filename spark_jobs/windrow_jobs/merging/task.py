@@ -8,19 +8,26 @@ the same classes.
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from windrow_core.files import changes
 from windrow_core.files.access import why_inaccessible
+from windrow_core.files.schemes import is_remote
 from windrow_jobs.merging.files import ValuesDifferError, merge
 from windrow_jobs.merging.likeness import likeness, unlike
 from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
 from windrow_spark.executor.spec import SortKey
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
+
+# Each has a file in memory while it copies it.
+_DOWNLOADS = 8
 
 # Number, home folder, paths of the files. A large partition is several pieces.
 Piece: TypeAlias = tuple[int, str, Sequence[str]]
@@ -30,8 +37,9 @@ class Job(NamedTuple):
     """What all tasks of a batch have in common.
 
     Attributes:
-        location: Absolute path of the table's folder.
-        staging: Absolute path of a folder for new files, which exists as long as tasks are wanted.
+        location: Absolute path of the table's folder, or its URI.
+        staging: Absolute path, or URI, of a folder for new files; on a local disk, it exists as long
+            as tasks are wanted.
         sort: Columns that files are sorted by: name, whether descending, whether nulls are first.
         target_bytes: Target size of a file.
         scale: Expected bytes of merged rows, as a multiple of their bytes now.
@@ -52,7 +60,7 @@ class Outcome(NamedTuple):
     Attributes:
         piece: Its number.
         new_files: New files: path below the staging folder, rows, bytes.
-        old_files: Files whose rows are in them: path, bytes, and time of change.
+        old_files: Files whose rows are in them: path, and state.
         vanished: Files that do not exist any more.
         left: Why files were left as they are; None if none were.
         stored_bytes: Bytes of the replaced files' column chunks.
@@ -60,7 +68,7 @@ class Outcome(NamedTuple):
 
     piece: int
     new_files: Sequence[tuple[str, int, int]]
-    old_files: Sequence[tuple[str, int, int]]
+    old_files: Sequence[tuple[str, int, int, str | None]]
     vanished: Sequence[str]
     left: str | None
     stored_bytes: int
@@ -74,12 +82,29 @@ def merge_pieces(job_fields: Sequence[Any], pieces: Sequence[Piece]) -> list[tup
     """
     job = Job(*job_fields)
     attempt = uuid.uuid4().hex
+    if is_remote(job.location):
+        return [tuple(_merged_here(job, attempt, *piece)) for piece in pieces]
     os.mkdir(os.path.join(job.staging, attempt))
-    return [tuple(_merged(job, attempt, *piece)) for piece in pieces]
+    return [tuple(_merged(job, attempt, "", *piece)) for piece in pieces]
 
 
-def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
-    sources, vanished, left = _sources(job, paths)
+def _merged_here(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
+    """Merge copies of remote files on the local disk, and upload the new files."""
+    with tempfile.TemporaryDirectory(prefix="windrow-") as scratch:
+        copies = os.path.join(scratch, "copies")
+        for folder in (copies, os.path.join(scratch, attempt)):
+            os.mkdir(folder)
+        here = job._replace(staging=scratch)
+        outcome = _merged(here, attempt, copies, number, home, paths)
+        for path, _, _ in outcome.new_files:
+            changes.upload(os.path.join(scratch, path), f"{job.staging}/{path}")
+    return outcome
+
+
+def _merged(
+    job: Job, attempt: str, copies: str, number: int, home: str, paths: Sequence[str]
+) -> Outcome:
+    sources, vanished, left = _sources(job, copies, paths)
     new_files: list[tuple[str, int, int]] = []
     old_sources: list[Source] = []
     sort = [
@@ -124,20 +149,24 @@ def _merged(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]
     return Outcome(
         number,
         new_files,
-        [(one.path, one.size_bytes, one.mtime_ns) for one in old_sources],
+        [(one.path, one.size_bytes, one.mtime_ns, one.etag) for one in old_sources],
         vanished,
         left,
         sum(one.stored_bytes for one in old_sources),
     )
 
 
-def _sources(job: Job, paths: Sequence[str]) -> tuple[list[Source], list[str], str | None]:
+def _sources(
+    job: Job, copies: str, paths: Sequence[str]
+) -> tuple[list[Source], list[str], str | None]:
     """Return the files as they are now, those that are gone, and why others cannot be merged."""
-    files = Sources(job.location, job.max_footer_bytes)
+    files = Sources(job.location, job.max_footer_bytes, copies)
     sources, vanished, left = [], [], None
-    for path in paths:
+    with ThreadPoolExecutor(_DOWNLOADS if is_remote(job.location) else 1) as threads:
+        opening = [(path, threads.submit(files.open, path)) for path in paths]
+    for path, source in opening:
         try:
-            sources.append(files.open(path))
+            sources.append(source.result())
         except FileNotFoundError:
             vanished.append(path)
         except UnfitFileError as error:
