@@ -124,6 +124,7 @@ def test_a_query_that_fails_leaves_neither_a_table_nor_a_folder(
             "by more than columns",
         ),
         (f"CREATE TABLE {NEW} (id BIGINT) LOCATION '/nowhere'", "/nowhere"),
+        (f"CREATE TABLE {NEW} (id BIGINT) LOCATION 'hdfs://host/t'", "only on local paths"),
         (f"CREATE TABLE {NEW} LOCATION '{{full}}' AS SELECT 1 AS id", "is not empty"),
     ],
 )

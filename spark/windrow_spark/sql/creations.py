@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
+from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableInfo
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.writing.options import NAMES
@@ -47,6 +48,12 @@ def create(
     """
     properties = _properties(name, request["properties"])
     location = properties.get("location") or _default_location(spark, name)
+    if canonical_scheme(location.partition("://")[0]) is not None:
+        raise _refused(
+            name,
+            f"folders are made only on local paths, not at {location}",
+            "make the folder, register it with client.register_table, and use INSERT",
+        )
     if empty and os.path.isdir(location) and os.listdir(location):
         raise _refused(
             name,
