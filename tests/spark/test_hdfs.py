@@ -15,9 +15,12 @@ import windrow
 from tests.support.servers import embedded
 from tests.support.servers.hdfs import HOSTS, Hdfs, hdfs_cluster
 from tests.support.tables import hive
+from windrow.spark import recent_scans
 from windrow_jobs.compact import compact
 from windrow_jobs.errors import NoConsentError
 from windrow_jobs.hosts import hosts_of
+from windrow_spark.errors import TaskFailedError
+from windrow_spark.failures import plain_errors
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +97,33 @@ def test_a_file_that_was_replaced_fails_the_query_by_its_name(
 
     with pytest.raises(PySparkException, match=f"{path.name}.*changed"):
         client.read(spark, "sales.replaced").collect()
+
+
+def test_large_files_are_read_by_sparks_reader_and_others_in_groups(
+    spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
+) -> None:
+    for number in range(4):
+        part = tmp_path / "mixed" / f"day={number % 2}" / f"part {number} ü.parquet"
+        part.parent.mkdir(parents=True, exist_ok=True)
+        type_ = pa.int64() if number < 2 else pa.int32()
+        pq.write_table(pa.table({"id": pa.array([number, 7], type_)}), part)
+    location = hdfs.upload(tmp_path / "mixed", "/tables/mixed %25")
+    client.register_table("sales.mixed", location)
+    client.refresh("sales.mixed")
+
+    rows = client.read(spark, "sales.mixed", reader="native")
+
+    assert sorted((row["id"], row["day"]) for row in rows.collect()) == sorted(
+        (id_, number % 2) for number in range(4) for id_ in (number, 7)
+    )
+    assert recent_scans()[0].native_files == 2
+    path = sorted((tmp_path / "mixed" / "day=0").iterdir())[0]
+    pq.write_table(pa.table({"id": [1, 8]}), path)
+    name = path.relative_to(tmp_path / "mixed").as_posix()
+    hdfs.files.copyFromLocalFile(hdfs.path(str(path)), hdfs.path(f"/tables/mixed %25/{name}"))
+    changed = r"part 0 ü\.parquet' has changed since the plan was made: modification time"
+    with pytest.raises(TaskFailedError, match=changed), plain_errors():
+        rows.collect()
 
 
 def test_the_hosts_of_files_are_those_of_their_blocks(

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.servers import embedded
 from tests.support.servers.s3 import S3, s3_server
 from tests.support.spark.s3a import s3a
-from tests.support.tables import hive
+from windrow.spark import recent_scans
+from windrow_spark.errors import TaskFailedError
+from windrow_spark.failures import plain_errors
 
 pytestmark = pytest.mark.spark
 
 BUCKET = "s3a-tables"
+ROWS = 400
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +44,74 @@ def client(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow
         yield client
 
 
-def test_rows_are_those_that_spark_reads_itself(
+def write_mixed(folder: Path) -> Path:
+    """Write files of which Spark's own reader may read every other one."""
+    for number in range(4):
+        part = folder / f"day={number % 2}" / f"part {number}.parquet"
+        part.parent.mkdir(parents=True, exist_ok=True)
+        ids = np.arange(ROWS) + number * ROWS
+        type_ = pa.int64() if number < 2 else pa.int32()
+        texts = [f"ü{id_}" for id_ in ids]
+        pq.write_table(pa.table({"id": pa.array(ids, type_), "name": texts}), part)
+    return folder
+
+
+def as_texts(rows: DataFrame) -> list[str]:
+    return sorted(map(str, rows.collect()))
+
+
+def test_some_files_are_read_by_sparks_reader_and_others_in_groups(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
-    folder = hive.write_events(tmp_path / "events", files_per_day=3)
-    location = s3.upload(folder, BUCKET, "events")
-    client.register_table("sales.events", location)
-    client.refresh("sales.events")
+    location = s3.upload(write_mixed(tmp_path / "mixed"), BUCKET, "a table/mixed")
+    client.register_table("sales.mixed", location)
+    client.refresh("sales.mixed")
 
-    rows = client.read(spark, "sales.events")
+    rows = client.read(spark, "sales.mixed", reader="native")
 
-    theirs = spark.read.parquet(location.replace("s3:", "s3a:")).select(*rows.columns)
-    assert sorted(map(str, rows.collect())) == sorted(map(str, theirs.collect()))
+    theirs = spark.read.schema("id bigint, name string, day int").parquet(
+        location.replace("s3:", "s3a:")
+    )
+    assert as_texts(rows) == as_texts(theirs.select(*rows.columns))
+    assert recent_scans()[0].native_files == 2
+    names = rows.select("_metadata.file_path").distinct()
+    assert as_texts(names) == as_texts(theirs.select("_metadata.file_path").distinct())
+
+
+def test_a_file_that_was_replaced_by_one_of_its_size_fails_the_query_by_its_name(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    part = tmp_path / "replaced" / "part 1.parquet"
+    part.parent.mkdir()
+    pq.write_table(pa.table({"name": ["old"]}), part, compression="none")
+    client.register_table("sales.replaced", s3.upload(part.parent, BUCKET, "replaced"))
+    client.refresh("sales.replaced")
+    rows = client.read(spark, "sales.replaced", reader="native")
+    assert [row["name"] for row in rows.collect()] == ["old"]
+    content = part.read_bytes().replace(b"old", b"new")
+    s3.client.put_object(Bucket=BUCKET, Key=f"replaced/{part.name}", Body=content)
+
+    changed = r"part 1\.parquet' has changed since the plan was made: ETag"
+    with pytest.raises(TaskFailedError, match=changed), plain_errors():
+        rows.collect()
+
+    s3.client.delete_object(Bucket=BUCKET, Key=f"replaced/{part.name}")
+    with pytest.raises(TaskFailedError, match=r"part 1\.parquet' has vanished"), plain_errors():
+        rows.collect()
+
+
+@pytest.mark.parametrize("format", ["orc", "csv"])
+def test_other_formats_are_read_by_sparks_reader(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path, format: str
+) -> None:
+    folder, name = tmp_path / format, f"sales.{format}"
+    spark.range(ROWS).write.format(format).save(folder.as_uri())
+    client.register_table(
+        name, s3.upload(folder, BUCKET, format), format=format, columns={"id": "bigint"}
+    )
+    client.refresh(name)
+
+    rows = client.read(spark, name, reader="native")
+
+    assert [row["id"] for row in rows.sort("id").collect()] == list(range(ROWS))
+    assert recent_scans()[0].native_files > 0

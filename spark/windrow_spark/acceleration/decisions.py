@@ -25,6 +25,7 @@ from windrow_spark.catalog.importing import ImportedTable, import_tables
 from windrow_spark.reading.reader import check_readable, check_session
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
+from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.scans import SOURCES, Source, answer
@@ -168,7 +169,7 @@ class Decisions:
         check_same(first, request)
         if first.format in READ_BY_SPARK:
             check_session(spark, first)
-            check_native(first, "auto")
+            check_native(first, "auto", hadoop_location(spark, first.location))
         else:
             check_readable(spark, first)
         pin = Pin(

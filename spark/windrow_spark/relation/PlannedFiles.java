@@ -16,8 +16,10 @@ import org.apache.arrow.vector.IntVector;
 import org.apache.arrow.vector.VarCharVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
@@ -35,9 +37,6 @@ import scala.Option;
 
 /** The files of a plan, by the values of their partition columns. */
 public final class PlannedFiles implements FileIndex {
-    // Of a file's change, in microseconds, which `PlannedFormat.java` compares.
-    private static final String TIME = "windrow_time_us";
-
     private final StructType columns;
     private final InternalRow[] values;
     private final SEQ[] files;
@@ -66,6 +65,26 @@ public final class PlannedFiles implements FileIndex {
                 (StructType) DataType.fromJson(data), Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
                 reading(session, partitions));
+        }
+
+        /**
+         * Returns the first of some schemes for which a session's Hadoop has a file system.
+         *
+         * @param schemes Their names, with spaces between them.
+         * @return Null if it has one for none of them.
+         */
+        public String scheme(SparkSession session, String schemes) {
+            Configuration settings = session.sparkContext().hadoopConfiguration();
+            for (String scheme : schemes.split(" ")) {
+                try {
+                    FileSystem.getFileSystemClass(scheme, settings);
+                    return scheme;
+                } catch (Exception error) {
+                    // Hadoop has none of this name, or lacks its classes.
+                    continue;
+                }
+            }
+            return null;
         }
 
         /** Returns a session that reads as the user's does, but packs files into `partitions`. */
@@ -125,6 +144,7 @@ public final class PlannedFiles implements FileIndex {
             BigIntVector sizes = (BigIntVector) batch.getVector("size_bytes");
             BigIntVector times = (BigIntVector) batch.getVector("mtime_us");
             IntVector partitions = (IntVector) batch.getVector("partition");
+            VarCharVector etags = (VarCharVector) batch.getVector("etag");
             Map known = new HashMap();
             long sizeInBytes = 0;
             for (int i = 0; i < batch.getRowCount(); i++) {
@@ -140,8 +160,13 @@ public final class PlannedFiles implements FileIndex {
                     BlockLocation[] blocks = {new BlockLocation(on, on, 0L, size)};
                     file = new LocatedFileStatus(file, blocks);
                 }
-                found[partitions.get(i)].add(new FileStatusWithMetadata(
-                    file, new scala.collection.immutable.Map.Map1(TIME, Long.valueOf(time))));
+                Long changed = Long.valueOf(time);
+                found[partitions.get(i)].add(new FileStatusWithMetadata(file,
+                    etags == null || etags.isNull(i)
+                    ? (scala.collection.immutable.Map)
+                        new scala.collection.immutable.Map.Map1(FileCheck.TIME, changed)
+                    : new scala.collection.immutable.Map.Map2(
+                        FileCheck.TIME, changed, FileCheck.ETAG, text(etags, i))));
                 names.add(uri);
                 sizeInBytes += size;
             }
@@ -153,7 +178,9 @@ public final class PlannedFiles implements FileIndex {
 
     /** Returns a path with the escapes of Spark's own listings, which input_file_name() shows. */
     private static Path path(String uri) {
-        return new Path("file", "", URI.create(uri).getPath());
+        URI parts = URI.create(uri);
+        String authority = parts.getRawAuthority();
+        return new Path(parts.getScheme(), authority == null ? "" : authority, parts.getPath());
     }
 
     private static String text(VarCharVector texts, int at) {

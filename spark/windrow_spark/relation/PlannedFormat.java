@@ -3,27 +3,24 @@ package windrow;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.Serializable;
-import java.net.URI;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
-import java.nio.file.Path;
-import java.nio.file.Paths;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.LongAccumulator;
+import org.apache.spark.util.SerializableConfiguration;
 import scala.Function1;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
@@ -35,10 +32,17 @@ import scala.runtime.AbstractFunction1;
  */
 public final class NAME extends BASE {
     private Counters counters;
+    private boolean isRemote;
 
     /** Starts to count; returns this. */
     public NAME counting(SparkContext context) {
         this.counters = new Counters(context);
+        return this;
+    }
+
+    /** Lets the files be those of one of Hadoop's file systems, not local ones; returns this. */
+    public NAME remote() {
+        this.isRemote = true;
         return this;
     }
 
@@ -50,10 +54,14 @@ public final class NAME extends BASE {
     public Function1 buildReaderWithPartitionValues(
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
+        // The file system that a process opens first is that of all its queries, with all settings.
+        Broadcast settings = !isRemote ? null
+            : JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(
+                new SerializableConfiguration(configuration));
         return new Reader(super.buildReaderWithPartitionValues(
             session, data, partition, required, exact(filters, data), options,
-            chosen(configuration)),
-            counters);
+            isRemote ? configuration : chosen(configuration)),
+            counters, settings);
     }
 
     /**
@@ -121,39 +129,49 @@ public final class NAME extends BASE {
     public static final class Reader extends AbstractFunction1 implements Serializable {
         private final Function1 reader;
         private final Counters counters;
+        private final Broadcast settings;
 
-        Reader(Function1 reader, Counters counters) {
+        Reader(Function1 reader, Counters counters, Broadcast settings) {
             this.reader = reader;
             this.counters = counters;
+            this.settings = settings;
         }
 
         public Object apply(Object file) {
             PartitionedFile planned = (PartitionedFile) file;
-            require(planned);
+            FileCheck check = new FileCheck(planned, settings);
             // If several tasks share a file, the first one counts it.
             if (planned.start() == 0L) counters.files.add(1L);
             counters.bytes.add(planned.length());
-            return new Rows((Iterator) reader.apply(planned), planned, counters);
+            try {
+                Iterator rows = (Iterator) reader.apply(planned);
+                check.opened();
+                return new Rows(rows, check, counters);
+            } catch (Throwable error) {
+                check.failed();
+                Platform.throwException(error);
+                return null;
+            }
         }
     }
 
     /** The rows of a file; after the last row, the file is compared with the plan again. */
     private static final class Rows extends AbstractIterator implements Closeable {
         private final Iterator rows;
-        private final PartitionedFile file;
+        private final FileCheck check;
         private final Counters counters;
         private long count = 0;
 
-        Rows(Iterator rows, PartitionedFile file, Counters counters) {
+        Rows(Iterator rows, FileCheck check, Counters counters) {
             this.rows = rows;
-            this.file = file;
+            this.check = check;
             this.counters = counters;
         }
 
         public boolean hasNext() {
             boolean more = more();
             if (!more) {
-                require(file);
+                check.end();
                 tell();
             }
             return more;
@@ -171,8 +189,11 @@ public final class NAME extends BASE {
                 return rows.hasNext();
             } catch (OutOfMemoryError error) {
                 throw new IllegalStateException(
-                    "a record of file '" + path(file)
+                    "a record of file '" + check.name()
                     + "' does not fit into the memory of a task: " + error.getMessage());
+            } catch (RuntimeException error) {
+                check.failed();
+                throw error;
             }
         }
 
@@ -185,42 +206,5 @@ public final class NAME extends BASE {
             tell();
             if (rows instanceof Closeable) ((Closeable) rows).close();
         }
-    }
-
-    /** Returns a file's path, whose URI has letters that only Hadoop leaves without escapes. */
-    private static Path path(PartitionedFile file) {
-        StringBuilder escaped = new StringBuilder("file://");
-        for (byte part : file.filePath().toUri().getRawPath().getBytes(StandardCharsets.UTF_8)) {
-            if (part < 0) escaped.append('%').append(Integer.toHexString(part & 255));
-            else escaped.append((char) part);
-        }
-        return Paths.get(URI.create(escaped.toString()));
-    }
-
-    private static void require(PartitionedFile planned) {
-        Path path = path(planned);
-        try {
-            compare(path, "size in bytes", planned.fileSize(), Files.size(path));
-            // Spark's own time has milliseconds.
-            long time = ((Long) planned.otherConstantMetadataColumnValues().apply(
-                "windrow_time_us")).longValue();
-            // Files of tables with a log never change, and have no time here.
-            if (time == Long.MIN_VALUE) return;
-            Instant changed = Files.getLastModifiedTime(path).toInstant();
-            compare(
-                path, "modification time in microseconds", time,
-                changed.getEpochSecond() * 1000000L + changed.getNano() / 1000);
-        } catch (NoSuchFileException error) {
-            throw new IllegalStateException("file '" + path + "' has vanished since the plan was made");
-        } catch (IOException error) {
-            throw new IllegalStateException("file '" + path + "' cannot be read: " + error);
-        }
-    }
-
-    private static void compare(Path path, String what, long planned, long found) {
-        if (found == planned) return;
-        throw new IllegalStateException(
-            "file '" + path + "' has changed since the plan was made: " + what + " was " + planned
-            + " and is " + found);
     }
 }

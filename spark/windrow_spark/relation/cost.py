@@ -1,7 +1,8 @@
 """The cost of a scan either way, and the files that Spark's own reader should therefore read.
 
 Costs are functions of the bytes of the columns asked for. `benchmarks/read_calibration.py` measures
-the cost of files and megabytes; the further cost of a scan is an estimate.
+the cost of files and megabytes; the further cost of a scan is an estimate, as are the seconds in
+which stores answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
+
+from windrow_core.files.schemes import is_object, is_remote
 
 Seconds = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
@@ -31,16 +34,30 @@ class Way:
         file_s: Core seconds per file, whatever its size.
         number_mb_s: Core seconds per megabyte of numbers, dates and times.
         text_mb_s: Core seconds per megabyte of all other columns.
+        requests: How many answers of a store a task waits for per file, one after another.
     """
 
     scan_s: float
     file_s: float
     number_mb_s: float
     text_mb_s: float
+    requests: float = 0.0
 
 
-GROUPED = Way(scan_s=0.08, file_s=0.0001, number_mb_s=0.0061, text_mb_s=0.0195)
-NATIVE = Way(scan_s=0.04, file_s=0.0009, number_mb_s=0.0006, text_mb_s=0.0094)
+# Groups request files ahead of time, 64 at once. Spark's reader opens a file, and reads its end, its
+# footer and its columns.
+GROUPED = Way(scan_s=0.08, file_s=0.0001, number_mb_s=0.0061, text_mb_s=0.0195, requests=0.02)
+NATIVE = Way(scan_s=0.04, file_s=0.0009, number_mb_s=0.0006, text_mb_s=0.0094, requests=4)
+
+# Seconds until a store answers a request.
+_LOCAL_S, _HDFS_S, _OBJECTS_S = 0.0, 0.001, 0.02
+
+
+def request_seconds(location: str) -> float:
+    """Return the seconds until the store of a canonical location answers a request."""
+    if is_object(location):
+        return _OBJECTS_S
+    return _HDFS_S if is_remote(location) else _LOCAL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,8 @@ def native_files(
     slots: int,
     grouped: Way = GROUPED,
     native: Way = NATIVE,
+    *,
+    request_s: float = 0.0,
 ) -> Marks:
     """Mark the files that Spark's own reader should read.
 
@@ -93,8 +112,9 @@ def native_files(
         slots: How many tasks run at the same time.
         grouped: The cost of reading in groups.
         native: The cost of Spark's own reader.
+        request_s: Seconds until the files' store answers a request.
     """
-    one, other = _cost(grouped, sizes, fractions), _cost(native, sizes, fractions)
+    one, other = (_cost(way, sizes, fractions, request_s) for way in (grouped, native))
     choices = (able & (other < one), np.zeros_like(able), able)
 
     def seconds(marks: Marks) -> float:
@@ -105,9 +125,11 @@ def native_files(
     return min(choices, key=seconds)
 
 
-def _cost(way: Way, sizes: npt.NDArray[np.int64], fractions: Fractions) -> Seconds:
+def _cost(
+    way: Way, sizes: npt.NDArray[np.int64], fractions: Fractions, request_s: float
+) -> Seconds:
     mb_s = way.number_mb_s * fractions.numbers + way.text_mb_s * fractions.text
-    cost: Seconds = way.file_s + sizes / 1e6 * mb_s
+    cost: Seconds = way.file_s + way.requests * request_s + sizes / 1e6 * mb_s
     return cost
 
 

@@ -17,7 +17,8 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.errors import OnlySparkReadsError
 from windrow_spark.reading.reader import check_groups
-from windrow_spark.relation.cost import fractions_of, native_files
+from windrow_spark.relation.cost import fractions_of, native_files, request_seconds
+from windrow_spark.relation.hadoop import hadoop_path
 
 Reader = Literal["auto", "grouped", "native"]
 
@@ -78,13 +79,20 @@ def explained(plan: SplitPlan, division: Division) -> ReadExplanation:
 
 
 def divide(
-    plan: SplitPlan, reader: Reader, *, filtered: bool, output: Sequence[Any], types: Sequence[Any]
+    plan: SplitPlan,
+    reader: Reader,
+    *,
+    home: str | None,
+    filtered: bool,
+    output: Sequence[Any],
+    types: Sequence[Any],
 ) -> Division:
     """Divide the files of a plan.
 
     Args:
         plan: The plan.
         reader: `auto` for whichever way is estimated to be faster; or the way to prefer.
+        home: The table's location as `hadoop_location` returns it.
         filtered: Whether there is a filter that the query itself does not apply.
         output: The types of the columns to read from the files.
         types: The types of all columns of the files.
@@ -94,16 +102,16 @@ def divide(
     if info.transactional == "full":
         check_groups(info, plan.groups)
         return _grouped(plan, splits, "only groups tell which rows of the table are deleted")
-    obstacle = obstacle_of(info, reader)
+    obstacle = obstacle_of(info, reader, home)
     only_native = _only_native(splits)
     if only_native.any():
         unlike = splits.filter(pa.array(only_native))
         path = "" if info.format in READ_BY_SPARK else str(unlike["path"][0])
-        check_native(info, reader, path)
+        check_native(info, reader, home, path)
         left = np.asarray(pc.is_valid(plan.groups["residual_filter"]))
         if filtered and left[_group_of(plan.groups)][only_native].any():
             raise OnlySparkReadsError(info.table, info.format, *_UNFILTERED, path)
-    if obstacle or not len(splits):
+    if home is None or obstacle or not len(splits):
         why = obstacle[0] if obstacle else "there are no files to read"
         return _grouped(plan, splits, why)
     group = _group_of(plan.groups)
@@ -116,14 +124,20 @@ def divide(
     alike = alike_of(splits)
     able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
     unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
-    able[np.asarray(pc.match_substring(codes.dictionary, "://"), np.bool_)] = False
+    able &= _within_reach(info, home, codes.dictionary)
     slots = info.options.parallelism
     only_able = np.zeros(len(sizes), np.bool_)
     only_able[file[only_native]] = True
     choice = (
         able
         if reader == "native"
-        else native_files(sizes, able, fractions_of(output, types), slots)
+        else native_files(
+            sizes,
+            able,
+            fractions_of(output, types),
+            slots,
+            request_s=request_seconds(info.location),
+        )
     )
     choice = choice | only_able
     if not choice.any():
@@ -147,15 +161,16 @@ def divide(
     )
 
 
-def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
+def check_native(plan: Plan, reader: Reader, home: str | None, path: str = "") -> None:
     """Refuse a plan of files that Spark's own reader must read but may not.
 
     Args:
         plan: The plan.
         reader: The way to prefer.
+        home: The table's location as `hadoop_location` returns it.
         path: One of the files, if others may be read in groups.
     """
-    obstacle = obstacle_of(plan, reader)
+    obstacle = obstacle_of(plan, reader, home)
     if obstacle:
         raise OnlySparkReadsError(plan.table, plan.format, *obstacle, path)
 
@@ -169,8 +184,14 @@ _WHY_NATIVE = {
 _NOT_ABLE = "only the grouped reader reads all rows of these files as planned"
 
 
-def obstacle_of(plan: Plan, reader: Reader) -> tuple[str, str] | None:
-    """Return why no file of a plan can be read by Spark's own reader, and the remedy."""
+def obstacle_of(plan: Plan, reader: Reader, home: str | None) -> tuple[str, str] | None:
+    """Return why no file of a plan can be read by Spark's own reader, and the remedy.
+
+    Args:
+        plan: The plan.
+        reader: The way to prefer.
+        home: The table's location as `hadoop_location` returns it.
+    """
     if reader == "grouped":
         return "all files are read in groups, as asked for", 'leave out `reader="grouped"`'
     if plan.summary.delete_files and not plan.logged:
@@ -180,12 +201,25 @@ def obstacle_of(plan: Plan, reader: Reader) -> tuple[str, str] | None:
             "groups keep the order of the table's sort columns",
             "register the table without sort_columns",
         )
-    if is_remote(plan.location):
+    if home is None:
+        scheme = plan.location.partition("://")[0]
         return (
-            "groups read remote files with the credentials of the executors' environment",
-            "read its location with `spark.read`",
+            f"Spark's Hadoop has no file system for {scheme}://",
+            "start Spark with its jars, such as hadoop-aws",
         )
     return None
+
+
+def _within_reach(plan: Plan, home: str, paths: pa.Array) -> _Marks:
+    """Mark the files that Spark's Hadoop reads where the table's location is."""
+    if is_remote(plan.location):
+        outside = pc.match_substring_regex(paths, "^/|://")
+    else:
+        outside = pc.match_substring(paths, "://")
+    reach = np.ones(len(paths), np.bool_)
+    for at in np.flatnonzero(outside):
+        reach[at] = hadoop_path(plan.location, home, str(paths[at])) is not None
+    return reach
 
 
 def _only_native(splits: pa.Table) -> _Marks:

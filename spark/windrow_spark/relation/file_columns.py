@@ -46,14 +46,18 @@ def check_named(plan: Plan) -> None:
         )
 
 
-def with_file_columns(plan: Plan, groups: pa.Table, names: Sequence[str]) -> tuple[Plan, pa.Table]:
+def with_file_columns(
+    plan: Plan, groups: pa.Table, names: Sequence[str], home: str | None
+) -> tuple[Plan, pa.Table]:
     """Return a plan and its groups with further columns, as if its files lay in more folders.
 
     Args:
         plan: The plan.
         groups: Its groups, as the coordinator streams them.
         names: Fields of `_metadata`, and what else `_TYPES` has; a name may be repeated.
+        home: The table's location as `hadoop_location` returns it.
     """
+    location = home or plan.location
     splits = splits_of(groups)
     partition = splits["partition"].combine_chunks()
     values = {field.name: partition.field(field.name) for field in partition.type}
@@ -62,7 +66,7 @@ def with_file_columns(plan: Plan, groups: pa.Table, names: Sequence[str]) -> tup
         # No column of a table has such a name twice: columns of files may be called `file_name`.
         column = Column(name=f"_metadata.{name}.{place}", type=_TYPES[name])
         columns.append(column)
-        values[column.name] = _values(plan, splits, name)
+        values[column.name] = _values(splits, name, location)
     more = pa.StructArray.from_arrays(list(values.values()), names=list(values))
     splits = splits.set_column(splits.column_names.index("partition"), "partition", more)
     counts = np.asarray(pc.list_value_length(groups["splits"]), np.int64)
@@ -80,17 +84,20 @@ def with_file_columns(plan: Plan, groups: pa.Table, names: Sequence[str]) -> tup
     )
 
 
-def _values(plan: Plan, splits: pa.Table, name: str) -> pa.Array:
+def _values(splits: pa.Table, name: str, location: str) -> pa.Array:
     if name == "file_name":
         return pc.replace_substring_regex(_escaped(splits), "(?s)^.*/", "")
     if name in ("uri", "file_path"):
         # As in Hadoop, where a path shows fewer slashes than its URI.
         scheme = "file://" if name == "uri" else "file:"
-        folder = scheme + _escape(plan.location.rstrip("/")) + "/"
+        folder = _escape(location.rstrip("/")) + "/"
+        if folder.startswith("file://"):
+            folder = scheme + folder.removeprefix("file://")
         paths = _escaped(splits)
         inside = pc.binary_join_element_wise(folder, paths, "")
         outside = pc.binary_join_element_wise(scheme, paths, "")
-        return pc.if_else(pc.starts_with(paths, "/"), outside, inside)
+        local = pc.if_else(pc.starts_with(paths, "/"), outside, inside)
+        return pc.if_else(pc.match_substring(paths, "://"), paths, local)
     if name == "file_modification_time":
         # Hadoop's file systems know milliseconds.
         milliseconds = np.asarray(splits["mtime_ns"], np.int64) // 1_000_000
@@ -110,9 +117,14 @@ def _escape(path: str) -> str:
     return _ODD.sub(lambda odd: quote(odd[0], safe=""), path)
 
 
-def uris_of(plan: SplitPlan) -> pa.Array:
-    """Return the URI of each split's file."""
-    return _values(plan.info, splits_of(plan.groups), "uri")
+def uris_of(plan: SplitPlan, home: str | None) -> pa.Array:
+    """Return the URI of each split's file.
+
+    Args:
+        plan: The plan.
+        home: The table's location as `hadoop_location` returns it.
+    """
+    return _values(splits_of(plan.groups), "uri", home or plan.info.location)
 
 
 def without_caches(plan: SplitPlan) -> SplitPlan:
@@ -121,14 +133,15 @@ def without_caches(plan: SplitPlan) -> SplitPlan:
     return SplitPlan(plan.info, plan.groups.drop_columns(names))
 
 
-def check_native_only(plan: SplitPlan, *, has_filter: bool) -> None:
+def check_native_only(plan: SplitPlan, home: str | None, *, has_filter: bool) -> None:
     """Refuse a scan of which Spark's own reader cannot read every file.
 
     Args:
         plan: The scan's plan.
+        home: The table's location as `hadoop_location` returns it.
         has_filter: Whether there is a filter that the query itself does not apply.
     """
-    reasons = _why_grouped(plan, has_filter)
+    reasons = _why_grouped(plan, home, has_filter)
     if reasons:
         reason, way_out = reasons
         raise UnfitReadError(
@@ -138,9 +151,9 @@ def check_native_only(plan: SplitPlan, *, has_filter: bool) -> None:
         )
 
 
-def _why_grouped(plan: SplitPlan, has_filter: bool) -> tuple[str, str] | None:
+def _why_grouped(plan: SplitPlan, home: str | None, has_filter: bool) -> tuple[str, str] | None:
     """Return why some files stay in groups, and the remedy; None if no file does."""
-    obstacle = obstacle_of(plan.info, "native")
+    obstacle = obstacle_of(plan.info, "native", home)
     if obstacle:
         return obstacle
     if has_filter and plan.groups["residual_filter"].null_count < len(plan.groups):

@@ -26,6 +26,7 @@ _SOURCES = (
     "BucketUse.java",
     "Calls.java",
     "Conditions.java",
+    "FileCheck.java",
     "InventoryAnswers.java",
     "JobDescriptions.java",
     "PackedRows.java",

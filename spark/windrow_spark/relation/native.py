@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -15,11 +14,12 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from windrow_core.files.table_paths import absolute_path
+from windrow_core.files.schemes import is_remote
 from windrow_core.models import Column, Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.defaults import with_defaults
 from windrow_spark.placement import hosts_to_prefer
+from windrow_spark.relation.hadoop import hadoop_path
 from windrow_spark.relation.java_classes import planned_format
 
 # Spark partitions have about this size at most if there are several for each slot.
@@ -36,6 +36,7 @@ def native_relations(
     spark: SparkSession,
     factory: Any,
     plan: Plan,
+    home: str,
     columns: Sequence[Column],
     files: pa.Table,
     slots: int,
@@ -49,9 +50,11 @@ def native_relations(
         spark: A classic session; its settings say how Spark reads.
         factory: The JVM's `PlannedFiles.Factory`.
         plan: The plan that the files are from.
+        home: The table's location as `hadoop_location` returns it.
         columns: All columns of the table, in order, whichever are asked for: the fields of CSV have
             no names, and whether a line is malformed depends on all columns.
-        files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in any order.
+        files: `path`, `size_bytes`, `mtime_ns`, `partition`, `hosts`, and `etag` if it is known,
+            in any order.
         slots: How many tasks run at the same time.
     """
     hosts = _joined(files["hosts"], hosts_to_prefer(spark))
@@ -64,7 +67,9 @@ def native_relations(
     partitions = _partitions(float(sizes.sum()), slots)
     shares = np.maximum(1, np.rint(partitions * sizes / max(1.0, sizes.sum()))).astype(int)
     return [
-        _relation(spark, factory, plan, columns, files.filter(pa.array(place == at)), int(share))
+        _relation(
+            spark, factory, plan, home, columns, files.filter(pa.array(place == at)), int(share)
+        )
         for at, share in enumerate(shares)
     ]
 
@@ -88,6 +93,7 @@ def _relation(
     spark: SparkSession,
     factory: Any,
     plan: Plan,
+    home: str,
     columns: Sequence[Column],
     files: pa.Table,
     partitions: int,
@@ -103,7 +109,7 @@ def _relation(
     values, places = _distinct(files["partition"], arrow_schema(partition))
     statuses = pa.table(
         {
-            "uri": _uris(plan.location, files["path"].cast(pa.string())),
+            "uri": _uris(plan.location, home, files["path"].cast(pa.string())),
             "size_bytes": files["size_bytes"].cast(pa.int64()),
             "mtime_us": np.full(len(files), _NO_TIME)
             if plan.logged
@@ -112,10 +118,13 @@ def _relation(
             "hosts": files["hosts"],
         }
     )
+    if "etag" in files.column_names:
+        statuses = statuses.append_column("etag", files["etag"].cast(pa.string()))
+    format_ = planned_format(spark, plan.format, plan.format_options)
     return factory.files(
         spark._jsparkSession,
         partitions,
-        planned_format(spark, plan.format, plan.format_options),
+        format_.remote() if is_remote(plan.location) else format_,
         plan.format_options,
         data.json(),
         partition.json(),
@@ -124,14 +133,20 @@ def _relation(
     )
 
 
-def _uris(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pc.any(pc.starts_with(paths, "/")).as_py():
-        absolute = [absolute_path(location, path) for path in paths.to_pylist()]
-        return pa.chunked_array([[f"file://{quote(path, safe=_SAFE)}" for path in absolute]])
+def _uris(location: str, home: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pc.any(pc.match_substring_regex(paths, "^/|://")).as_py():
+        uris = [hadoop_path(location, home, path) for path in paths.to_pylist()]
+        return pa.chunked_array([[_escaped(uri or "") for uri in uris]])
     if pc.any(pc.match_substring_regex(paths, _ESCAPED)).as_py():
         paths = pa.chunked_array([[quote(path, safe=_SAFE) for path in paths.to_pylist()]])
-    folder = f"file://{quote(location.rstrip(os.sep), safe=_SAFE)}/"
+    folder = f"{_escaped(home.rstrip('/'))}/"
     return pc.binary_join_element_wise(folder, paths, "")
+
+
+def _escaped(uri: str) -> str:
+    scheme, _, rest = uri.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority}{slash}{quote(path, safe=_SAFE)}"
 
 
 def _partitions(size_bytes: float, slots: int) -> int:

@@ -39,6 +39,7 @@ from windrow_spark.relation.file_columns import (
 )
 from windrow_spark.relation.filters import Tree, weakened
 from windrow_spark.relation.first_rows import with_small_first_groups
+from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.relation.inserts import insert
 from windrow_spark.relation.java_classes import answers_factory, files_factory, unpacked
 from windrow_spark.relation.jvm_sessions import session_of
@@ -137,8 +138,9 @@ def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
 
 def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     plan = planned(source, pin, [], {})
+    home = hadoop_location(source.spark, plan.info.location)
     uris = source.spark.sparkContext._jvm.java.util.ArrayList()
-    for uri in dict.fromkeys(uris_of(plan).to_pylist()):
+    for uri in dict.fromkeys(uris_of(plan, home).to_pylist()):
         uris.add(uri)
     return uris
 
@@ -146,10 +148,11 @@ def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     """Return the files of a scan as the JVM's relations, of which Spark's own reader reads all."""
     plan = planned(source, pin, list(pin.types), request)
-    check_native_only(plan, has_filter=pin.filter is not None)
-    division = divided(plan, "native", pin.types, filtered=False)
+    home = hadoop_location(source.spark, plan.info.location)
+    check_native_only(plan, home, has_filter=pin.filter is not None)
+    division = divided(plan, "native", pin.types, home, filtered=False)
     parts = source.spark.sparkContext._jvm.java.util.ArrayList()
-    for part in _native(source, pin, plan, division.native):
+    for part in _native(source, pin, plan, division.native, home):
         parts.add(part)
     return parts
 
@@ -159,22 +162,23 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     if request["buckets"]:
         pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS}, reader="grouped")
     plan = planned(source, pin, request["columns"], request)
+    home = hadoop_location(source.spark, plan.info.location)
     filtered = pin.filter is not None
     if request["names"] or request["metadata"]:
         check_named(plan.info)
     if request["numbered"]:
         plan = without_caches(plan)
-        check_native_only(plan, has_filter=filtered)
+        check_native_only(plan, home, has_filter=filtered)
     reader = _reader_of(pin, request)
-    division = divided(plan, reader, pin.types, filtered=filtered)
+    division = divided(plan, reader, pin.types, home, filtered=filtered)
     groups = division.grouped
     if request["buckets"] and len(groups):
         groups = one_group_per_bucket(groups, request["buckets"])
     elif "first" in request and len(groups):
         groups = with_small_first_groups(groups)
-    relations = _native(source, pin, plan, division.native)
+    relations = _native(source, pin, plan, division.native, home)
     answer = answers_factory(source.spark).answer(
-        _groups(source.spark, plan.info, groups, request) if len(groups) else None,
+        _groups(source.spark, plan.info, groups, request, home) if len(groups) else None,
         str(last_scan()),
         plan.summary.files_planned,
         plan.summary.size_bytes,
@@ -204,19 +208,27 @@ _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
 }
 
 
-def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table) -> list[Any]:
+def _native(
+    source: Source, pin: Pin, plan: SplitPlan, files: pa.Table, home: str | None
+) -> list[Any]:
     """Return files as the JVM's relations, and count what is read of them."""
-    if not len(files):
+    if home is None or not len(files):
         return []
     spark = source.spark
     columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
     slots = plan.info.options.parallelism
-    parts = native_relations(spark, files_factory(spark), plan.info, columns, files, slots)
+    parts = native_relations(spark, files_factory(spark), plan.info, home, columns, files, slots)
     last_scan().count_native(parts, len(files))
     return parts
 
 
-def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[str, Any]) -> Any:
+def _groups(
+    spark: SparkSession,
+    plan: Plan,
+    groups: pa.Table,
+    request: Mapping[str, Any],
+    home: str | None,
+) -> Any:
     """Return the rows of groups of this thread's last scan as the JVM's RDD.
 
     Args:
@@ -225,6 +237,7 @@ def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[
         groups: Its groups, as the coordinator streams them.
         request: The scan's; it says in which order columns come, which fields of structs are
             needed, and which columns follow that tell the files of rows.
+        home: The table's location as `hadoop_location` returns it.
     """
     check_readable(spark, plan)
     by_name = {column.name: column for column in plan.columns}
@@ -235,7 +248,7 @@ def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[
     plan = plan.model_copy(update={"columns": columns})
     further = [*request["metadata"], *(BLOCK_COLUMNS if request["names"] else ())]
     if further:
-        plan, groups = with_file_columns(plan, groups, further)
+        plan, groups = with_file_columns(plan, groups, further, home)
     count = last_scan().count_groups()
     batches = packed_batches(spark, plan, groups, count)
     if batches is None:
@@ -244,7 +257,12 @@ def _groups(spark: SparkSession, plan: Plan, groups: pa.Table, request: Mapping[
 
 
 def divided(
-    plan: SplitPlan, reader: Reader, types: Mapping[str, str], *, filtered: bool
+    plan: SplitPlan,
+    reader: Reader,
+    types: Mapping[str, str],
+    home: str | None,
+    *,
+    filtered: bool,
 ) -> Division:
     """Divide the files of a scan of a relation; see `divide`.
 
@@ -252,6 +270,7 @@ def divided(
         plan: The scan's plan.
         reader: Which way files are read.
         types: All columns of the relation, with their types as Spark SQL writes them.
+        home: The table's location as `hadoop_location` returns it.
         filtered: Whether there is a filter that the query itself does not apply.
     """
     columns = [Column(name=name, type=type_) for name, type_ in types.items()]
@@ -261,6 +280,7 @@ def divided(
     return divide(
         plan,
         reader,
+        home=home,
         filtered=filtered,
         output=[field.type for field in fields if field.name in names],
         types=[field.type for field in fields],

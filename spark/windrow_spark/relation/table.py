@@ -19,6 +19,7 @@ from windrow_spark.errors import (
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
+from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.relation.scans import SOURCES, Source, answer, divided
@@ -66,7 +67,7 @@ def open_table(
                 table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
             )
         check_session(spark, first)
-        check_native(first, reader)
+        check_native(first, reader, hadoop_location(spark, first.location))
     else:
         check_readable(spark, first)
     if columns is not None and first.format != "parquet":
@@ -148,4 +149,5 @@ def explain_read(
     else:
         check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}
-    return explained(plan, divided(plan, reader, types, filtered=False))
+    home = hadoop_location(spark, plan.info.location)
+    return explained(plan, divided(plan, reader, types, home, filtered=False))

@@ -16,6 +16,7 @@ from tests.support.plans.plans import plan_of
 from windrow.calls.plans import SplitPlan
 from windrow_spark.relation.cost import Fractions, Way, fractions_of, native_files
 from windrow_spark.relation.division import Division, Reader, divide
+from windrow_spark.relation.hadoop import hadoop_path
 
 NUMBERS = Fractions(1, 0)
 CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)
@@ -40,6 +41,17 @@ def test_a_few_files_are_read_the_way_the_others_are() -> None:
     assert marked([10_000] * 3 + [100 * MB]) == [True] * 4
     assert marked([10_000] * 3) == [True] * 3
     assert marked([10_000] * 1000) == [False] * 1000
+
+
+def test_the_longer_a_store_takes_to_answer_the_larger_are_the_files_of_sparks_reader() -> None:
+    sizes = np.array([2**power * 1000 for power in range(20)])
+    able = np.ones(len(sizes), np.bool_)
+    limits = [
+        int(sizes[native_files(sizes, able, NUMBERS, 1, request_s=seconds)].min())
+        for seconds in (0.0, 0.001, 0.02)
+    ]
+    assert limits == sorted(limits)
+    assert limits[0] < limits[2]
 
 
 def test_files_that_must_stay_in_groups_do() -> None:
@@ -79,8 +91,21 @@ def is_native(path: str) -> bool | None:
     return {0: True, 1: True, 2: False}[int(path[-9]) % 3]
 
 
-def divided(plan: SplitPlan, reader: Reader = "native", *, filtered: bool = False) -> Division:
-    return divide(plan, reader, filtered=filtered, output=[pa.int64()], types=[pa.int64()])
+def divided(
+    plan: SplitPlan,
+    reader: Reader = "native",
+    *,
+    filtered: bool = False,
+    home: str | None = "file:",
+) -> Division:
+    return divide(
+        plan,
+        reader,
+        home=home,
+        filtered=filtered,
+        output=[pa.int64()],
+        types=[pa.int64()],
+    )
 
 
 @examples(60, deadline=None)
@@ -140,3 +165,30 @@ def test_files_without_a_native_mark_stay_in_groups(location: Path) -> None:
     at = groups.column_names.index("splits")
     by_older_coordinator = groups.set_column(at, "splits", lists)
     assert len(divided(SplitPlan(info, by_older_coordinator)).native) == 0
+
+
+def test_remote_files_go_to_sparks_reader_where_its_hadoop_has_their_store(location: Path) -> None:
+    info, groups = plan_of(location, {"id": "bigint"}, native=is_native)
+    remote = SplitPlan(info.model_copy(update={"location": "s3://bucket/table"}), groups)
+
+    there = divided(remote, home="s3a://bucket/table")
+    missing = divided(remote, home=None)
+
+    assert len(there.native) == 6
+    assert len(missing.native) == 0
+    assert missing.reason == "Spark's Hadoop has no file system for s3://"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("ds=1/a b.parquet", "s3a://bucket/t/ds=1/a b.parquet"),
+        ("s3://other/x", "s3a://other/x"),
+        ("gs://other/x", None),
+        ("/data/x", None),
+    ],
+)
+def test_paths_of_an_inventory_become_those_of_hadoop(path: str, expected: str | None) -> None:
+    assert hadoop_path("s3://bucket/t", "s3a://bucket/t", path) == expected
+    local = {"ds=1/a b.parquet": "file:///t/ds=1/a b.parquet", "/data/x": "file:///data/x"}
+    assert hadoop_path("/t", "file:///t", path) == local.get(path)

@@ -1,0 +1,60 @@
+"""Locations as the file systems of a session's own Hadoop name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from windrow_core.files.schemes import SCHEMES, is_remote
+from windrow_spark.relation.java_classes import files_factory
+
+# The file system of `core-site.xml`.
+_DEFAULT = "hdfs://default/"
+_LOCAL = "file://"
+
+
+def hadoop_location(spark: SparkSession, location: str) -> str | None:
+    """Return a table's location as a session's Hadoop reads it, without escapes.
+
+    The JVM is asked, and looks at no file: Hadoop keeps which classes it has.
+
+    Args:
+        spark: A classic session.
+        location: The canonical location.
+
+    Returns:
+        A URI, whose scheme is the first one that Hadoop has a file system for: on S3 `s3`, else
+        `s3a`. None if it has none.
+    """
+    if not is_remote(location):
+        return _LOCAL + location
+    scheme, _, rest = location.partition("://")
+    names = next(((one.name, *one.synonyms) for one in SCHEMES if one.name == scheme), (scheme,))
+    name = files_factory(spark).scheme(spark._jsparkSession, " ".join(names))
+    if name is None:
+        return None
+    if location.startswith(_DEFAULT):
+        context: Any = spark.sparkContext._jsc
+        default = str(context.hadoopConfiguration().get("fs.defaultFS"))
+        return f"{default.rstrip('/')}/{location.removeprefix(_DEFAULT)}"
+    return f"{name}://{rest}"
+
+
+def hadoop_path(location: str, home: str, path: str) -> str | None:
+    """Return a path of an inventory as a session's Hadoop reads it, without escapes.
+
+    Args:
+        location: The table's canonical location.
+        home: What `hadoop_location` returned for it.
+        path: The path: inside the location, or absolute.
+
+    Returns:
+        None for a file outside of the location in a store of another kind.
+    """
+    if "://" not in path and not path.startswith("/"):
+        return f"{home.rstrip('/')}/{path}"
+    theirs, ours = (uri.partition("://")[0] if is_remote(uri) else "" for uri in (path, location))
+    if theirs != ours:
+        return None
+    return f"{home.partition('://')[0]}://{path.removeprefix(f'{theirs}://')}"
