@@ -19,6 +19,7 @@ def accelerate(
     *,
     max_staleness: int = 300,
     wait_s: float = 5.0,
+    writes: bool = False,
 ) -> Acceleration:
     """Plan unchanged queries of Spark's own tables and paths, wherever the rows are the same.
 
@@ -43,6 +44,8 @@ def accelerate(
             Spark, its next query sees.
         wait_s: Seconds that a query waits for the coordinator, also for a refresh, before Spark
             plans it.
+        writes: Whether `INSERT` and Spark's writers make planned writes of what they write to
+            tables of Spark's catalog, wherever rows and partitions would be the same.
 
     Returns:
         The acceleration, to ask for reasons and to switch it off. It replaces the last one.
@@ -54,4 +57,4 @@ def accelerate(
     """
     from windrow_spark.acceleration.accelerating import accelerate
 
-    return accelerate(spark, client, tables, max_staleness, wait_s)
+    return accelerate(spark, client, tables, max_staleness, wait_s, writes=writes)

@@ -40,6 +40,7 @@ import scala.runtime.AbstractPartialFunction;
 public final class AcceleratedReads extends Rule {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String SETTING = "spark.windrow.accelerate";
+    static final String OFF = "the session has set " + SETTING + "=false";
     private static final Map QUERIES = new WeakHashMap();
     private static final Map PREPARED = new WeakHashMap();
     private static volatile BiFunction python;
@@ -57,12 +58,18 @@ public final class AcceleratedReads extends Rule {
             python = function;
         }
 
+        /** Sets the function that returns what carries out a write, or why Spark does; null if off. */
+        public void writeBy(BiFunction function) {
+            AcceleratedWrites.answerBy(function);
+        }
+
         /** From now on, the sessions that share these extensions have the rule. */
         public void extend(SparkSessionExtensions extensions) {
             synchronized (PREPARED) {
                 if (PREPARED.put(extensions, Boolean.TRUE) != null) return;
             }
-            extensions.injectOptimizerRule(new Builder());
+            extensions.injectOptimizerRule(new Builder(false));
+            extensions.injectPlannerStrategy(new Builder(true));
         }
 
         /** Returns for each table or path of an optimized query why it stays Spark's, or "". */
@@ -75,7 +82,14 @@ public final class AcceleratedReads extends Rule {
     }
 
     private static final class Builder extends AbstractFunction1 {
+        private final boolean writes;
+
+        Builder(boolean writes) {
+            this.writes = writes;
+        }
+
         public Object apply(Object session) {
+            if (writes) return new AcceleratedWrites(session);
             return new AcceleratedReads(session);
         }
     }
@@ -191,14 +205,9 @@ public final class AcceleratedReads extends Rule {
             request.put("partition", theirs.partitionSchema().json());
             request.put("format", theirs.fileFormat().getClass().getName());
             request.put("bucketed", theirs.bucketSpec().isDefined());
-            ObjectNode options = request.putObject("options");
-            scala.collection.Iterator pairs = theirs.options().iterator();
-            while (pairs.hasNext()) {
-                scala.Tuple2 pair = (scala.Tuple2) pairs.next();
-                options.put((String) pair._1(), (String) pair._2());
-            }
-            if (SQLConf.get().getConfString(SETTING, "true").equalsIgnoreCase("false")) {
-                request.put("refusal", "the session has set " + SETTING + "=false");
+            addOptions(request, theirs.options());
+            if (isOff()) {
+                request.put("refusal", OFF);
             } else if (leaf.isStreaming()) {
                 request.put("refusal", "it is a part of a stream");
             } else if (!(index instanceof CatalogFileIndex || index instanceof InMemoryFileIndex
@@ -231,6 +240,20 @@ public final class AcceleratedReads extends Rule {
         } catch (RuntimeException error) {
             // Spark can answer the query without us.
             return "Python did not answer: " + error;
+        }
+    }
+
+    /** Tells whether the session that is active has switched acceleration off for itself. */
+    static boolean isOff() {
+        return SQLConf.get().getConfString(SETTING, "true").equalsIgnoreCase("false");
+    }
+
+    static void addOptions(ObjectNode request, scala.collection.immutable.Map options) {
+        ObjectNode texts = request.putObject("options");
+        scala.collection.Iterator pairs = options.iterator();
+        while (pairs.hasNext()) {
+            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
+            texts.put((String) pair._1(), (String) pair._2());
         }
     }
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import InvalidArgumentError
 from windrow_spark.acceleration.decisions import Decision, Decisions
+from windrow_spark.acceleration.writes import Writes
 from windrow_spark.compiling import compiled
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.placement import require_classic
@@ -21,7 +22,12 @@ from windrow_spark.relation import java_classes
 from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.scans import answer
 
-_SOURCES = ("AcceleratedReads.java", "OwnWrites.java", "PathIndex.java")
+_SOURCES = (
+    "AcceleratedReads.java",
+    "AcceleratedWrites.java",
+    "OwnWrites.java",
+    "PathIndex.java",
+)
 _FACTORY = "windrow.AcceleratedReads$Factory"
 # From Spark 4 on.
 _PATHS = "PathReads.java"
@@ -45,6 +51,7 @@ class Acceleration:
             if _running.get(self._gateway) is self:
                 del _running[self._gateway]
                 _factories[self._gateway][0].answerBy(None)
+                _factories[self._gateway][0].writeBy(None)
 
     @property
     def is_on(self) -> bool:
@@ -99,6 +106,8 @@ def accelerate(
     tables: str | Sequence[str],
     max_staleness: int,
     wait_s: float,
+    *,
+    writes: bool,
 ) -> Acceleration:
     """Let Windrow plan unchanged queries; see `windrow.accelerate`."""
     require_classic(spark)
@@ -116,6 +125,8 @@ def accelerate(
                 _factories[gateway] = _new_factories(spark, loader)
             factory, *of_paths = _factories[gateway]
             factory.answerBy(Answering(decisions.answer))
+            own = Writes(spark, client, decisions)
+            factory.writeBy(Answering(own.answer) if writes else None)
             factory.extend(spark._jsparkSession.extensions())
             for one in of_paths:
                 one.extend(spark._jsparkSession)

@@ -82,6 +82,10 @@ class Decisions:
         tables: Which tables, as patterns.
         max_staleness: How old, in seconds, the last look at a table's files may be.
         wait_s: How long a query waits for the coordinator.
+
+    Attributes:
+        newest: The newest decisions.
+        patience: Waits for the coordinator.
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class Decisions:
         self._client = client
         self._patterns = tables
         self._max_staleness = max_staleness
-        self._patience = Patience(wait_s)
+        self.patience = Patience(wait_s)
         self._registered = Registered(client, tables)
         self._states: defaultdict[str, _State] = defaultdict(_State)
         self.newest: deque[Decision] = deque(maxlen=_KEPT_DECISIONS)
@@ -113,14 +117,14 @@ class Decisions:
             return self._opened(request, arguments)
         try:
             name, relation = self._relation(request, arguments)
-            self._note(request["target"], name, "")
+            self.note(request["target"], name, "")
             return relation
         except NotTheSameError as error:
             reason = str(error)
         # Spark can answer the query without us, whatever has gone wrong here.
         except Exception as error:
             reason = str(error) or type(error).__name__
-        self._note(request["target"], None, reason)
+        self.note(request["target"], None, reason)
         return reason
 
     def _opened(self, request: Mapping[str, Any], arguments: Any) -> Any:
@@ -131,7 +135,7 @@ class Decisions:
         try:
             if self._client.is_closed:
                 return None
-            table = self._table_of(request)
+            table = self.table_of(request)
             spark = session_of(self._spark, arguments[0])
             first = self._first_plan(spark, table, request)
             check_settings(spark, first)
@@ -153,7 +157,8 @@ class Decisions:
         answer.add(first.summary.size_bytes + first.summary.bytes_pruned_by_limit)
         return answer
 
-    def _note(self, target: str, table: str | None, reason: str) -> None:
+    def note(self, target: str, table: str | None, reason: str) -> None:
+        """Keep a decision; see `Decision`."""
         self.newest.append(Decision(target, table, reason, datetime.now(timezone.utc)))
 
     def _relation(self, request: Mapping[str, Any], arguments: Any) -> tuple[str, Any]:
@@ -161,7 +166,7 @@ class Decisions:
             raise NotTheSameError(request["refusal"])
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
-        table = self._table_of(request)
+        table = self.table_of(request)
         spark = session_of(self._spark, arguments[0])
         if request["bucketed"] and settings_of(spark).get(_BUCKETING, "true") == "true":
             raise NotTheSameError("it is bucketed, and Spark uses its buckets")
@@ -195,8 +200,12 @@ class Decisions:
         )
         return table.name, relation
 
-    def _table_of(self, request: Mapping[str, Any]) -> TableInfo:
-        """Return the table with the files of Spark's relation."""
+    def table_of(self, request: Mapping[str, Any]) -> TableInfo:
+        """Return the table with the files of Spark's relation, or of its command.
+
+        Raises:
+            NotTheSameError: There is none.
+        """
         tables = self._registered.at(request["path"])
         if not tables:
             patterns = ", ".join(self._patterns)
@@ -228,7 +237,7 @@ class Decisions:
         name, writes = table.name, request["writes"]
         options = session_options(spark)
         if request["cataloged"]:
-            self._compare(spark, name, request)
+            self.compare(spark, name, request)
         state = self._states[name]
         # Before acceleration began, this application may have written to the table, too.
         fresh = request["running"] or state.listed_writes < writes
@@ -252,10 +261,14 @@ class Decisions:
                 state.listed_writes = max(state.listed_writes, writes)
             return info
 
-        return self._patience.call(name, late, plan)
+        return self.patience.call(name, late, plan)
 
-    def _compare(self, spark: SparkSession, name: str, request: Mapping[str, Any]) -> None:
-        """Give a table the partitions of the catalog, if that is due."""
+    def compare(self, spark: SparkSession, name: str, request: Mapping[str, Any]) -> None:
+        """Give a table the partitions of the catalog, if that is due.
+
+        Raises:
+            NotTheSameError: The catalog or the coordinator does not answer, or refuses.
+        """
         began_at, writes, state = time.monotonic(), request["writes"], self._states[name]
         is_known = not request["running"] and state.compared_writes >= writes
         if is_known and began_at - state.compared_at <= self._max_staleness:
@@ -271,7 +284,7 @@ class Decisions:
             return done
 
         late = f"the partitions of {name!r} are compared with the catalog's"
-        done = self._patience.call(name, late, compare)
+        done = self.patience.call(name, late, compare)
         if done.outcome not in ("updated", "unchanged"):
             raise NotTheSameError(done.reason or f"{name!r} was {done.outcome} by an import")
 

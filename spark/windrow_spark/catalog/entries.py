@@ -151,12 +151,16 @@ class SparkCatalog:
             text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
         return [CatalogPartition(*one) for one in json.loads(text)]
 
-    def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
-        """Return the values of all partitions of a table; faster than `partitions`."""
+    def partition_names(self, entry: CatalogEntry) -> set[str]:
+        """Return the names of all partitions of a table, such as `ds=2026-11-01/country=SE`."""
         with _catalog_errors_of(entry):
             lines = self._names_of_partitions(entry)
+        return set(lines.split("\n")) if lines else set()
+
+    def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
+        """Return the values of all partitions of a table; faster than `partitions`."""
         values: set[tuple[str, ...]] = set()
-        for name in lines.split("\n") if lines else ():
+        for name in self.partition_names(entry):
             pairs = (folder.partition("=") for folder in name.split("/"))
             values.add(tuple(unescape(text) for _, _, text in pairs))
         return values

@@ -69,6 +69,7 @@ def begin(
     conflict: WriteConflict = "fail",
     replace: Mapping[str, str | None] | None = None,
     batch: StreamBatch | None = None,
+    lists_partitions: bool = False,
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
@@ -87,6 +88,8 @@ def begin(
             null; without any value, all rows are replaced.
         batch: The batches of a stream that the write contains; they are recorded when the write is
             published, and the commit is refused if they do not follow those that are recorded.
+        lists_partitions: Whether the caller gives a catalog, and the table's list, the partitions of
+            new files before the commit; without that, a table with a list is refused.
         lease_seconds: Time without a renewal after which the coordinator presumes this process
             dead.
         wait_seconds: How long the commit waits for another commit.
@@ -101,14 +104,14 @@ def begin(
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
     info = table if isinstance(table, TableInfo) else client.table(table)
     location = writable_location(info)
-    if kind != "compaction" and (
-        info.definition.listed_partitions or info.partition_count is not None
-    ):
+    is_listed = info.definition.listed_partitions or info.partition_count is not None
+    if is_listed and kind != "compaction" and not lists_partitions:
         raise UnfitLocationError(
             info.name,
             location,
-            "a catalog lists its partitions, and would not know of new ones: write with Spark's "
-            "own writer, then run `windrow table sync` or refresh the table",
+            "a catalog lists its partitions, and would not know of new ones: write with INSERT and "
+            "windrow.accelerate(…, writes=True), or with Spark's own writer and then run `windrow "
+            "table sync`",
         )
     require_plain(info.name, location)
     if _recover_others(client, info):
@@ -384,7 +387,7 @@ class TableWrite:
         """Make sure that the table's list has the partitions."""
         for change in changes:
             if change.folder not in members:
-                reason = "no partition of the table's list has this folder: compact again"
+                reason = "no partition of the table's list has this folder any more: try again"
                 raise StagedFilesError(self.table.name, change.folder, reason)
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:

@@ -59,7 +59,7 @@ public final class TableInsert extends SparkPlan {
     }
 
     /** Returns what a command of Spark's asks for, without its rows. */
-    private static ObjectNode request(InsertIntoHadoopFsRelationCommand insert) {
+    public static ObjectNode request(InsertIntoHadoopFsRelationCommand insert) {
         ObjectNode request = TableIndex.request("insert")
             .put("overwrite", insert.mode() == SaveMode.Overwrite)
             .put("dynamic", insert.dynamicPartitionOverwrite())
@@ -91,15 +91,24 @@ public final class TableInsert extends SparkPlan {
             if (command instanceof InsertIntoHadoopFsRelationCommand) {
                 InsertIntoHadoopFsRelationCommand insert =
                     (InsertIntoHadoopFsRelationCommand) command;
-                ((TableIndex) insert.fileIndex().get()).write(
-                    request(insert), (SparkSession) session(), rows(insert.query()),
-                    insert.catalogTable());
+                write(insert, rows(insert.query()));
             } else {
                 writer.apply(session(), command.productElement(1));
             }
             isDone = true;
         }
         return new InternalRow[0];
+    }
+
+    private void write(InsertIntoHadoopFsRelationCommand insert, LogicalPlan rows) {
+        if (writer == null) {
+            ((TableIndex) insert.fileIndex().get()).write(
+                request(insert), (SparkSession) session(), rows, insert.catalogTable());
+            return;
+        }
+        Object answer =
+            writer.apply(request(insert).toString(), new Object[] {session(), rows});
+        if (answer instanceof String) throw new IllegalArgumentException((String) answer);
     }
 
     public RDD doExecute() {

@@ -53,7 +53,7 @@ def insert(
     use: Use = "append"
     if request["overwrite"]:
         use = "dynamic" if request["dynamic"] else "overwrite"
-    run(client, rows, table, use, _constants(table, request["partition"]), {})
+    run(client, rows, table, use, constants(table, request["partition"]), {})
     if name is not None:
         spark._jsparkSession.sessionState().catalog().refreshTable(name)
     _move_views(client, spark, pin, answer)
@@ -89,7 +89,7 @@ def _check(pin: Pin, request: Mapping[str, Any]) -> None:
         )
 
 
-def _constants(table: TableInfo, texts: Mapping[str, str | None]) -> dict[str, SparkColumn]:
+def constants(table: TableInfo, texts: Mapping[str, str | None]) -> dict[str, SparkColumn]:
     """Return the partition values of a statement, as Spark takes their texts."""
     types = {column.name.lower(): column.type for column in partition_columns_of(table)}
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from pyspark.sql import Column as SparkColumn
@@ -29,6 +29,7 @@ def run(
     use: Use,
     partition: Mapping[str, SparkColumn],
     options: Mapping[str, str],
+    on_staged: Callable[[Sequence[str]], None] | None = None,
 ) -> WriteReport:
     """Write the rows of a statement, and keep the report for `recent_writes`.
 
@@ -40,6 +41,7 @@ def run(
         partition: The values of partition columns that an overwrite names, as constants; without
             any, all rows are replaced.
         options: Options of the writer, as texts.
+        on_staged: See `write`.
 
     Raises:
         InvalidArgumentError: An option is unknown, or its value is not valid.
@@ -63,6 +65,7 @@ def run(
         counts=arguments.get("counts"),
         conflict=arguments.get("conflict", "fail"),
         progress=arguments.get("progress"),
+        on_staged=on_staged,
         options={name: value for name, value in arguments.items() if name in OF_PLANS},
     )
     note(Write(table=table.name, mode=mode, replace=replace, options=arguments, report=report))

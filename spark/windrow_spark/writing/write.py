@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -67,9 +67,25 @@ def write(
     replace: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     batch: StreamBatch | None = None,
+    on_staged: Callable[[Sequence[str]], None] | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
-    """Write rows to a table; see `Client.write`, and `begin` for `batch`."""
+    """Write rows to a table; see `Client.write`, and `begin` for `batch`.
+
+    Args:
+        client: The client of the table's coordinator.
+        df: The rows.
+        table: The table's name.
+        mode: The mode.
+        counts: Where the rows of each key come from.
+        conflict: What happens to files that others publish meanwhile.
+        replace: The values whose rows are replaced.
+        progress: Whether progress is shown.
+        batch: The batches of a stream.
+        on_staged: Called before the commit with the folders of new files as Spark names them, to
+            give their partitions to a catalog and to the table's list.
+        options: Options of the plan.
+    """
     require_classic(df.sparkSession)
     if replace is not None and mode != "overwrite_partitions":
         raise ValueError(f"replace needs mode 'overwrite_partitions', not {mode!r}")
@@ -78,7 +94,15 @@ def write(
     region = None if replace is None else folder_values(df.sparkSession, info, replace)
     with (
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
-        begin(client, info, mode, conflict=conflict, replace=region, batch=batch) as table_write,
+        begin(
+            client,
+            info,
+            mode,
+            conflict=conflict,
+            replace=region,
+            batch=batch,
+            lists_partitions=on_staged is not None,
+        ) as table_write,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
@@ -87,6 +111,9 @@ def write(
             # A write that was cancelled meanwhile stops here, rather than after staging.
             table_write.check()
             report = _staged(preparation, planning, table_write, phases)
+        if on_staged is not None:
+            paths = table_write.inventory().files["path"].to_pylist()
+            on_staged(sorted({path.rpartition("/")[0] for path in paths}))
         began_s = time.monotonic()
         with phases.show("moving") as on_moved:
             table_write.commit(report, on_moved=on_moved)

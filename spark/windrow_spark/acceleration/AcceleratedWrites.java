@@ -1,0 +1,111 @@
+package windrow;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BiFunction;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import scala.Option;
+
+/**
+ * Puts writes of ours in the place of those of Spark to tables of its catalog, where Python says
+ * that the rows and the partitions are the same.
+ */
+public final class AcceleratedWrites extends SparkStrategy {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static volatile BiFunction python;
+
+    private final Object session;
+
+    /** Carries out a command in Python; Spark compares the parts of nodes, which Python cannot. */
+    private static final class Writer implements BiFunction {
+        private final BiFunction python;
+
+        Writer(BiFunction python) {
+            this.python = python;
+        }
+
+        public Object apply(Object request, Object arguments) {
+            return python.apply(request, arguments);
+        }
+    }
+
+    AcceleratedWrites(Object session) {
+        this.session = session;
+    }
+
+    static void answerBy(BiFunction function) {
+        python = function;
+    }
+
+    public SEQ apply(LogicalPlan plan) {
+        List made = new ArrayList();
+        BiFunction function = python;
+        if (function == null) return seq(made);
+        if (plan instanceof InsertIntoHadoopFsRelationCommand) {
+            InsertIntoHadoopFsRelationCommand insert = (InsertIntoHadoopFsRelationCommand) plan;
+            if (insert.catalogTable().isEmpty() || isOurs(insert.fileIndex())) return seq(made);
+            CatalogTable table = (CatalogTable) insert.catalogTable().get();
+            Object answer =
+                answer(function, described(insert, table), table, insert.fileIndex());
+            if (answer instanceof BiFunction) {
+                String name = AcceleratedReads.named(table.identifier());
+                made.add(new TableInsert(plan, new Writer((BiFunction) answer), name));
+            }
+        } else if (plan.getClass().getSimpleName().equals("InsertIntoHiveTable")) {
+            CatalogTable table = (CatalogTable) plan.productElement(0);
+            ObjectNode request = begun(table);
+            request.put("refusal", "Spark writes it through Hive's SerDe");
+            answer(function, request, table, Option.empty());
+        }
+        return seq(made);
+    }
+
+    private static boolean isOurs(Option index) {
+        return index.isDefined() && index.get().getClass().getName().startsWith("windrow.");
+    }
+
+    private static ObjectNode begun(CatalogTable table) {
+        String name = AcceleratedReads.named(table.identifier());
+        return JSON.createObjectNode().put("target", "INSERT " + name).put("table", name);
+    }
+
+    private static ObjectNode described(
+            InsertIntoHadoopFsRelationCommand insert, CatalogTable table) {
+        ObjectNode request = begun(table);
+        request.setAll(TableInsert.request(insert));
+        boolean partitioned = table.partitionColumnNames().size() > 0;
+        request.put("mode", insert.mode().name());
+        request.put("path", OwnWrites.text(insert.outputPath()));
+        request.put("partitioned", partitioned);
+        request.put("cataloged", partitioned && table.tracksPartitionsInCatalog());
+        request.put("data", table.dataSchema().json());
+        request.put("partition_schema", table.partitionSchema().json());
+        request.put("format", insert.fileFormat().getClass().getName());
+        request.put("bucketed", insert.bucketSpec().isDefined() || table.bucketSpec().isDefined());
+        AcceleratedReads.addOptions(request, insert.options());
+        if (AcceleratedReads.isOff()) request.put("refusal", AcceleratedReads.OFF);
+        return request;
+    }
+
+    private Object answer(
+            BiFunction function, ObjectNode request, CatalogTable table, Option index) {
+        try {
+            return function.apply(
+                request.toString(),
+                new Object[] {session, table, index.isDefined() ? index.get() : null});
+        } catch (RuntimeException error) {
+            // Spark can write the rows without us.
+            return "Python did not answer: " + error;
+        }
+    }
+
+    private static SEQ seq(List list) {
+        return (SEQ) PythonUtils.toSeq(list);
+    }
+}
