@@ -8,9 +8,10 @@ Each batch has rows in 24 partitions. Spark writes it as Parquet files, and Wind
 rows must be those of the stream, each once. The delay of a row is the time from the start of its
 batch until its write has ended.
 
-With `--kills`, the stream runs in drivers of its own, and a driver, or now and then the
-coordinator, is killed at random; Spark's sink is left out. The exit code is 1 if a row is lost or
-doubled, or waited longer than it may (without kills).
+With `--kills`, the stream runs in drivers of its own on a cluster of two hosts, and one of these is
+killed at random, again and again: the driver, a host with its executor, the coordinator, or its
+database (PostgreSQL). Spark's sink is left out. The exit code is 1 if a row is lost or doubled, or
+waited longer than it may (without kills).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +36,26 @@ from common import ROOT, Result, arguments, console, times_table, write_json
 sys.path.insert(0, str(ROOT))
 from tests.programs.streaming_driver import session, write_batches
 from tests.support.servers.coordinators import CoordinatorProcess, coordinator_process
+from tests.support.servers.databases import PostgreSQL, postgresql
+from tests.support.spark.clusters import HOSTS, Cluster, spark_cluster
 
 import windrow
 from windrow.client import Client
 from windrow.terminal.java import require_java
 from windrow_core.models import Column
+from windrow_service.store.database import server_url, upgrade_database
 from windrow_spark.streaming.options import sink_options
 
 NAME = "streams"
 TABLE = "bench.stream"
 # What one write takes on a busy machine; it is no part of the delay that is asked for.
 _WRITE_S = 60.0
-_COORDINATORS = 0.2
-# A driver takes some seconds to start its stream.
-_SHORTEST_S, _LONGEST_S = 8.0, 30.0
+KINDS = ("driver", "executor", "coordinator", "database")
+# Longest time between two kills, and for the start of a driver.
+_LONGEST_S, _START_S = 8.0, 180.0
+# Longest time for which a database stays away.
+_AWAY_S = 2.0
+_ENDLESS = 10**9
 
 
 def register(client: Client, location: Path) -> None:
@@ -88,48 +97,117 @@ def longest_delay_s(client: Client, rows: Any, batch_rows: int) -> float:
     return max(delays)
 
 
-def killed(options: Any, task: dict[str, Any], coordinator: Coordinator) -> int:
-    """Run drivers that are killed at random until all batches are written; return the kills."""
-    chance = random.Random(options.seed)
-    command = [sys.executable, "-m", "tests.programs.streaming_driver"]
-    kills = 0
-    while True:
-        with (Path(task["checkpoint"]).with_suffix(".log")).open("ab") as log:
-            driver = subprocess.Popen(
-                [*command, json.dumps(task)], cwd=ROOT, start_new_session=True, stderr=log
-            )
-        wait_s = chance.uniform(_SHORTEST_S, _LONGEST_S) if kills < options.kills else None
-        try:
-            code = driver.wait(wait_s)
-        except subprocess.TimeoutExpired:
-            kills += 1
-            if chance.random() < _COORDINATORS:
-                coordinator.restart()
-                kills += 1
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
-            console.print(f"{kills} kills", style="dim")
-            continue
-        if code == 0:
-            return kills
+class Battlefield:
+    """What a stream needs besides its driver, each of which can be killed.
 
+    Args:
+        stack: Ends the processes.
+        data: Folder of the table, and of the processes' files.
+        to_be_killed: Whether there are a cluster and a database that can be killed; otherwise
+            drivers run their own tasks, and the database is a file.
+    """
 
-class Coordinator:
-    """A coordinator process that can be killed and started again at the same address."""
+    def __init__(self, stack: ExitStack, data: Path, *, to_be_killed: bool) -> None:
+        self._stack, self._data = stack, data
+        self._environment: dict[str, str] = {}
+        self._database: PostgreSQL | None = None
+        self.cluster: Cluster | None = None
+        if to_be_killed:
+            self._database = stack.enter_context(postgresql())
+            upgrade_database(server_url(self._database.url))
+            self._environment["WINDROW_DATABASE_URL"] = self._database.url
+            (data / "cluster").mkdir()
+            self.cluster = stack.enter_context(spark_cluster(data / "cluster", HOSTS[:2]))
+        self._coordinator = self._started()
+        self.url = self._coordinator.url
 
-    def __init__(self, stack: ExitStack, work: Path, data: Path) -> None:
-        self._stack, self._work, self._data = stack, work, data
-        self.process: CoordinatorProcess = self._start()
+    def kill(self, kind: str, chance: random.Random) -> None:
+        """Kill something else than the driver, and start it again."""
+        if kind == "coordinator":
+            self._coordinator.kill()
+            self._coordinator = self._started(int(self.url.rpartition(":")[2]))
+        elif kind == "database":
+            assert self._database is not None
+            self._database.kill()
+            time.sleep(chance.uniform(0, _AWAY_S))
+            self._database.start()
+        else:
+            assert self.cluster is not None
+            host = chance.choice(list(self.cluster.hosts.values()))
+            host.kill()
+            host.start()
+            host.wait()
 
-    def _start(self, port: int | None = None) -> CoordinatorProcess:
+    def _started(self, port: int | None = None) -> CoordinatorProcess:
         return self._stack.enter_context(
-            coordinator_process(self._work / "state", self._data, port=port)
+            coordinator_process(self._data / "state", self._data, port=port, **self._environment)
         )
 
-    def restart(self) -> None:
-        """Kill the process, and start it again."""
-        self.process.kill()
-        self.process = self._start(int(self.process.url.rpartition(":")[2]))
+
+def killed(options: Any, task: dict[str, Any], field: Battlefield) -> Counter[str]:
+    """Run drivers while things are killed at random, then until all batches are written.
+
+    Returns:
+        The number of kills of each kind.
+    """
+    assert field.cluster is not None
+    chance = random.Random(options.seed)
+    kills: Counter[str] = Counter()
+    task |= {"master": field.cluster.master, "conf": field.cluster.conf}
+    log = Path(task["checkpoint"]).with_suffix(".log")
+    while kills.total() < options.kills:
+        # None ends by itself before everything has been killed.
+        driver = started({**task, "batches": _ENDLESS}, log, field.cluster.environment)
+        wait_for_batch(Path(task["checkpoint"]), driver)
+        kind, wait_s = "", chance.uniform(0, _LONGEST_S)
+        while kind != "driver" and kills.total() < options.kills:
+            with suppress(subprocess.TimeoutExpired):
+                driver.wait(wait_s)
+                # A stream may fail if what it needs is gone; the next start goes on.
+                break
+            kind = chance.choice(KINDS)
+            if kind != "driver":
+                field.kill(kind, chance)
+            kills[kind] += 1
+            console.print(f"{kills.total()} kills: {kind}", style="dim")
+            wait_s = chance.uniform(0, _LONGEST_S)
+        # Half of the time, its JVM is left to find out that Python is gone.
+        if kind == "driver" and chance.random() < 0.5:
+            os.kill(driver.pid, signal.SIGKILL)
+        else:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    while started(task, log, field.cluster.environment).wait():
+        console.print("a driver failed, see its log", style="dim")
+    return kills
+
+
+def wait_for_batch(checkpoint: Path, driver: subprocess.Popen[bytes]) -> None:
+    """Wait until a new driver has written a batch, unless that takes too long."""
+
+    def newest() -> int:
+        names = (path.name for path in checkpoint.glob("commits/[0-9]*"))
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    before, end_s = newest(), time.monotonic() + _START_S
+    while newest() == before and driver.poll() is None and time.monotonic() < end_s:
+        time.sleep(0.1)
+
+
+def started(
+    task: dict[str, Any], log: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a driver in a session of its own."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.programs.streaming_driver", json.dumps(task)],
+            cwd=ROOT,
+            env=dict(environment),
+            start_new_session=True,
+            stdout=output,
+            stderr=output,
+        )
 
 
 def main() -> int:
@@ -156,12 +234,12 @@ def main() -> int:
         "options": {"max_delay": options.delay},
     }
     with ExitStack() as stack:
-        coordinator = Coordinator(stack, data, data)
-        task["url"] = coordinator.process.url
-        client = stack.enter_context(windrow.connect(coordinator.process.url))
+        field = Battlefield(stack, data, to_be_killed=options.kills > 0)
+        task["url"] = field.url
+        client = stack.enter_context(windrow.connect(field.url))
         register(client, location)
         began_s = time.monotonic()
-        kills = killed(options, task, coordinator) if options.kills else 0
+        kills = killed(options, task, field) if options.kills else Counter[str]()
         spark = session()
         spark.sparkContext.setLogLevel("OFF")
         stack.callback(spark.stop)
@@ -175,7 +253,13 @@ def main() -> int:
         allowed_s = sink_options({"max_delay": options.delay})[0].max_delay + _WRITE_S
         if not kills and delay_s > allowed_s:
             faults.append(f"a row waited {delay_s:.0f} s")
-        print(f"{batches:,} batches: {files_in(location)} files, the longest delay {delay_s:.0f} s")
+        (stream,) = client.streams(TABLE)
+        print(
+            f"{stream.batch_id + 1:,} batches: {files_in(location)} files, the longest delay "
+            f"{delay_s:.0f} s"
+        )
+        if kills:
+            print("killed: " + ", ".join(f"{kind} {kills[kind]}" for kind in KINDS))
         results = []
         if not options.kills:
             results = compared(spark, client, task, folder, ours_s, options.runs)

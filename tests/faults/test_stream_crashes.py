@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import windrow
@@ -53,6 +55,26 @@ def ids_in(location: Path) -> list[int]:
     return sorted(ds.dataset(files).to_table(["id"])["id"].to_pylist())
 
 
+def folders_of_tasks(location: Path) -> set[Path]:
+    """Return the folders that a driver's tasks may be writing to when it dies."""
+    # Once a write has an intent, all of its tasks have ended.
+    writes = location.glob("_windrow/writes/*")
+    return {
+        *location.glob("_windrow/streams/*/.*"),
+        *(one / "data" for one in writes if not list(one.glob("intent*"))),
+    }
+
+
+def write_late(folders: set[Path]) -> None:
+    """Write rows as tasks do that outlive their driver."""
+    for folder in folders:
+        path = (
+            folder / "hour=1" / "late.parquet" if folder.name == "data" else folder / "late.parquet"
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [-1], "at": pa.array([0], pa.timestamp("us", "UTC"))}), path)
+
+
 @pytest.mark.spark
 def test_drivers_that_die_at_any_step_of_a_batch_leave_every_row_once(tmp_path: Path) -> None:
     location = tmp_path / "events"
@@ -71,10 +93,15 @@ def test_drivers_that_die_at_any_step_of_a_batch_leave_every_row_once(tmp_path: 
             "rows": ROWS,
         }
         batches, log = 0, tmp_path / "driver.log"
+        folders: set[Path] = set()
         for step, options in [*STEPS, *(AT_NIGHT if is_nightly() else [])]:
             batches += 1
             code = drive({**task, "batches": 99, "step": step, "options": options}, log)
             assert code == -signal.SIGKILL, (step, log.read_text()[-5_000:])
+            # Those of earlier drivers are gone by now, and come back.
+            folders |= folders_of_tasks(location)
+            write_late(folders)
+        assert folders
         code = drive({**task, "batches": batches + 1}, log)
         assert code == 0, log.read_text()[-5_000:]
 

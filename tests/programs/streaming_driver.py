@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,10 @@ _CONF = {
 }
 
 
-def session() -> SparkSession:
-    """Return a local session."""
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in _CONF.items():
+def session(master: str = "local[2]", conf: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a session, by default a local one."""
+    builder = SparkSession.builder.master(master)
+    for name, value in (_CONF | dict(conf or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -91,7 +92,7 @@ def write_batches(spark: SparkSession, task: dict[str, Any]) -> int:
 def main() -> None:
     """Run the task that the argument is."""
     task = json.loads(sys.argv[1])
-    spark = session()
+    spark = session(task.get("master", "local[2]"), task.get("conf"))
     spark.sparkContext.setLogLevel("OFF")
     if "step" in task:
         STEPS.update(STREAM_STEPS)

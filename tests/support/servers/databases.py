@@ -6,11 +6,12 @@ import asyncio
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +43,18 @@ class PostgreSQL:
     def stop(self) -> None:
         """Stop the server as an operator would; connections are cut."""
         self._server.stop()
+
+    def kill(self) -> None:
+        """Kill the server's processes, as a crash would."""
+        process = self._server.get_postmaster_info().process
+        assert process is not None
+        victims = [process, *process.children(recursive=True)]
+        for one in victims:
+            # A process may end by itself meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
+        for one in victims:
+            one.wait()
 
     def start(self) -> None:
         """Start the server again with its data."""
