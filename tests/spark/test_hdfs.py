@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
@@ -95,7 +94,8 @@ def test_a_file_that_was_replaced_fails_the_query_by_its_name(
     name = path.relative_to(folder).as_posix()
     hdfs.files.copyFromLocalFile(hdfs.path(str(path)), hdfs.path(f"/tables/replaced/{name}"))
 
-    with pytest.raises(PySparkException, match=f"{path.name}.*changed"):
+    changed = f"{path.name}.*changed"
+    with pytest.raises(TaskFailedError, match=changed), plain_errors():
         client.read(spark, "sales.replaced").collect()
 
 
