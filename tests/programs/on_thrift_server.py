@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.queries import accelerations
+from tests.support.queries.accelerations import accelerate
 from tests.support.servers.coordinators import free_port, wait_until
 from tests.support.spark.metastore_tables import DATABASE
 from tests.support.tables import hive
@@ -107,7 +108,7 @@ class _Clients:
             f"SELECT ds, count(DISTINCT name) FROM {files} GROUP BY ds",
         ]
         of_catalog = "SELECT id, name FROM {} WHERE day(ds) = 2 AND id % 3 = 0"
-        with windrow.accelerate(self._spark, self._client) as acceleration:
+        with accelerate(self._spark, self._client) as acceleration:
             with ThreadPoolExecutor(_CONNECTIONS) as threads:
                 answers = list(threads.map(self._ask, [queries] * _CONNECTIONS))
             plans = self._ask([f"EXPLAIN {query}" for query in queries])

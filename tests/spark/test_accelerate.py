@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
@@ -40,7 +41,7 @@ def location(client: windrow.Client, tmp_path: Path) -> Iterator[Path]:
 def acceleration(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> Iterator[Acceleration]:
-    with windrow.accelerate(spark, client, "sales.*") as acceleration:
+    with accelerate(spark, client, "sales.*") as acceleration:
         yield acceleration
 
 
@@ -60,7 +61,7 @@ def table(spark: SparkSession, client: windrow.Client, shop: str) -> Iterator[st
     insert(spark, "fast.t", 20, "2026-01-02")
     (done,) = client.import_tables(spark, "fast.t")
     assert done.outcome == "created"
-    with windrow.accelerate(spark, client, "FAST.*"):
+    with accelerate(spark, client, "FAST.*"):
         yield "fast.t"
     spark.sql("DROP TABLE fast.t")
     client.delete_table("fast.t")
@@ -93,7 +94,7 @@ def same_both_ways(
     spark: SparkSession, client: windrow.Client, query: Callable[[], DataFrame]
 ) -> list[Any]:
     """Return the rows of a query, which Windrow and Spark must agree on."""
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         ours = outcome(query())
         assert ours[0], acceleration.reasons()
     theirs = outcome(query())
@@ -176,7 +177,7 @@ def test_paths_have_the_columns_that_spark_takes_from_their_first_file(
             (path / "summary").rename(path / "_metadata")
         client.register_table(f"paths.{name}", str(path))
         theirs = spark.read.parquet(str(path))
-        with windrow.accelerate(spark, client, "paths.*"):
+        with accelerate(spark, client, "paths.*"):
             ours = spark.read.parquet(str(path))
             assert (name, ours.schema) == (name, theirs.schema)
             assert (name, sorted(ours.collect(), key=str)) == (
@@ -200,7 +201,7 @@ def test_tables_of_the_catalog_are_read_by_windrow_and_explain_says_so(
         "SELECT * FROM fast_view WHERE day = (SELECT max(day) FROM fast_view)",
     ):
         same_both_ways(spark, client, lambda text=text: spark.sql(text))  # type: ignore[misc]
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         (row,) = spark.sql("EXPLAIN SELECT * FROM fast.t").collect()
         assert "Scan windrow fast.t" in row[0]
         assert is_ours(spark.newSession().table(table))
@@ -242,7 +243,7 @@ def test_what_the_application_writes_through_spark_is_seen_by_its_next_query(
 def test_a_folder_that_the_application_writes_is_read_as_it_is(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
-    with windrow.accelerate(spark, client):
+    with accelerate(spark, client):
         path = str(location)
         before = spark.read.parquet(path)
         assert (is_ours(before), before.count()) == (True, 60)
@@ -264,12 +265,12 @@ def test_files_of_others_are_seen_once_the_last_refresh_is_too_old(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     first = location / hive.data_files(location)[0]
-    with windrow.accelerate(spark, client, max_staleness=3600) as acceleration:
+    with accelerate(spark, client, max_staleness=3600) as acceleration:
         assert spark.read.parquet(str(location)).count() == 60
         shutil.copy(first, first.with_name("copy.parquet"))
         # Spark lists the folder, and Windrow does not yet.
         assert spark.read.parquet(str(location)).count() == 60
-    with windrow.accelerate(spark, client, max_staleness=0):
+    with accelerate(spark, client, max_staleness=0):
         assert spark.read.parquet(str(location)).count() == 70
         shutil.copy(first, first.with_name("copy-2.parquet"))
         rows = spark.read.parquet(str(location))
@@ -370,7 +371,7 @@ def test_tables_that_spark_finds_in_another_way_stay_with_spark(
         client.register_table(f"fast.{name}", f"{folder}/fast/{name}", format_, columns=columns)
     client.import_tables(spark, "fast.b", "fast.flat", "fast.d")
     reasons = {}
-    with windrow.accelerate(spark, client, ["fast.*"]) as acceleration:
+    with accelerate(spark, client, ["fast.*"]) as acceleration:
         for name in ("p", "b", "c", "d", "flat"):
             reasons[name] = reason_of(spark.table(f"fast.{name}"), acceleration)
         spark.conf.set("spark.sql.sources.bucketing.enabled", "false")
@@ -384,7 +385,7 @@ def test_tables_that_spark_finds_in_another_way_stay_with_spark(
     client.import_tables(spark, "fast.p", "fast.c", take_over=True)
     for name in ("p", "c"):
         same_both_ways(spark, client, lambda name=name: spark.table(f"fast.{name}"))  # type: ignore[misc]
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         by_path = spark.read.parquet(f"{folder}/fast/p")
         assert "and the table there from a catalog" in reason_of(by_path, acceleration)
     for name in ("p", "b", "c", "flat", "d"):
@@ -399,7 +400,7 @@ def test_without_its_coordinator_spark_answers(
     with running(settings) as url:
         other = windrow.connect(url, attempts=1)
         other.register_table("sales.events", str(location))
-        acceleration = windrow.accelerate(spark, other)
+        acceleration = accelerate(spark, other)
         assert is_ours(spark.read.parquet(str(location)))
         other.delete_table("sales.events")
         rows = spark.read.parquet(str(location))

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.laws import examples
 from tests.support.queries import random_statements as inserts
+from tests.support.queries.accelerations import accelerate
 from tests.support.queries.random_statements import VALUES, Statement, text_of, value_of
 from tests.support.servers import embedded
 from windrow.spark import recent_writes
@@ -48,7 +49,7 @@ def acceleration(
     spark.sql(f"INSERT INTO {TABLE} VALUES (0, '2026-11-01')")
     (done,) = client.import_tables(spark, TABLE)
     assert done.outcome == "created"
-    with windrow.accelerate(spark, client, "writing.*", writes=True) as acceleration:
+    with accelerate(spark, client, "writing.*", writes=True) as acceleration:
         yield acceleration
     spark.sql(f"DROP TABLE {TABLE}")
     client.delete_table(TABLE)
@@ -128,7 +129,7 @@ def test_what_is_not_certain_to_be_the_same_is_left_to_spark_with_a_reason(
     assert writes() == before
     assert rows_of(spark) == [(0, "2026-11-01"), (1, "2026-11-01"), (2, "far")]
     acceleration.off()
-    with windrow.accelerate(spark, client, "writing.*") as reads:
+    with accelerate(spark, client, "writing.*") as reads:
         spark.sql(f"INSERT INTO {TABLE} VALUES (4, '2026-11-04')")
         assert reads.reasons() == {}
     assert writes() == before
@@ -165,7 +166,7 @@ def test_rows_and_partitions_are_those_that_sparks_own_writer_leaves(
         )
     client.import_tables(spark, law)
     try:
-        with windrow.accelerate(spark, client, law, writes=True) as acceleration:
+        with accelerate(spark, client, law, writes=True) as acceleration:
             for nth, step in enumerate(steps):
                 # Spark names no partition by an empty text.
                 if step.kind == "partition" and value_of(step, type_) == "":

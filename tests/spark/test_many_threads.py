@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.laws import is_nightly
+from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from tests.support.tables import hive
 
@@ -95,7 +96,7 @@ def test_queries_of_eight_threads_are_answered_and_leave_nothing_behind(
         table = "windrow.sales.events" if number % 2 else path
         assert sorted(session.sql(QUERIES[at].format(t=table)).collect()) == answers[at]
 
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         # First warm up: pools of threads and connections fill.
         run_at_once(work, WARM)
         before = counts(spark)

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support.queries.accelerations import accelerate
 from tests.support.tables import hive
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -87,7 +88,7 @@ def test_the_optimizer_knows_what_analyze_finds_of_partition_columns(
     assert statistics(ours, "ds") == statistics(theirs, "ds") != {}
     assert estimate(ours) == estimate(theirs) == 60
     client.import_tables(spark, "default.analyzed")
-    with windrow.accelerate(spark, client, "default.*"):
+    with accelerate(spark, client, "default.*"):
         accelerated = spark.table("analyzed")
         both = accelerated.where("day(ds) < 3")
         assert "Scan windrow" in both._jdf.queryExecution().toString()

@@ -22,6 +22,9 @@ QUERIES = {
 }
 _COLUMNS = "id BIGINT, name STRING"
 
+# On a busy machine, a coordinator may take longer to answer than queries should wait.
+accelerate = partial(windrow.accelerate, wait_s=60.0)
+
 
 def problems(
     spark: SparkSession, client: windrow.Client, folder: Path, hows: dict[str, str]
@@ -61,7 +64,7 @@ def problems(
     }
     for label, read in reads.items():
         unlike |= _unlike(spark, client, label, read)
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         matches = spark.read.option("pathGlobFilter", "*").parquet(path)
         reasons = acceleration.explain(matches)
         if is_ours(matches) or "its option pathglobfilter" not in str(reasons):
@@ -86,7 +89,7 @@ def _insert(spark: SparkSession, name: str, first: int, end: int) -> None:
 def _unlike(
     spark: SparkSession, client: windrow.Client, label: str, query: Callable[[], DataFrame]
 ) -> dict[str, Any]:
-    with windrow.accelerate(spark, client) as acceleration:
+    with accelerate(spark, client) as acceleration:
         rows = query()
         ours = is_ours(rows), rows.schema, sorted(map(repr, rows.collect()))
         reasons = acceleration.reasons()
@@ -99,7 +102,7 @@ def _unlike(
 
 def _own_writes(spark: SparkSession, client: windrow.Client, name: str) -> dict[str, Any]:
     counts = []
-    with windrow.accelerate(spark, client, max_staleness=3600) as acceleration:
+    with accelerate(spark, client, max_staleness=3600) as acceleration:
         for first, session in ((20, spark), (23, spark.newSession())):
             counts.append((spark.table(f"quick.{name}").count(), acceleration.reasons()))
             _insert(session, name, first, first + 3)
