@@ -54,7 +54,13 @@ gc.disable()
 _TESTS = Path(__file__).parent
 # Most tests in these folders take seconds, since they start and kill processes.
 _SLOW_FOLDERS = {"browser", "deploy", "faults", "spark"}
-_ON_EVERY_SPARK = {"early_ends", "on_older_sparks", "on_spark_connect", "on_thrift_servers"}
+_ON_EVERY_SPARK = {
+    "early_ends",
+    "on_older_sparks",
+    "on_spark_connect",
+    "on_thrift_servers",
+    "streams_on_older_sparks",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,16 +26,14 @@ from tests.support.queries import (
     refused_uses,
     rewrites,
     statements,
-    stream_outcomes,
     table_scans,
     text_formats,
 )
 from tests.support.tables import hive
 
 
-def main(url: str, folder: Path) -> None:
-    """Run all of it, and print the results."""
-    local = folder / "local"
+def session(local: Path) -> SparkSession:
+    """Return a session that keeps its files in a folder."""
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.host", "127.0.0.1")
@@ -48,6 +46,13 @@ def main(url: str, folder: Path) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def main(url: str, folder: Path) -> None:
+    """Run all of it, and print the results."""
+    local = folder / "local"
+    spark = session(local)
     with windrow.connect(url) as client:
         rewritten = rewrites.results(spark, client, folder)
         joins = bucket_joins.results(spark, client, folder)
@@ -72,7 +77,6 @@ def main(url: str, folder: Path) -> None:
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
         outcomes_of_statements = statements.outcomes(spark, client, folder)
-        outcomes_of_streams = stream_outcomes.outcomes(spark, client, folder)
         formats_of_catalog = {"a": "USING parquet", "b": "USING orc"}
         problems = accelerations.problems(spark, client, folder / "quick", formats_of_catalog)
     # These come last, since each makes Spark believe that it has lost its executor.
@@ -89,7 +93,6 @@ def main(url: str, folder: Path) -> None:
         "formats": formats,
         "file_names": names,
         "statements": outcomes_of_statements,
-        "streams": outcomes_of_streams,
         "uses": uses,
         **rewritten,
     }

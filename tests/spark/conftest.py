@@ -24,7 +24,7 @@ from windrow_service.settings import Settings
 NEWEST = pyspark.__version__
 
 _ROOT = Path(__file__).parents[2]
-_OLDER_TIMEOUT_S = 600
+_OLDER_TIMEOUT_S = 1_500
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +126,17 @@ def on_thrift_servers(
         pytest.skip("Thrift servers are tried by --all-sparks")
     versions = (NEWEST, OLDEST, *OTHERS)
     return _reports("on_thrift_server", versions, tmp_path_factory.mktemp("thrift"))
+
+
+@pytest.fixture(scope="session")
+def streams_on_older_sparks(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """The results of `tests.programs.streams_on_older_spark` on each older release of Spark."""
+    if not request.config.getoption("--all-sparks"):
+        pytest.skip("streams on older releases of Spark are tried by --all-sparks")
+    folder = tmp_path_factory.mktemp("streams")
+    return _reports("streams_on_older_spark", (OLDEST, *OTHERS), folder)
 
 
 def _others(request: pytest.FixtureRequest) -> Sequence[str]:

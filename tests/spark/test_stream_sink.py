@@ -319,9 +319,9 @@ def test_partition_columns_may_be_said_again(
 
 
 def test_streams_write_and_read_on_older_spark_as_well(
-    on_older_sparks: list[dict[str, Any]],
+    streams_on_older_sparks: list[dict[str, Any]],
 ) -> None:
-    for older in on_older_sparks:
+    for older in streams_on_older_sparks:
         outcomes = older["streams"]
         wrong = {
             name: outcome
