@@ -26,8 +26,29 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
         yield programs
 
 
-# They start a cluster, or measure constants that seldom change: a third of the time of all.
-NIGHTLY = ("cache", "compaction_cost", "inserts", "read_calibration", "read_grid", "streams", "tpc")
+# They start Spark, and seldom change.
+NIGHTLY = (
+    "acid",
+    "cache",
+    "compaction",
+    "compaction_cost",
+    "first_task",
+    "formats",
+    "inserts",
+    "log_tables",
+    "metastore",
+    "object_stores",
+    "open_file_cost",
+    "plan_peers",
+    "read_calibration",
+    "read_cost",
+    "read_grid",
+    "star",
+    "streams",
+    "tpc",
+    "write_cost",
+    "writes",
+)
 nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
@@ -83,6 +104,7 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
     assert {("cold read", "spark-default"), ("cold read", "duckdb")} <= seen
 
 
+@nightly
 def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
     rows = quick("read_cost", "--runs", "1")["results"]
 
@@ -94,6 +116,7 @@ def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
     assert len({row["case"] for row in rows}) == 3
 
 
+@nightly
 def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
     content = quick("open_file_cost", "--runs", "1")
 
@@ -101,6 +124,7 @@ def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
     assert all(cost >= 0 for cost in costs.values())
 
 
+@nightly
 def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(
     quick: Quick, tmp_path: Path
 ) -> None:
@@ -180,6 +204,7 @@ def test_partition_numbers_compares_plans_by_number_with_plans_by_filter(quick: 
     assert (content["files"], content["partitions"]) == (4_000, 400)
 
 
+@nightly
 def test_first_task_compares_queries_of_some_partitions_with_the_whole_table(quick: Quick) -> None:
     content = quick("first_task", "--runs", "1", "--days", "10")
 
@@ -204,6 +229,7 @@ def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quic
     assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000
 
 
+@nightly
 def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
     content = quick("compaction")
 
@@ -225,6 +251,7 @@ def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     assert costs["byte_s"] + costs["file_s"] > 0
 
 
+@nightly
 def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quick) -> None:
     content = quick("writes")
 
@@ -241,6 +268,7 @@ def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quic
     assert (checked["files"], checked["largest_file"]) == (exact["files"], exact["largest_file"])
 
 
+@nightly
 def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> None:
     content = quick("write_cost", "--runs", "1")
 
@@ -258,6 +286,7 @@ def test_inserts_compares_planned_statements_with_those_of_spark(quick: Quick) -
     assert {len(turns) for turns in content["seconds"].values()} == {1}
 
 
+@nightly
 def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: Quick) -> None:
     content = quick("star", "--queries", "in_list,limit,timestamps,udf")
 
@@ -307,6 +336,7 @@ def test_read_calibration_measures_costs_of_both_readers(quick: Quick) -> None:
     assert all(row["windrow"] > 0 for row in content["results"])
 
 
+@nightly
 def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
     content = quick("formats")
 
@@ -317,6 +347,7 @@ def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
     }
 
 
+@nightly
 def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick) -> None:
     content = quick("acid")
 
@@ -326,6 +357,7 @@ def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick
     assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])
 
 
+@nightly
 def test_log_tables_compares_reads_with_the_formats_own_packages(quick: Quick) -> None:
     content = quick("log_tables")
 
@@ -358,6 +390,7 @@ def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store
     assert tasks["separate"] == 40 > tasks["by_worker"]
 
 
+@nightly
 def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
     content = quick("metastore")
 
@@ -365,6 +398,7 @@ def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
     assert [row["metric"] for row in content["results"]] == ["again", "again by names"]
 
 
+@nightly
 def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> None:
     content = quick("object_stores", "--server", "moto", "--delay", "0")
 
