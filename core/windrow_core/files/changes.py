@@ -1,14 +1,22 @@
-"""Changes of remote files: made, moved and removed; each can be repeated by any process."""
+"""Changes of remote files: made, moved and removed; each can be repeated by any process.
+
+Object stores have no folders, and cannot rename: there, files are copied, and their staged ones stay
+until the staging folder is removed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from windrow_core.files import hadoop
+from windrow_core.files.objects.requests import ListedObject, Traffic, requests
+from windrow_core.files.objects.stores import bucket_and_key
 from windrow_core.files.remote import remote_status
+from windrow_core.files.schemes import is_object
 
 _Item = TypeVar("_Item")
 
@@ -21,9 +29,12 @@ def write_once(uri: str, content: bytes) -> None:
     """Make a small file as a whole or not at all.
 
     Raises:
-        FileExistsError: There is one.
+        FileExistsError: There is one; on an object store, one with another content.
         OSError: It cannot be made.
     """
+    if is_object(uri):
+        requests().create(uri, content, Traffic())
+        return
     aside = f"{uri}.new"
     hadoop.remove(aside)
     hadoop.create(aside, [content])
@@ -32,6 +43,9 @@ def write_once(uri: str, content: bytes) -> None:
 
 def upload(path: str, uri: str) -> None:
     """Copy a file of the local disk to a path that is free."""
+    if is_object(uri):
+        requests().upload(Path(path), uri, Traffic())
+        return
     with open(path, "rb") as file:
         hadoop.create(uri, iter(lambda: file.read(_PIECE_BYTES), b""))
 
@@ -47,14 +61,19 @@ def bring_all(moves: Collection[tuple[str, str]]) -> Iterator[None]:
     Raises:
         OSError: A file cannot be moved.
     """
-    for _ in _in_threads(hadoop.make_folder, {target.rpartition("/")[0] for _, target in moves}):
+    folders = {target.rpartition("/")[0] for _, target in moves if not is_object(target)}
+    for _ in _in_threads(hadoop.make_folder, folders):
         pass
     return _in_threads(lambda move: _bring(*move), moves)
 
 
 def _bring(source: str, target: str) -> None:
     try:
-        hadoop.rename(source, target)
+        if not is_object(target):
+            hadoop.rename(source, target)
+        elif not _exists(target):
+            # A file that readers may know already must not change, not even its time.
+            requests().copy(source, target, Traffic())
     except FileNotFoundError:
         # Or the folder is missing that it was to go to.
         if _exists(source):
@@ -70,13 +89,21 @@ def _exists(uri: str) -> bool:
 
 
 def remove_all(uris: Iterable[str]) -> None:
-    """Remove files that exist."""
+    """Remove files that exist; all are in one bucket or file system."""
+    uris = list(uris)
+    if uris and is_object(uris[0]):
+        requests().remove(uris, Traffic())
+        return
     for _ in _in_threads(hadoop.remove, uris):
         pass
 
 
 def remove_folder(uri: str) -> None:
     """Remove a folder with all that it holds, if it exists."""
+    if is_object(uri):
+        bucket, _ = bucket_and_key(uri)
+        remove_all(f"{bucket}/{one.key}" for one in requests().list_all(uri, Traffic()))
+        return
     hadoop.remove(uri, recursive=True)
 
 
@@ -87,6 +114,9 @@ def remove_empty(uri: str, topmost: str) -> None:
         uri: The folder, which need not exist.
         topmost: A folder above it that stays.
     """
+    if is_object(uri):
+        # It is gone with the last file in it.
+        return
     with suppress(hadoop.FolderNotEmptyError):
         while uri != topmost:
             hadoop.remove(uri)
@@ -94,11 +124,23 @@ def remove_empty(uri: str, topmost: str) -> None:
 
 
 def changed_ns(uri: str) -> int | None:
-    """Return when a folder changed, in nanoseconds since 1970; None if there is none."""
+    """Return when a folder changed, in nanoseconds since 1970; None if there is none.
+
+    On object stores, this is when the newest object directly in it was made, or beneath it if there
+    is none. Objects without bytes, which Hadoop makes to stand for folders, do not count.
+    """
+    if is_object(uri):
+        _, direct = requests().list_one(uri, Traffic())
+        return _newest_ns(direct) or _newest_ns(requests().list_all(uri, Traffic()))
     try:
         return hadoop.status_of(uri).mtime_ns
     except FileNotFoundError:
         return None
+
+
+def _newest_ns(objects: Iterable[ListedObject]) -> int | None:
+    moments = [one.state.mtime_ns or 0 for one in objects if one.state.size_bytes]
+    return max(moments, default=None)
 
 
 def _in_threads(change: Callable[[_Item], None], items: Iterable[_Item]) -> Iterator[None]:

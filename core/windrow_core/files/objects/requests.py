@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from windrow_core.files.objects.pacing import Pace
@@ -18,6 +19,7 @@ from windrow_core.files.objects.troubles import (
     ChangedObjectError,
     ObjectError,
     Trouble,
+    as_change,
     trouble_of,
 )
 from windrow_core.files.process_wide import kept_by_process
@@ -35,6 +37,8 @@ _FIRST_ANSWER_S = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 # Maximum number of requests that a process sends at the same time in the background.
 _THREADS = 64
+# Maximum number of objects that S3 removes in one request.
+_MAX_REMOVED = 1_000
 _NS_PER_S = 10**9
 
 
@@ -94,7 +98,7 @@ class Requests:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="windrow-objects")
-        self._buckets: dict[tuple[str, str | None], _Bucket] = {}
+        self._buckets: dict[tuple[str, str | None, bool], _Bucket] = {}
         # Counts and paces are changed by many threads.
         self._lock = threading.Lock()
 
@@ -216,12 +220,82 @@ class Requests:
         self._repeated(uri, traffic, once)
         return objects
 
-    def _repeated(
+    def create(self, uri: str, content: bytes, traffic: Traffic) -> None:
+        """Make a small object; if there is one with this content, it is taken for the same.
+
+        Raises:
+            FileExistsError: There is an object with another content.
+            ObjectError: It cannot be made.
+        """
+
+        def once(bucket: _Bucket, key: str) -> bool:
+            import obstore
+            from obstore.exceptions import AlreadyExistsError
+
+            try:
+                obstore.put(bucket.store, key, content, mode="create")
+            except AlreadyExistsError:
+                return False
+            return True
+
+        # The answer to an earlier try may have been lost.
+        if not self._changed(uri, traffic, once) and self.read(uri, traffic).content != content:
+            raise FileExistsError(uri)
+
+    def upload(self, path: Path, uri: str, traffic: Traffic) -> None:
+        """Copy a file of the local disk to an object, in several parts if it is large."""
+
+        def once(bucket: _Bucket, key: str) -> None:
+            import obstore
+
+            obstore.put(bucket.store, key, path)
+
+        self._changed(uri, traffic, once)
+
+    def copy(self, uri: str, target: str, traffic: Traffic) -> None:
+        """Let the store copy an object to another one in the same bucket.
+
+        Raises:
+            FileNotFoundError: The object does not exist.
+            ObjectError: It cannot be copied.
+        """
+        _, target_key = bucket_and_key(target)
+
+        def once(bucket: _Bucket, key: str) -> None:
+            import obstore
+
+            obstore.copy(bucket.store, key, target_key)
+
+        self._changed(uri, traffic, once)
+
+    def remove(self, uris: Sequence[str], traffic: Traffic) -> None:
+        """Remove objects that exist; all are in the same bucket."""
+        for start in range(0, len(uris), _MAX_REMOVED):
+            keys = [bucket_and_key(uri)[1] for uri in uris[start : start + _MAX_REMOVED]]
+
+            def once(bucket: _Bucket, _: str, keys: Sequence[str] = keys) -> None:
+                import obstore
+
+                obstore.delete(bucket.store, keys)
+
+            self._changed(uris[start], traffic, once)
+
+    def _changed(
         self, uri: str, traffic: Traffic, once: Callable[[_Bucket, str], _Answer]
+    ) -> _Answer:
+        return self._repeated(uri, traffic, once, is_change=True)
+
+    def _repeated(
+        self,
+        uri: str,
+        traffic: Traffic,
+        once: Callable[[_Bucket, str], _Answer],
+        *,
+        is_change: bool = False,
     ) -> _Answer:
         """Send a request until it is answered, or trouble has lasted too long."""
         name, key = bucket_and_key(uri)
-        bucket = self._bucket(*setting_of(name))
+        bucket = self._bucket(*setting_of(name), is_change=is_change)
         began_at: float | None = None
         for attempt in count():
             sent_at = self._turn(bucket, traffic)
@@ -240,7 +314,7 @@ class Requests:
                     elif trouble.kind != "unreached":
                         bucket.answered_at = now
                 if now > self._gives_up_at(trouble, bucket, began_at):
-                    raise _error_of(trouble, uri) from error
+                    raise _error_of(as_change(trouble) if is_change else trouble, uri) from error
                 pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
                 self._count(traffic, requests=0, waited_s=pause)
                 time.sleep(pause)
@@ -286,11 +360,12 @@ class Requests:
             return began_at + _FIRST_ANSWER_S
         return began_at + _TROUBLE_S
 
-    def _bucket(self, name: str, endpoint: str | None) -> _Bucket:
-        key = name, endpoint
+    def _bucket(self, name: str, endpoint: str | None, *, is_change: bool) -> _Bucket:
+        # Stores limit the rates of reads and of changes separately.
+        key = name, endpoint, is_change
         with self._lock:
             if key not in self._buckets:
-                self._buckets[key] = _Bucket(connected(name, endpoint))
+                self._buckets[key] = _Bucket(connected(name, endpoint, is_change=is_change))
             return self._buckets[key]
 
 

@@ -16,6 +16,8 @@ from windrow_core.files.objects.troubles import NO_URL, ObjectError, shortened
 _CONNECT_TIMEOUT = "5s"
 # For a whole request; the largest parts that are requested have some megabytes.
 _REQUEST_TIMEOUT = "30s"
+# A store answers the copy of a large object when it is complete.
+_CHANGE_TIMEOUT = "10m"
 
 _INSTALL = (
     "cannot be read: the package obstore, the client of object stores, is not installed here; "
@@ -40,12 +42,13 @@ def setting_of(bucket: str) -> tuple[str, str | None]:
     return bucket, endpoint
 
 
-def connected(bucket: str, endpoint: str | None) -> Any:
+def connected(bucket: str, endpoint: str | None, *, is_change: bool = False) -> Any:
     """Return `obstore`'s store of a bucket; no request is sent.
 
     Args:
         bucket: The bucket, as `s3://bucket` or `gs://bucket`.
         endpoint: The endpoint from the environment.
+        is_change: Whether objects are to be changed, which may take longer than to read a part.
     """
     try:
         from obstore.exceptions import BaseError
@@ -55,7 +58,7 @@ def connected(bucket: str, endpoint: str | None) -> Any:
     scheme, _, name = bucket.partition("://")
     client = {
         "connect_timeout": _CONNECT_TIMEOUT,
-        "timeout": _REQUEST_TIMEOUT,
+        "timeout": _CHANGE_TIMEOUT if is_change else _REQUEST_TIMEOUT,
         "allow_http": endpoint is not None and endpoint.startswith("http://"),
     }
     # `Requests` repeats them, not the library, so that they can be counted and paced.

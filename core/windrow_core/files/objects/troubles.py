@@ -23,7 +23,7 @@ class Trouble(NamedTuple):
 
 
 class ObjectError(OSError):
-    """An object cannot be read; the error's text is the end of a sentence about the object."""
+    """An object cannot be read or changed; the error's text is the end of a sentence about the object."""
 
 
 class ChangedObjectError(ObjectError):
@@ -31,7 +31,8 @@ class ChangedObjectError(ObjectError):
 
 
 _STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+# The second form is that of one object among several that are to be removed.
+_CODE = re.compile(r"(?:<Code>|\(code: )(\w+)(?:</Code>|\))")
 _URL = re.compile(r"https?://\S+")
 # Where cloud machines ask for the credentials of their role.
 _METADATA = re.compile(r"https?://(169\.254\.1|metadata\.google\.internal)")
@@ -45,6 +46,9 @@ _NO_KEY = (
     "cannot be read: there are no credentials for its store here; see docs/how-to/object-stores.md"
 )
 _DENIED = "may not be read: let the credentials that are used here list and read it"
+_CHANGE_DENIED = (
+    "may not be changed: let the credentials that are used here list, read, write and delete it"
+)
 _EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
 _REGION = "lies in another region than AWS_REGION: correct AWS_REGION"
 NO_URL = (
@@ -71,7 +75,15 @@ _REASONS = {
 _SLOW_DOWN = frozenset(
     {"SlowDown", "TooManyRequests", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
 )
-_PASSING = frozenset({"RequestTimeout", "InternalError", "ServiceUnavailable"})
+_PASSING = frozenset(
+    {
+        "RequestTimeout",
+        "InternalError",
+        "ServiceUnavailable",
+        "ConditionalRequestConflict",
+        "OperationAborted",
+    }
+)
 
 
 def trouble_of(error: Exception) -> Trouble:
@@ -110,6 +122,13 @@ def trouble_of(error: Exception) -> Trouble:
     if "HTTP error" in text or "body" in text:
         return Trouble("passing", "cannot be read: its store ends answers before they are complete")
     return Trouble("lasting", f"cannot be read: {shortened(text)}")
+
+
+def as_change(trouble: Trouble) -> Trouble:
+    """Return the same of a request that was to change an object."""
+    if trouble.reason == _DENIED:
+        return trouble._replace(reason=_CHANGE_DENIED)
+    return trouble._replace(reason=trouble.reason.replace("be read", "be changed", 1))
 
 
 def _unusable_name(text: str) -> str:
