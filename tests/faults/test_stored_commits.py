@@ -1,4 +1,4 @@
-"""Writes to tables on HDFS: old rows or new at each step, whoever dies, and nothing left over."""
+"""Writes to tables on HDFS and S3: old rows or new at each step, whoever dies, and nothing left over."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import windrow
+from tests.support.faults.object_proxy import ObjectProxy, object_proxy
 from tests.support.faults.readers import looking, planned_stored_ids, stored_ids
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
 from tests.support.laws import is_nightly
 from tests.support.servers.coordinators import running
 from tests.support.servers.hdfs import Hdfs, hdfs_cluster
+from tests.support.servers.s3 import S3, s3_server
 from windrow.client import Client
 from windrow.errors import WriteInProgressError
 from windrow_core.files import changes
@@ -25,6 +27,7 @@ from windrow_spark.commits.errors import UnfitLocationError, WriteConflictError
 from windrow_spark.commits.inventories import list_files, take_inventory
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
 
+BUCKET = "stored-commits"
 FIRST, SECOND, NEW = "ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-09"
 OLD = {FIRST: range(10), SECOND: range(20, 40)}
 OLD_FILES = {
@@ -87,14 +90,28 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 
 
 @pytest.fixture(scope="module")
-def url(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def s3() -> Iterator[S3]:
+    with s3_server() as server:
+        server.client.create_bucket(Bucket=BUCKET)
+        yield server
+
+
+@pytest.fixture(scope="module", params=["hdfs", "s3"])
+def root(request: pytest.FixtureRequest) -> str:
+    """URI of a store."""
+    store = request.getfixturevalue(request.param)
+    return f"s3://{BUCKET}" if request.param == "s3" else str(store.uri)
+
+
+@pytest.fixture(scope="module")
+def url(root: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     state = tmp_path_factory.mktemp("state")
-    with running(Settings(state_dir=state, allowed_locations=(hdfs.uri,))) as url:
+    with running(Settings(state_dir=state, allowed_locations=(root,))) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def writers() -> Iterator[Writers]:
+def writers(root: str) -> Iterator[Writers]:
     with forking_writers() as writers:
         yield writers
 
@@ -106,8 +123,8 @@ def client(url: str) -> Iterator[Client]:
 
 
 @pytest.fixture
-def location(hdfs: Hdfs, tmp_path: Path) -> str:
-    return f"{hdfs.uri}/tables/{tmp_path.name}"
+def location(root: str, tmp_path: Path) -> str:
+    return f"{root}/tables/{tmp_path.name.replace('[', '-').replace(']', '')}"
 
 
 @pytest.fixture
@@ -223,9 +240,8 @@ def test_files_that_others_put_into_a_partition_meanwhile_are_kept(
 
 
 def test_values_spelled_in_several_ways_are_one_partition(
-    client: Client, hdfs: Hdfs, tmp_path: Path
+    client: Client, location: str, tmp_path: Path
 ) -> None:
-    location = f"{hdfs.uri}/tables/{tmp_path.name}"
     name = tmp_path.name.replace("-", "_")
     stage(
         location, {"month=09/a.parquet": [1], "month=9/a.parquet": [2], "month=10/a.parquet": [3]}
@@ -239,6 +255,7 @@ def test_values_spelled_in_several_ways_are_one_partition(
     assert_whole(client, name, location, {"month=9": [4], "month=10": [3]})
 
 
+@pytest.mark.parametrize("root", ["hdfs"], indirect=True)
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
@@ -270,6 +287,7 @@ def test_what_the_namenode_refuses_changes_nothing_and_is_named(
     assert_whole(client, events, location, OLD)
 
 
+@pytest.mark.parametrize("root", ["hdfs"], indirect=True)
 def test_a_user_who_may_not_write_is_named(
     hdfs: Hdfs, location: str, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,8 +300,8 @@ def test_a_user_who_may_not_write_is_named(
         staging.make(events)
 
 
-def test_changes_of_files_can_be_repeated(hdfs: Hdfs, tmp_path: Path) -> None:
-    folder = f"{hdfs.uri}/changes/{tmp_path.name}"
+def test_changes_of_files_can_be_repeated(location: str) -> None:
+    folder = f"{location}/changes"
     stage(folder, {"a.parquet": [1], "b.parquet": [2]})
     moves = [(f"{folder}/{name}.parquet", f"{folder}/in/{name} 50%.parquet") for name in "ab"]
 
@@ -292,11 +310,63 @@ def test_changes_of_files_can_be_repeated(hdfs: Hdfs, tmp_path: Path) -> None:
     changes.write_once(f"{folder}/_once", b"1")
     with pytest.raises(FileExistsError):
         changes.write_once(f"{folder}/_once", b"2")
+    if folder.startswith("s3:"):
+        # It may be the one that an earlier try has made, whose answer was lost.
+        changes.write_once(f"{folder}/_once", b"1")
+        changes.remove_all(source for source, _ in moves)
 
     assert stored_ids(folder) == {"in": [1, 2]}
     for _ in range(2):
         changes.remove_all([f"{folder}/_once"])
         changes.remove_empty(f"{folder}/in", folder)
     assert stored_ids(folder) == {"in": [1, 2]}
+    changes.remove_all([moves[0][1]])
+    # A late move, of a file that has been moved and removed since, brings nothing back.
+    assert list(changes.bring_all(moves)) == [None, None]
+    assert stored_ids(folder) == {"in": [2]}
     changes.remove_folder(folder)
     assert contents_of(folder) == ([], {})
+
+
+@pytest.fixture
+def proxy(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectProxy]:
+    with object_proxy(s3.environment["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        yield proxy
+
+
+@pytest.mark.parametrize("root", ["s3"], indirect=True)
+def test_a_commit_outlasts_a_store_that_refuses_some_changes(
+    proxy: ObjectProxy, client: Client, location: str, events: str
+) -> None:
+    for key in ("begun", "intent.json", ".parquet", ""):
+        proxy.spoil(key, "status", status=503, code="SlowDown", times=2, methods=("PUT", "POST"))
+
+    with begin(client, events, "overwrite") as write:
+        write.commit(report_of(stage(write.folder, FILES)))
+
+    assert proxy.counts().statuses[503] == 8
+    assert_whole(client, events, location, ADDED)
+
+
+@pytest.mark.parametrize("root", ["s3"], indirect=True)
+def test_a_missing_right_to_change_objects_is_named(
+    proxy: ObjectProxy, client: Client, location: str, events: str
+) -> None:
+    proxy.spoil("_windrow", "status", status=403, code="AccessDenied", methods=("PUT",))
+
+    with pytest.raises(UnfitLocationError, match=r"may not be changed: .* write and delete it"):
+        begin(client, events)
+
+    assert_whole(client, events, location, OLD)
+
+
+@pytest.mark.parametrize("root", ["s3"], indirect=True)
+def test_empty_objects_that_hadoop_leaves_are_no_staging_folders(
+    s3: S3, client: Client, location: str, events: str
+) -> None:
+    key = location.partition(f"{BUCKET}/")[2]
+    marker = f"{key}/_windrow/writes/{'0' * 32}/data/_temporary/0/"
+    s3.client.put_object(Bucket=BUCKET, Key=marker, Body=b"")
+
+    assert recover(client, events) == []

@@ -19,6 +19,7 @@ from windrow.errors import (
 )
 from windrow_core.files.access import why_unwritable
 from windrow_core.files.errors import InventoryError
+from windrow_core.files.schemes import is_object
 from windrow_core.models import PublishedSnapshot, TableInfo, WriteReport
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.errors import CommitInterruptedError, UnpublishedError
@@ -133,13 +134,19 @@ class Commit:
             return None, error
 
     def _publish_change(self, inventory: FileInventory | None) -> PublishedSnapshot:
-        if inventory is None:
-            paths = self.intent.added()
-            listing = stat_files(self.staging.location, paths)
-            partitions = partition_names(self.table, self.intent.mode, paths)
-            inventory = take_inventory(
-                self.staging.location, listing, partitions, declared_names(self.table)
-            )
+        location = self.staging.location
+        # A copy of an object has a time, and perhaps an ETag, of its own.
+        if inventory is None or is_object(location):
+            listing = stat_files(location, self.intent.added())
+            if inventory is not None and inventory.files["path"].equals(listing["path"]):
+                inventory = inventory.with_states(listing)
+            else:
+                partitions = partition_names(
+                    self.table, self.intent.mode, listing["path"].to_pylist()
+                )
+                inventory = take_inventory(
+                    location, listing, partitions, declared_names(self.table)
+                )
         return self.client.publish_delta(
             self.table.name,
             added=with_known_stats(self.table, inventory),

@@ -57,6 +57,14 @@ class FileInventory:
         files = self.files.set_column(at, field, pa.array(paths, field.type))
         return replace(self, files=files.sort_by("path"))
 
+    def with_states(self, listing: pa.Table) -> FileInventory:
+        """Return the inventory with the states of the same files in a later listing, by path."""
+        files = self.files
+        for name in listing.column_names:
+            at = files.schema.get_field_index(name)
+            files = files.set_column(at, files.schema.field(at), listing[name])
+        return replace(self, files=files)
+
 
 def list_files(folder: str) -> pa.Table:
     """Return all data files below a folder, by path, with sizes and times of change.

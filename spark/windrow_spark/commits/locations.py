@@ -13,7 +13,7 @@ from windrow_core.files.formats import LOGGED
 from windrow_core.files.other_formats import SINK_LOG, refuse_folder, refuse_hidden
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import contents_of, names_in
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import WRITE_ID_PATTERN, TableInfo
 from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
@@ -21,7 +21,7 @@ from windrow_spark.commits.staging import Staging
 from windrow_spark.commits.staging_folders import STAGING_ROOT, StagingFolder
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_WRITABLE = ("hdfs://",)
+_WRITABLE = ("hdfs://", "s3://")
 
 
 def staging_folder(location: str, write_id: str) -> Staging:
@@ -38,13 +38,17 @@ def staging_folder(location: str, write_id: str) -> Staging:
 def staging_folders_in(location: str) -> Iterator[Staging]:
     """Yield the staging folders below a location.
 
+    On S3, a folder in which only Hadoop's empty objects are left is none.
+
     Args:
         location: Absolute path, or URI, of the table.
     """
     folders, _ = contents_of(f"{location}/{STAGING_ROOT}")
     for name in sorted(folders):
         if re.fullmatch(WRITE_ID_PATTERN, name):
-            yield staging_folder(location, name)
+            staging = staging_folder(location, name)
+            if not is_object(location) or staging.exists():
+                yield staging
 
 
 def local_location(table: TableInfo) -> str:
@@ -87,8 +91,8 @@ def writable_location(table: TableInfo) -> str:
         raise UnfitLocationError(
             table.name,
             location,
-            "files can be moved in only on local paths and HDFS: write with Spark, then refresh the "
-            "table",
+            "files can be moved in only on local paths, HDFS and S3: write with Spark, then refresh "
+            "the table",
         )
     return os.path.realpath(location)
 

@@ -1,4 +1,4 @@
-"""Moving the files of a commit into a table on HDFS: new names first, old files last."""
+"""Moving the files of a commit into a table on a store: new names first, old files last."""
 
 from __future__ import annotations
 

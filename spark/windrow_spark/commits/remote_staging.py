@@ -1,4 +1,4 @@
-"""Staging folders on HDFS, where the lease alone shows that the driver of a write is alive."""
+"""Staging folders on HDFS and S3, where the lease alone shows that the driver of a write is alive."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from windrow_spark.commits.staging_folders import STAGING_ROOT
 
 # Lies in the folder from its beginning to its end.
 _MARK = "begun"
+_MAX_MARK_BYTES = 100
 _MAX_INTENT_BYTES = 2**31
 _UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -70,12 +71,13 @@ class RemoteStagingFolder:
 
     def take(self) -> RemoteClaim:
         """See `Staging.take`."""
-        read_whole_file(f"{self.path}/{_MARK}", 1)
+        read_whole_file(f"{self.path}/{_MARK}", _MAX_MARK_BYTES)
         return RemoteClaim()
 
     def claim(self) -> RemoteClaim:
         """See `Staging.claim`."""
-        changes.write_once(f"{self.path}/{_MARK}", b"")
+        # On object stores, the content shows whose it is.
+        changes.write_once(f"{self.path}/{_MARK}", uuid.uuid4().hex.encode())
         return RemoteClaim()
 
     def exists(self) -> bool:

@@ -11,15 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from windrow_core.files import changes
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.listing import is_hidden
 from windrow_core.files.remote import contents_of, open_remote_file, read_part
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo, WritePlan
+from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.inventories import list_files
+from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket
 
@@ -35,6 +37,10 @@ _CODECS = {
     "UNCOMPRESSED": "none",
     "LZ4": "lz4_raw",
 }
+_NO_FILE_SYSTEM = (
+    "this Spark cannot write there: start it with the package org.apache.hadoop:hadoop-aws in the "
+    "version of its Hadoop (spark.jars.packages), or write with Spark, then refresh the table"
+)
 # Of Spark's writer, for files that are moved into tables, or kept beside them.
 STAGING_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -74,16 +80,21 @@ def stage(
         writer = writer.option("compression", codec)
     if folders:
         writer = writer.partitionBy(*folders)
-    writer.parquet(uri_for_spark(folder))
+    writer.parquet(_uri_for_spark(df.sparkSession, table, folder))
     (_tidy_remote if is_remote(folder) else _tidy)(folder, bucket)
 
 
-def uri_for_spark(folder: str) -> str:
-    """Return what Hadoop calls a folder, given its absolute path or canonical URI."""
+def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
+    """Return what a session's Hadoop calls a folder, given its absolute path or canonical URI."""
     if not is_remote(folder):
         # A bare path would refer to the session's default file system.
         return f"file://{folder}"
-    return folder.replace("hdfs://default/", "hdfs:///", 1)
+    if not is_object(folder):
+        return folder.replace("hdfs://default/", "hdfs:///", 1)
+    uri = hadoop_location(spark, folder)
+    if uri is None:
+        raise UnfitLocationError(table.name, table.definition.location, _NO_FILE_SYSTEM)
+    return uri
 
 
 def move_staged(moves: Collection[tuple[str, str]]) -> None:
