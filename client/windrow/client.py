@@ -332,7 +332,7 @@ class Client(Coordinator):
         Args:
             df: Rows with the table's columns, of a classic session.
             table: Name of the table; its location must be a local path on the driver and all
-                executors, or on HDFS.
+                executors, or on HDFS or S3.
             mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
                 replaces the rows of partitions that get new ones.
             counts: Where the rows per key come from: `count` (the default), a pass over the rows;

@@ -111,7 +111,7 @@ def compact(
         target_file_size: Target size of a file in bytes.
         filter: Filter on partition columns only, which selects the partitions to consider.
         readers_may_see_both: Whether readers that list folders may find old and new files, and so
-            rows twice, until the old ones are removed; needed for tables on HDFS, and not elsewhere.
+            rows twice, until the old ones are removed; needed for tables on HDFS and S3, and not elsewhere.
         on_progress: Called with each step and its outcome.
         **options: See `windrow_core.models.CompactionRequest`, for example `max_batch_bytes="1GB"`.
 

@@ -22,8 +22,8 @@ from windrow.errors import WriteInProgressError
 from windrow_core.files import changes
 from windrow_core.files.remote import contents_of
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin, recover
-from windrow_spark.commits.errors import UnfitLocationError, WriteConflictError
+from windrow_spark.commits import begin, recover, table_write
+from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
 from windrow_spark.commits.inventories import list_files, take_inventory
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
 
@@ -357,6 +357,21 @@ def test_a_missing_right_to_change_objects_is_named(
 
     with pytest.raises(UnfitLocationError, match=r"may not be changed: .* write and delete it"):
         begin(client, events)
+
+    assert_whole(client, events, location, OLD)
+
+
+@pytest.mark.parametrize("root", ["s3"], indirect=True)
+def test_files_that_a_store_cannot_copy_change_nothing(
+    client: Client, location: str, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_write, "MAX_COPIED_BYTES", 100)
+
+    with (
+        pytest.raises(StagedFilesError, match="copies files up to 100 bytes: write smaller files"),
+        begin(client, events) as write,
+    ):
+        write.commit(report_of(stage(write.folder, FILES)))
 
     assert_whole(client, events, location, OLD)
 

@@ -16,8 +16,12 @@ from tests.support.servers import embedded
 from tests.support.servers.s3 import S3, s3_server
 from tests.support.spark.s3a import s3a
 from windrow.spark import recent_scans
+from windrow_jobs.compact import compact
+from windrow_jobs.errors import NoConsentError
+from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
+from windrow_spark.writing import staging
 
 pytestmark = pytest.mark.spark
 
@@ -115,3 +119,69 @@ def test_other_formats_are_read_by_sparks_reader(
 
     assert [row["id"] for row in rows.sort("id").collect()] == list(range(ROWS))
     assert recent_scans()[0].native_files > 0
+
+
+def test_rows_are_written_and_compacted_and_nothing_else_is_left(
+    spark: SparkSession, client: windrow.Client, s3: S3
+) -> None:
+    s3.client.create_bucket(Bucket=BUCKET)
+    location = f"s3://{BUCKET}/written ü%"
+    client.register_table("sales.written", location, partition_columns={"day": "int"})
+    rows = spark.range(60).selectExpr("id", "concat('n', id) AS name", "CAST(id % 3 AS INT) AS day")
+
+    first = client.write(rows, "sales.written", target_rows=5)
+    client.write(rows.where("day = 1"), "sales.written", "overwrite_partitions", target_rows=5)
+    client.read(spark, "sales.written").createOrReplaceTempView("written")
+    spark.sql("INSERT INTO written VALUES (100, 'n100', 2), (101, 'n101', 3)")
+
+    with pytest.raises(NoConsentError, match="--readers-may-see-both"):
+        compact(lambda: spark, client, "sales.written")
+    done = compact(lambda: spark, client, "sales.written", readers_may_see_both=True)
+
+    assert (first.rows, first.files) == (60, first.planned_files)
+    # That of one row is alone in its partition.
+    assert (done.files_after, done.left) == (3, {})
+    expected = sorted([*map(tuple, rows.collect()), (100, "n100", 2), (101, "n101", 3)])
+    assert sorted(map(tuple, client.read(spark, "sales.written").collect())) == expected
+    theirs = spark.read.parquet(location.replace("s3:", "s3a:"))
+    assert sorted(map(tuple, theirs.collect())) == expected
+    assert not client.refresh("sales.written", full=True).changed
+    objects = s3.client.list_objects_v2(Bucket=BUCKET, Prefix="written ü%/")["Contents"]
+    assert len(objects) == 4
+    assert not s3.client.list_multipart_uploads(Bucket=BUCKET).get("Uploads")
+
+
+def test_buckets_are_written_as_spark_writes_them(
+    spark: SparkSession, client: windrow.Client, s3: S3
+) -> None:
+    s3.client.create_bucket(Bucket=BUCKET)
+    client.register_table(
+        "sales.buckets",
+        f"s3://{BUCKET}/buckets",
+        partition_columns={"day": "int"},
+        bucket_spec={"columns": ["id"], "count": 4},
+    )
+    rows = spark.range(60).selectExpr("id", "CAST(id % 2 AS INT) AS day")
+
+    report = client.write(rows, "sales.buckets", target_rows=1_000)
+
+    names = [
+        one["Key"].rpartition("/")[2]
+        for one in s3.client.list_objects_v2(Bucket=BUCKET, Prefix="buckets/")["Contents"]
+    ]
+    assert report.files == len(names) == 8
+    assert {name.partition("_")[2][:5] for name in names} == {f"0000{n}" for n in range(4)}
+    assert client.read(spark, "sales.buckets").count() == 60
+
+
+def test_a_session_without_a_file_system_for_s3_is_told_which_package_is_missing(
+    spark: SparkSession, client: windrow.Client, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.client.create_bucket(Bucket=BUCKET)
+    client.register_table("sales.without", f"s3://{BUCKET}/without")
+    monkeypatch.setattr(staging, "hadoop_location", lambda *_: None)
+
+    with pytest.raises(UnfitLocationError, match="hadoop-aws"):
+        client.write(spark.range(3), "sales.without")
+
+    assert "Contents" not in s3.client.list_objects_v2(Bucket=BUCKET, Prefix="without/")

@@ -187,8 +187,8 @@ ReadersMaySeeBoth = Annotated[
     bool,
     typer.Option(
         "--readers-may-see-both",
-        help="Needed on HDFS: readers that list folders, instead of asking Windrow, find old and new "
-        "files, and so rows twice, until the old ones are removed.",
+        help="Needed on HDFS and S3: readers that list folders, instead of asking Windrow, find old "
+        "and new files, and so rows twice, until the old ones are removed.",
     ),
 ]
 WorthReads = Annotated[

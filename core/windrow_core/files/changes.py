@@ -23,6 +23,8 @@ _Item = TypeVar("_Item")
 # Each change is one or two requests.
 _THREADS = 16
 _PIECE_BYTES = 8 * 2**20
+# What S3 copies in one request.
+MAX_COPIED_BYTES = 5 * 2**30
 
 
 def write_once(uri: str, content: bytes) -> None:

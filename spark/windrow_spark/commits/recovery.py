@@ -52,7 +52,8 @@ def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False)
     """Finish the commits of dead writes, and undo everything else that they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
-    the lock was made on this machine. On HDFS, where there are no locks, the lease decides.
+    the lock was made on this machine. On HDFS and S3, where there are no locks, the lease
+    decides.
 
     Args:
         client: The coordinator's client.

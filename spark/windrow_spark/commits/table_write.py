@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
 from windrow_core.files.access import why_unwritable
+from windrow_core.files.changes import MAX_COPIED_BYTES
 from windrow_core.files.errors import InventoryError
+from windrow_core.files.listing import listed_of
 from windrow_core.files.schema import merge_schemas
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import path_in
 from windrow_core.models import (
@@ -28,6 +30,7 @@ from windrow_core.models import (
     WriteMode,
     WriteReport,
 )
+from windrow_core.sizes import size_text
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.committing import Commit
 from windrow_spark.commits.errors import (
@@ -297,6 +300,7 @@ class TableWrite:
                 f"mode {self._mode} itself decides which files are replaced: leave out `replaces`"
             )
         inventory = self.inventory()
+        self._refuse_large(inventory)
         paths = inventory.files["path"].to_pylist()
         self._admit()
         table = self._client.table(self.table.name)
@@ -342,6 +346,18 @@ class TableWrite:
             return take_inventory(folder, listing, partitions, declared_names(self.table))
         except InventoryError as error:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
+
+    def _refuse_large(self, inventory: FileInventory) -> None:
+        """Make sure that an object store can copy the new files."""
+        if not is_object(self._staging.location):
+            return
+        for path, status in zip(*listed_of(inventory.files), strict=True):
+            if status.size_bytes > MAX_COPIED_BYTES:
+                reason = (
+                    f"it has {size_text(status.size_bytes)}, and the store copies files up to "
+                    f"{size_text(MAX_COPIED_BYTES)}: write smaller files"
+                )
+                raise StagedFilesError(self.table.name, path, reason)
 
     def _check_compatible(self, inventory: FileInventory, new_paths: Sequence[str]) -> None:
         """Make sure that the table can still be read with the new files in it."""

@@ -11,8 +11,9 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from windrow_core.files.objects.troubles import trouble_of
+from windrow_core.files.objects.troubles import as_change, trouble_of
 
+REFUSED = "<DeleteResult><Error><Key>{0}</Key><Code>{0}</Code><Message>no</Message></Error></DeleteResult>"
 ERROR = "<Error><Code>{}</Code><Message>hush</Message></Error>"
 
 
@@ -21,8 +22,17 @@ class Refusing(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         _, status, code = self.path.rsplit("/", 2)
-        body = ERROR.format(code).encode()
-        self.send_response(int(status))
+        self._answer(int(status), ERROR.format(code))
+
+    def do_POST(self) -> None:
+        """Refuse to remove an object, by the code that its name is."""
+        keys = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        code = keys.partition("<Key>")[2].partition("</Key>")[0]
+        self._answer(200, REFUSED.format(code))
+
+    def _answer(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -96,6 +106,27 @@ def test_an_answer_is_classified_by_its_status_and_code(
     assert trouble.kind == kind
     assert words in trouble.reason
     assert "hush" not in trouble.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("SlowDown", "slow_down", "cannot be changed: its store answers SlowDown"),
+        ("InternalError", "passing", "cannot be changed: its store answers InternalError"),
+        ("AccessDenied", "lasting", "may not be changed: let the credentials"),
+        ("Teapot", "lasting", "cannot be changed: its store answers Teapot"),
+    ],
+)
+def test_one_of_many_objects_that_cannot_be_removed_is_classified_by_its_code(
+    refusing: S3Store, code: str, kind: str, words: str
+) -> None:
+    with pytest.raises(Exception, match=code) as caught:
+        obstore.delete(refusing, [code])
+
+    trouble = as_change(trouble_of(caught.value))
+
+    assert trouble.kind == kind
+    assert words in trouble.reason
 
 
 @pytest.mark.parametrize(

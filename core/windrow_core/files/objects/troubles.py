@@ -98,7 +98,9 @@ def trouble_of(error: Exception) -> Trouble:
     status = int(match[1]) if (match := _STATUS.search(text)) else None
     code = match[1] if (match := _CODE.search(text)) else ""
     if code in _SLOW_DOWN or status in (429, 503):
-        return Trouble("slow_down", f"cannot be read: its store answers {status} for too long")
+        return Trouble(
+            "slow_down", f"cannot be read: its store answers {status or code} for too long"
+        )
     if code in _REASONS:
         return Trouble("lasting", _REASONS[code])
     if type(error).__name__ == "PreconditionError" or status == 412:
@@ -107,7 +109,7 @@ def trouble_of(error: Exception) -> Trouble:
         return Trouble("gone", "is no longer there")
     if without_credentials:
         return Trouble("lasting", _NO_KEY)
-    if status is not None:
+    if status is not None or code:
         return _answered(status, code)
     if "redential" in text:
         return Trouble("lasting", _NO_KEY)
@@ -138,12 +140,15 @@ def _unusable_name(text: str) -> str:
     return f"holds an object that is named {name[:100]!r}, which is not a valid path: rename it"
 
 
-def _answered(status: int, code: str) -> Trouble:
-    if code in _PASSING or status >= 500 or status == 408:
-        return Trouble("passing", f"cannot be read: its store answers {status} for too long")
+def _answered(status: int | None, code: str) -> Trouble:
+    if code in _PASSING or status == 408 or (status is not None and status >= 500):
+        return Trouble(
+            "passing", f"cannot be read: its store answers {status or code} for too long"
+        )
     if status in (401, 403):
         return Trouble("lasting", _DENIED)
-    return Trouble("lasting", f"cannot be read: its store answers {status} {code}".rstrip())
+    text = " ".join(str(part) for part in (status, code) if part)
+    return Trouble("lasting", f"cannot be read: its store answers {text}")
 
 
 def shortened(text: str) -> str:
