@@ -368,7 +368,7 @@ def test_files_that_a_store_cannot_copy_change_nothing(
     monkeypatch.setattr(table_write, "MAX_COPIED_BYTES", 100)
 
     with (
-        pytest.raises(StagedFilesError, match="copies files up to 100 bytes: write smaller files"),
+        pytest.raises(StagedFilesError, match="copies files up to 100 B: write smaller files"),
         begin(client, events) as write,
     ):
         write.commit(report_of(stage(write.folder, FILES)))

@@ -22,10 +22,10 @@ from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.acceleration.registered import Registered
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.catalog.importing import ImportedTable, import_tables
+from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.reader import check_readable, check_session
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
-from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.scans import SOURCES, Source, answer

@@ -16,10 +16,8 @@ import org.apache.arrow.vector.IntVector;
 import org.apache.arrow.vector.VarCharVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
@@ -65,26 +63,6 @@ public final class PlannedFiles implements FileIndex {
                 (StructType) DataType.fromJson(data), Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
                 reading(session, partitions));
-        }
-
-        /**
-         * Returns the first of some schemes for which a session's Hadoop has a file system.
-         *
-         * @param schemes Their names, with spaces between them.
-         * @return Null if it has one for none of them.
-         */
-        public String scheme(SparkSession session, String schemes) {
-            Configuration settings = session.sparkContext().hadoopConfiguration();
-            for (String scheme : schemes.split(" ")) {
-                try {
-                    FileSystem.getFileSystemClass(scheme, settings);
-                    return scheme;
-                } catch (Exception error) {
-                    // Hadoop has none of this name, or lacks its classes.
-                    continue;
-                }
-            }
-            return null;
         }
 
         /** Returns a session that reads as the user's does, but packs files into `partitions`. */

@@ -16,9 +16,9 @@ from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.errors import OnlySparkReadsError
+from windrow_spark.hadoop import hadoop_path
 from windrow_spark.reading.reader import check_groups
 from windrow_spark.relation.cost import fractions_of, native_files, request_seconds
-from windrow_spark.relation.hadoop import hadoop_path
 
 Reader = Literal["auto", "grouped", "native"]
 

@@ -18,8 +18,8 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.models import Column, Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.defaults import with_defaults
+from windrow_spark.hadoop import hadoop_path
 from windrow_spark.placement import hosts_to_prefer
-from windrow_spark.relation.hadoop import hadoop_path
 from windrow_spark.relation.java_classes import planned_format
 
 # Spark partitions have about this size at most if there are several for each slot.

@@ -16,10 +16,10 @@ from windrow_spark.errors import (
     OnlySparkReadsError,
     RelationUnavailableError,
 )
+from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
-from windrow_spark.relation.hadoop import hadoop_location
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.relation.scans import SOURCES, Source, answer, divided

@@ -21,7 +21,7 @@ from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo, WritePlan
 from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.inventories import list_files
-from windrow_spark.relation.hadoop import hadoop_location
+from windrow_spark.hadoop import hadoop_location
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket
 

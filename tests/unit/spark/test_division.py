@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.plans.plans import plan_of
 from windrow.calls.plans import SplitPlan
+from windrow_spark.hadoop import hadoop_path
 from windrow_spark.relation.cost import Fractions, Way, fractions_of, native_files
 from windrow_spark.relation.division import Division, Reader, divide
-from windrow_spark.relation.hadoop import hadoop_path
 
 NUMBERS = Fractions(1, 0)
 CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)

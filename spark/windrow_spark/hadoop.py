@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from windrow_core.files.schemes import SCHEMES, is_remote
-from windrow_spark.relation.java_classes import files_factory
 
 # The file system of `core-site.xml`.
 _DEFAULT = "hdfs://default/"
@@ -31,14 +32,26 @@ def hadoop_location(spark: SparkSession, location: str) -> str | None:
         return _LOCAL + location
     scheme, _, rest = location.partition("://")
     names = next(((one.name, *one.synonyms) for one in SCHEMES if one.name == scheme), (scheme,))
-    name = files_factory(spark).scheme(spark._jsparkSession, " ".join(names))
+    context: Any = spark.sparkContext
+    settings = context._jsc.hadoopConfiguration()
+    name = next((name for name in names if _has_file_system(context, settings, name)), None)
     if name is None:
         return None
     if location.startswith(_DEFAULT):
-        context: Any = spark.sparkContext._jsc
-        default = str(context.hadoopConfiguration().get("fs.defaultFS"))
+        default = str(settings.get("fs.defaultFS"))
         return f"{default.rstrip('/')}/{location.removeprefix(_DEFAULT)}"
     return f"{name}://{rest}"
+
+
+def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:
+    # A path of attributes would ask the JVM about each of them.
+    files = JavaClass("org.apache.hadoop.fs.FileSystem", context._gateway._gateway_client)
+    try:
+        files.getFileSystemClass(scheme, settings)
+    except Py4JJavaError:
+        # Hadoop has none of this name, or lacks its classes.
+        return False
+    return True
 
 
 def hadoop_path(location: str, home: str, path: str) -> str | None:
