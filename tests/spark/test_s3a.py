@@ -22,6 +22,7 @@ from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 from windrow_spark.writing import staging
+from windrow_spark.writing.errors import StagingFailedError
 
 pytestmark = pytest.mark.spark
 
@@ -172,6 +173,19 @@ def test_buckets_are_written_as_spark_writes_them(
     assert report.files == len(names) == 8
     assert {name.partition("_")[2][:5] for name in names} == {f"0000{n}" for n in range(4)}
     assert client.read(spark, "sales.buckets").count() == 60
+
+
+def test_a_write_that_fails_leaves_nothing(
+    spark: SparkSession, client: windrow.Client, s3: S3
+) -> None:
+    s3.client.create_bucket(Bucket=BUCKET)
+    client.register_table("sales.failed", f"s3://{BUCKET}/failed")
+    rows = spark.range(9).selectExpr("if(id < 8, id, raise_error('no')) AS id")
+
+    with pytest.raises(StagingFailedError, match="no"):
+        client.write(rows, "sales.failed", rows=9)
+
+    assert "Contents" not in s3.client.list_objects_v2(Bucket=BUCKET, Prefix="failed/")
 
 
 def test_a_session_without_a_file_system_for_s3_is_told_which_package_is_missing(

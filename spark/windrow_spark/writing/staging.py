@@ -25,6 +25,7 @@ from windrow_spark.hadoop import hadoop_location
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.placing import place_with_bucket
 
+_BEGUN = b"begun"
 _FIRST_TASK = "part-00000-"
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
 # A Parquet file begins with four bytes, and ends with the length of its footer and these four.
@@ -51,6 +52,8 @@ STAGING_OPTIONS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
+# The other way of Hadoop's committer makes folders, which on S3 are objects that nothing removes.
+_OBJECT_OPTIONS = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 
 
 def stage(
@@ -69,18 +72,23 @@ def stage(
         folder: Absolute path, or URI, that the driver and all executors can reach.
         arrival: Observes `sums_of` the rows in the tasks that write them.
     """
+    uri = _uri_for_spark(df.sparkSession, table, folder)
     rows, bucket = place_with_bucket(df, plan, table, arrival)
     columns = [column.name for column in plan.partition_columns]
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     rows = rows.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
     writer = rows.write.mode("append").options(**STAGING_OPTIONS)
+    if is_object(folder):
+        # As long as there is a file in it, Hadoop makes no object that stands for the folder.
+        changes.write_once(f"{folder}/_begun", _BEGUN)
+        writer = writer.options(**_OBJECT_OPTIONS)
     codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)
     if folders:
         writer = writer.partitionBy(*folders)
-    writer.parquet(_uri_for_spark(df.sparkSession, table, folder))
+    writer.parquet(uri)
     (_tidy_remote if is_remote(folder) else _tidy)(folder, bucket)
 
 
