@@ -242,7 +242,7 @@ def test_a_location_may_be_a_symbolic_link_but_a_partition_may_not(
 @pytest.mark.parametrize(
     ("definition", "reason"),
     [
-        ({"location": "s3://bucket/table"}, "write with Spark, then refresh"),
+        ({"location": "gs://bucket/table"}, "write with Spark, then refresh"),
         ({"format": "orc"}, "its format is orc"),
     ],
 )
