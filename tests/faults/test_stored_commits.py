@@ -25,6 +25,7 @@ from windrow_service.settings import Settings
 from windrow_spark.commits import begin, recover, table_write
 from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
 from windrow_spark.commits.inventories import list_files, take_inventory
+from windrow_spark.commits.recovery import Recovered
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
 
 BUCKET = "stored-commits"
@@ -82,6 +83,16 @@ FEW_DEATHS = [
     ("overwrite_partitions", "without intent"),
 ]
 
+# More than a commit here sends.
+MOST_REQUESTS = 45
+REQUESTS = [
+    (kind, step, nth)
+    for kind in KINDS
+    for step in ("requested", "answered")
+    for nth in range(1, MOST_REQUESTS + 1)
+]
+FEW_REQUESTS = [("overwrite", "requested", 25)]
+
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
@@ -138,7 +149,13 @@ def events(client: Client, location: str, tmp_path: Path) -> str:
 
 def recover_once_dead(client: Client, table: str) -> None:
     """Recover a table's writes as soon as the leases of dead drivers have run out."""
-    wait_until(lambda: all(one.outcome != "left" for one in recover(client, table)))
+
+    def is_left(outcome: Recovered) -> bool:
+        return outcome.outcome == "left" and "does not know it" not in outcome.reason
+
+    wait_until(lambda: not any(map(is_left, recover(client, table))))
+    # What the coordinator has not heard of would be left for a day.
+    recover(client, table, force=True)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -178,6 +195,32 @@ def test_a_killed_driver_leaves_old_or_new_rows_and_plans_never_have_a_mix(
 
     assert outcome == "killed"
     assert_whole(client, events, location, OLD if step in UNDONE else after)
+    for ids in looks:
+        assert ids in (None, rows_of(OLD), rows_of(after))
+
+
+@pytest.mark.parametrize("root", ["s3"], indirect=True)
+@pytest.mark.parametrize(("kind", "step", "nth"), REQUESTS if is_nightly() else FEW_REQUESTS)
+def test_a_driver_killed_at_any_request_leaves_old_or_new_rows(
+    writers: Writers,
+    url: str,
+    client: Client,
+    location: str,
+    events: str,
+    kind: str,
+    step: str,
+    nth: int,
+) -> None:
+    mode, files, replaces, after = KINDS[kind]
+
+    with looking(lambda: planned_stored_ids(url, events, location)) as looks:
+        writers.write(
+            url, events, files, mode=mode, replaces=replaces, dies=(step, nth), lease_seconds=1
+        )
+        recover_once_dead(client, events)
+
+    rows = planned_stored_ids(url, events, location)
+    assert_whole(client, events, location, OLD if rows == rows_of(OLD) else after)
     for ids in looks:
         assert ids in (None, rows_of(OLD), rows_of(after))
 

@@ -24,6 +24,7 @@ import windrow
 from tests.support.tables import hive
 from windrow.errors import WindrowError
 from windrow_core.files import changes
+from windrow_core.files.objects.requests import Requests
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_core.models import WriteReport
@@ -73,6 +74,8 @@ STEPS |= {
     "ended": (RemoteStagingFolder, "remove", "before"),
     "without intent": (RemoteStagingFolder, "clear", "before"),
     "marked only": (RemoteStagingFolder, "clear", "after"),
+    "requested": (Requests, "_repeated", "before"),
+    "answered": (Requests, "_repeated", "after"),
 }
 
 
