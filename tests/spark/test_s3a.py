@@ -179,11 +179,11 @@ def test_a_write_that_fails_leaves_nothing(
     spark: SparkSession, client: windrow.Client, s3: S3
 ) -> None:
     s3.client.create_bucket(Bucket=BUCKET)
-    client.register_table("sales.failed", f"s3://{BUCKET}/failed")
-    rows = spark.range(9).selectExpr("if(id < 8, id, raise_error('no')) AS id")
+    client.register_table("sales.failed", f"s3://{BUCKET}/failed", partition_columns={"day": "int"})
+    rows = spark.range(9).selectExpr("if(id < 8, id, raise_error('odd')) AS id", "1 AS day")
 
-    with pytest.raises(StagingFailedError, match="no"):
-        client.write(rows, "sales.failed", rows=9)
+    with pytest.raises(StagingFailedError, match="odd"):
+        client.write(rows, "sales.failed", target_rows=5)
 
     assert "Contents" not in s3.client.list_objects_v2(Bucket=BUCKET, Prefix="failed/")
 
@@ -192,10 +192,12 @@ def test_a_session_without_a_file_system_for_s3_is_told_which_package_is_missing
     spark: SparkSession, client: windrow.Client, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     s3.client.create_bucket(Bucket=BUCKET)
-    client.register_table("sales.without", f"s3://{BUCKET}/without")
+    client.register_table(
+        "sales.without", f"s3://{BUCKET}/without", partition_columns={"day": "int"}
+    )
     monkeypatch.setattr(staging, "hadoop_location", lambda *_: None)
 
     with pytest.raises(UnfitLocationError, match="hadoop-aws"):
-        client.write(spark.range(3), "sales.without")
+        client.write(spark.range(3).selectExpr("id", "1 AS day"), "sales.without", target_rows=5)
 
     assert "Contents" not in s3.client.list_objects_v2(Bucket=BUCKET, Prefix="without/")
