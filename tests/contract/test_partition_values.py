@@ -423,15 +423,21 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_what_a_snapshot_adds_is_worked_out_once_for_all_counts_and_plans(
-    client: windrow.Client, table: str, make_plan: MakePlan, comparisons: list[int]
+    tmp_path: Path, location: Path, name: str, comparisons: list[int]
 ) -> None:
-    for first in range(0, 6, 2):
-        assert client.added_files(table, 1, since=0, first=first, max_files=2).end == first + 2
-        files = {"since": 0, "first": first, "end": first + 2}
-        assert len(paths(make_plan(table=table, snapshot_id=1, additions=files))) == 2
-    assert comparisons == [7]
-    client.added_files(table, 2, since=1)
-    assert len(comparisons) == 2
+    settings = Settings(state_dir=tmp_path, allowed_locations=(str(location),))
+    with running(settings) as url, windrow.connect(url) as client:
+        client.register_table(name, str(location), columns={"id": "bigint"})
+        client.publish(name, [file(str(at)) for at in range(7)])
+        for first in range(0, 6, 2):
+            assert client.added_files(name, 1, since=0, first=first, max_files=2).end == first + 2
+            files = AddedFiles(since=0, first=first, end=first + 2)
+            plan = client.plan(name, snapshot_id=1, additions=files)
+            assert plan.summary.files_planned == 2
+        assert comparisons == [7]
+        client.publish(name, [file("new")])
+        client.added_files(name, 2, since=1)
+        assert len(comparisons) == 2
 
 
 def test_no_more_differences_are_kept_than_fit(

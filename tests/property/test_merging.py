@@ -114,7 +114,7 @@ def test_merged_files_have_the_rows_types_and_metadata_of_their_sources(
         for at, length in enumerate(lengths):
             pq.write_table(table.slice(begin, length), folder / f"{at}", **options)
             begin += length
-        files = Sources(name, 2**24)
+        files = Sources(name, 2**24, name)
         sources = [files.open(f"{at}") for at in range(len(lengths))]
 
         made = merge(sources, [], target_bytes, 1.0, str(folder / "merged"))

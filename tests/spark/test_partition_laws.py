@@ -31,6 +31,7 @@ from windrow_spark.relation.division import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 ZONES = ("America/New_York", "UTC", "Asia/Kathmandu")
 READERS: tuple[Reader, ...] = ("auto", "auto", "grouped", "native")
 
@@ -98,7 +99,9 @@ class Sides:
         """
         theirs, ours = self.spark_answer(query), self.windrow_answer(query)
         _compare(query, theirs, ours)
-        if theirs.rows is not None:
+        # An adaptive query ends its scans, started or not, once one side of a join turns out empty.
+        by_chance = not theirs.rows and self.spark.conf.get(_ADAPTIVE) == "true" and "JOIN" in query
+        if theirs.rows is not None and not by_chance:
             assert ours.files <= theirs.files, (query, ours.scans, theirs.scans)
 
 
@@ -264,7 +267,7 @@ def test_joins_subqueries_and_limits_give_sparks_rows(
     scheme, places, texts = scheme_and_queries
     values = {
         "spark.sql.ansi.enabled": ansi,
-        "spark.sql.adaptive.enabled": adaptive,
+        _ADAPTIVE: adaptive,
         "spark.sql.autoBroadcastJoinThreshold": broadcast,
     }
     with _settings(spark, values):

@@ -23,7 +23,7 @@ MAX_FOOTER_BYTES = 2**24
 def merged(
     folder: Path, names: list[str], *sort: SortKey, target_bytes: int = 2**20
 ) -> list[MergedFile]:
-    files = Sources(str(folder), MAX_FOOTER_BYTES)
+    files = Sources(str(folder), MAX_FOOTER_BYTES, str(folder))
     sources = [files.open(name) for name in names]
     return merge(sources, sort, target_bytes, 1.0, str(folder / "merged"))
 
@@ -176,7 +176,12 @@ def test_bloom_filters_hold_the_merged_values(tmp_path: Path) -> None:
 
     (one,) = merged(tmp_path, names)
 
-    (chunks,) = Sources(str(tmp_path), MAX_FOOTER_BYTES).open(Path(one.path).name).footer().chunks
+    (chunks,) = (
+        Sources(str(tmp_path), MAX_FOOTER_BYTES, str(tmp_path))
+        .open(Path(one.path).name)
+        .footer()
+        .chunks
+    )
     assert [chunk.has_bloom for chunk in chunks] == [True, False]
     options = {"bloom_filter_options": {"t": {"ndv": 100}}, "write_page_checksum": True}
     by_arrow = as_file(pa.concat_tables(rows), **options)
@@ -213,7 +218,7 @@ def test_files_without_a_whole_footer_are_unfit(
     written(tmp_path, [content])
 
     with pytest.raises(UnfitFileError, match=reason):
-        Sources(str(tmp_path), MAX_FOOTER_BYTES).open("0.parquet")
+        Sources(str(tmp_path), MAX_FOOTER_BYTES, str(tmp_path)).open("0.parquet")
 
 
 def test_a_link_out_of_the_table_is_not_followed(tmp_path: Path) -> None:
@@ -222,7 +227,7 @@ def test_a_link_out_of_the_table_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "table" / "0.parquet").symlink_to(tmp_path / "secret")
 
     with pytest.raises(OSError, match="leads out of the table's location"):
-        Sources(str(tmp_path / "table"), MAX_FOOTER_BYTES).open("0.parquet")
+        Sources(str(tmp_path / "table"), MAX_FOOTER_BYTES, str(tmp_path)).open("0.parquet")
 
 
 # Damaged, encrypted, or of a kind that Arrow does not read.
