@@ -26,11 +26,11 @@ ROWS = 30
 # The step at which a driver dies, and whether its batches wait for each other.
 STEPS = [
     ("batch renamed", {"max_delay": "1h"}),
-    ("moved in", {}),
     ("published", {}),
-    ("batches written", {}),
 ]
 AT_NIGHT = [
+    ("moved in", {}),
+    ("batches written", {}),
     ("batch written", {"max_delay": "1h"}),
     ("batches gathered", {}),
     ("staged", {}),
