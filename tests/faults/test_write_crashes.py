@@ -369,12 +369,14 @@ def test_a_commit_first_finishes_another_whose_driver_died(
 def test_a_compaction_whose_files_have_changed_fails_before_anything_moves(
     client: Client, location: Path, events: str
 ) -> None:
-    known = list_files(str(location))
+    listing = list_files(str(location))
     with begin(client, events, kind="compaction") as write:
         rows = stage(write.folder, COMPACTED)
         hive.write_file(location / REPLACED[1], [1, 2, 3])
         with pytest.raises(PartitionChangedError, match=f"partition '{SECOND}' of table") as error:
-            write.commit(report_of(rows), known.filter(pc.is_in(known["path"], pa.array(REPLACED))))
+            write.commit(
+                report_of(rows), listing.filter(pc.is_in(listing["path"], pa.array(REPLACED)))
+            )
 
     assert error.value.path == REPLACED[1]
     client.refresh(events)
