@@ -53,4 +53,7 @@ class NoConsentError(JobError):
         "nothing was compacted: while table {table!r} is compacted where it lies, readers that list "
         "folders find old and new files, and so rows twice; {remedy}"
     )
-    remedy = "if all its readers ask Windrow, or may see that for a while, say so: --readers-may-see-both"
+    remedy = (
+        "if all its readers ask Windrow, or may see that for a while, say so: "
+        "--readers-may-see-both, or readers_may_see_both=True in Python"
+    )
