@@ -4,7 +4,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_INSTALLED := .venv/.demo-installed
 DEMO_NEEDS := examples/windrow_demo/requirements.txt
-QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
+QUICK_SPARK := .venv/spark.jsa
+QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 
 # Otherwise hundreds of processes would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,7 +37,7 @@ $(DEMO_INSTALLED): pyproject.toml $(DEMO_NEEDS) | $(BIN)/pip
 	@$(PIP) --no-compile --editable '.[service,spark]' --requirement $(DEMO_NEEDS)
 	@touch $@
 
-$(QUICK_SPARK): $(INSTALLED) | java # Halves the start-up time of the tests' JVMs.
+$(QUICK_SPARKS): $(INSTALLED) | java # Halves the start-up time of the tests' JVMs.
 	@$(@D)/bin/python -m tests.support.spark.quick_spark >/dev/null 2>&1 || \
 	  echo "No archive of Spark's classes could be written: each JVM of the tests takes longer to start" >&2
 
@@ -63,16 +64,16 @@ chromium: # The only requirement that no wheel contains; only tests/browser need
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/python -m windrow_demo
 
-test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
+test: $(INSTALLED) $(QUICK_SPARK) older-spark image chromium ## Run all tests
 	$(BIN)/pytest
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute and a half
 	$(BIN)/pytest -m "not spark and not slow"
 
-test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, with many new examples for each law
+test-nightly: $(INSTALLED) $(QUICK_SPARKS) other-sparks image chromium ## Run all tests, with many new examples for each law
 	$(BIN)/pytest --hypothesis-profile=nightly --all-sparks
 
-test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that use every supported release of Spark
+test-sparks: $(INSTALLED) $(QUICK_SPARKS) other-sparks ## Run the tests that use every supported release of Spark
 	$(BIN)/pytest --all-sparks -m every_spark
 
 check: $(INSTALLED) ## Lint, types, import rules, Java

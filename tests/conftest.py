@@ -55,6 +55,7 @@ _TESTS = Path(__file__).parent
 # Most tests in these folders take seconds, since they start and kill processes.
 _SLOW_FOLDERS = {"browser", "deploy", "faults", "spark"}
 _ON_EVERY_SPARK = {
+    "also_on_older_sparks",
     "early_ends",
     "on_older_sparks",
     "on_spark_connect",

@@ -90,12 +90,24 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def on_older_sparks(
+def also_on_older_sparks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.programs.on_older_spark` on each older release of Spark."""
-    versions = (OLDEST, *_others(request))
-    return _reports("on_older_spark", versions, tmp_path_factory.mktemp("older"))
+    """The results of `tests.programs.on_older_spark` on each older release of Spark.
+
+    Without `--all-sparks` there are none, for tests that look at the newest Spark, too.
+    """
+    if not _tries_all(request):
+        return []
+    return _reports("on_older_spark", (OLDEST, *OTHERS), tmp_path_factory.mktemp("older"))
+
+
+@pytest.fixture(scope="session")
+def on_older_sparks(also_on_older_sparks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same results, for tests that look at nothing else."""
+    if not also_on_older_sparks:
+        pytest.skip("older releases of Spark are tried by --all-sparks")
+    return also_on_older_sparks
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +115,7 @@ def on_spark_connect(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
     """The results of `tests.programs.on_spark_connect` on each release of Spark."""
-    versions = (NEWEST, *_others(request))
+    versions = (NEWEST, *OTHERS) if _tries_all(request) else (NEWEST,)
     return _reports("on_spark_connect", versions, tmp_path_factory.mktemp("connect"))
 
 
@@ -112,8 +124,7 @@ def early_ends(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
     """The results of `tests.programs.early_ends` on each release of Spark."""
-    oldest = (OLDEST,) if request.config.getoption("--all-sparks") else ()
-    versions = (NEWEST, *oldest, *_others(request))
+    versions = (NEWEST, OLDEST, *OTHERS) if _tries_all(request) else (NEWEST,)
     return _reports("early_ends", versions, tmp_path_factory.mktemp("early"))
 
 
@@ -122,7 +133,7 @@ def on_thrift_servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
     """The results of `tests.programs.on_thrift_server` on each release of Spark."""
-    if not request.config.getoption("--all-sparks"):
+    if not _tries_all(request):
         pytest.skip("Thrift servers are tried by --all-sparks")
     versions = (NEWEST, OLDEST, *OTHERS)
     return _reports("on_thrift_server", versions, tmp_path_factory.mktemp("thrift"))
@@ -133,14 +144,14 @@ def streams_on_older_sparks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
     """The results of `tests.programs.streams_on_older_spark` on each older release of Spark."""
-    if not request.config.getoption("--all-sparks"):
+    if not _tries_all(request):
         pytest.skip("streams on older releases of Spark are tried by --all-sparks")
     folder = tmp_path_factory.mktemp("streams")
     return _reports("streams_on_older_spark", (OLDEST, *OTHERS), folder)
 
 
-def _others(request: pytest.FixtureRequest) -> Sequence[str]:
-    return OTHERS if request.config.getoption("--all-sparks") else ()
+def _tries_all(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--all-sparks"))
 
 
 def _reports(name: str, versions: Sequence[str], folder: Path) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ NIGHTLY = (
     "read_calibration",
     "read_cost",
     "read_grid",
+    "read_small_files",
     "star",
     "streams",
     "tpc",
@@ -90,6 +91,7 @@ def test_a_benchmark_that_runs_at_night_can_be_loaded(programs: Programs, name: 
     assert programs.run(BENCHMARKS / f"{name}.py", "--help") == (0, "")
 
 
+@nightly
 def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None:
     content = quick("read_small_files", "--cases", "quickmix")
 

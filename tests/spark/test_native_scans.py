@@ -230,11 +230,11 @@ def test_every_supported_spark_divides_scans_and_its_tasks_count_and_check_files
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
-    on_older_sparks: list[dict[str, Any]],
+    also_on_older_sparks: list[dict[str, Any]],
 ) -> None:
     for found in (
         hybrids.outcome(spark, client, folder),
-        *(older["hybrid"] for older in on_older_sparks),
+        *(older["hybrid"] for older in also_on_older_sparks),
     ):
         assert found["ids"] == [*range(10, 30), 100]
         assert found["native_files"] == 2

@@ -219,10 +219,10 @@ def test_every_release_of_spark_reads_these_formats_but_avro_only_since_4_0(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
-    on_older_sparks: list[dict[str, Any]],
+    also_on_older_sparks: list[dict[str, Any]],
 ) -> None:
     assert text_formats.results(spark, client, folder) == text_formats.EXPECTED
-    for older in on_older_sparks:
+    for older in also_on_older_sparks:
         found = dict(older["formats"])
         if older["version"].startswith("3."):
             assert "has no reader of avro" in found.pop("avro")

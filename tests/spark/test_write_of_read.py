@@ -42,17 +42,17 @@ def on_this_spark(spark: SparkSession, url: str, folder: Path) -> dict[str, Any]
 
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_read_from_a_table_can_be_written_back_in_every_mode(
-    on_this_spark: dict[str, Any], on_older_sparks: list[dict[str, Any]], mode: WriteMode
+    on_this_spark: dict[str, Any], also_on_older_sparks: list[dict[str, Any]], mode: WriteMode
 ) -> None:
-    for answer in (on_this_spark, *on_older_sparks):
+    for answer in (on_this_spark, *also_on_older_sparks):
         assert [tuple(row) for row in answer["rewritten"][mode]] == expected(mode)
 
 
 def test_queries_of_a_table_are_planned_by_themselves_on_every_spark(
-    on_this_spark: dict[str, Any], on_older_sparks: list[dict[str, Any]]
+    on_this_spark: dict[str, Any], also_on_older_sparks: list[dict[str, Any]]
 ) -> None:
     # Even ids below 60 occur twice.
-    for answer in (on_this_spark, *on_older_sparks):
+    for answer in (on_this_spark, *also_on_older_sparks):
         assert answer["queries"] == {
             "pruned": 56,
             "joined": 30 * 4 + 30,
@@ -63,9 +63,9 @@ def test_queries_of_a_table_are_planned_by_themselves_on_every_spark(
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_plan_is_classified_as_stable_or_unstable_on_every_spark(
-    on_this_spark: dict[str, Any], on_older_sparks: list[dict[str, Any]], plan: str
+    on_this_spark: dict[str, Any], also_on_older_sparks: list[dict[str, Any]], plan: str
 ) -> None:
-    for answer in (on_this_spark, *on_older_sparks):
+    for answer in (on_this_spark, *also_on_older_sparks):
         assert set(answer["unstable"][plan]) == ({"id", "key"} if plan in OPAQUE else set())
 
 

@@ -38,9 +38,9 @@ def had_to_run_again(way: str, outcome: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("way", SCHEMES)
 def test_no_scheme_loses_or_doubles_rows_when_a_map_runs_again(
-    on_older_sparks: list[dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
+    also_on_older_sparks: list[dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
 ) -> None:
-    for outcome in (*(older["outcomes"][way] for older in on_older_sparks), newer[way]):
+    for outcome in (*(older["outcomes"][way] for older in also_on_older_sparks), newer[way]):
         assert had_to_run_again(way, outcome)
         assert not outcome["failed"]
         assert (outcome["lost"], outcome["doubled"]) == (0, 0)
@@ -48,10 +48,10 @@ def test_no_scheme_loses_or_doubles_rows_when_a_map_runs_again(
 
 @pytest.mark.parametrize("way", HAZARDS)
 def test_a_random_key_loses_and_doubles_rows_before_spark_4_2_and_fails_on_newer(
-    on_older_sparks: list[dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
+    also_on_older_sparks: list[dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
 ) -> None:
     failing = [newer[way]]
-    for older in on_older_sparks:
+    for older in also_on_older_sparks:
         outcome = older["outcomes"][way]
         if older["version"] >= "4.2":
             failing.append(outcome)
