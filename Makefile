@@ -119,4 +119,4 @@ bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py
 
 clean: ## Remove what was built; data/ stays
-	rm -rf .venv .venv-spark* .venv-image .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
