@@ -13,6 +13,8 @@ from pyspark.sql.types import LongType
 
 import windrow
 from windrow.spark import recent_writes
+from windrow_core.models import PublishedSnapshot
+from windrow_spark.commits import TableWrite
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -49,6 +51,62 @@ def test_a_query_makes_a_table(spark: SparkSession, client: windrow.Client, root
     assert recent_writes("made.new")[0].report.files == 2
     spark.sql(f"INSERT INTO {NEW} VALUES (7, DATE'2026-11-03')")
     assert ids(spark) == [0, 1, 2, 3, 4, 5, 7]
+
+
+def test_a_table_is_there_with_its_rows_and_not_before(
+    spark: SparkSession,
+    client: windrow.Client,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit = TableWrite.commit
+    looks: list[Any] = []
+
+    def look_first(write: TableWrite, *arguments: Any, **more: Any) -> PublishedSnapshot:
+        looks.append([row[0] for row in spark.sql("SHOW NAMESPACES IN windrow").collect()])
+        for statement in (
+            f"SELECT * FROM {NEW}",
+            f"CREATE TABLE {NEW} PARTITIONED BY (ds) AS {ROWS}",
+        ):
+            with pytest.raises(
+                Exception, match=r"no snapshot yet|another statement is creating it"
+            ):
+                spark.sql(statement)
+        return commit(write, *arguments, **more)
+
+    monkeypatch.setattr(TableWrite, "commit", look_first)
+    spark.sql(f"CREATE TABLE {NEW} PARTITIONED BY (ds) AS {ROWS}")
+
+    assert looks == [["default"]]
+    assert ids(spark) == [0, 1, 2, 3, 4, 5]
+    assert [one.file_count for one in client.snapshots("made.new")] == [2]
+    monkeypatch.undo()
+    spark.sql(f"CREATE TABLE windrow.made.empty PARTITIONED BY (ds) AS {ROWS} LIMIT 0")
+    assert ids(spark, "windrow.made.empty") == []
+    spark.sql("CREATE OR REPLACE TABLE windrow.made.bare (id BIGINT)")
+    assert ids(spark, "windrow.made.bare") == []
+
+
+def test_a_name_is_taken_again_only_by_the_statement_whose_driver_died(
+    spark: SparkSession, client: windrow.Client, root: Path
+) -> None:
+    # All that a driver leaves that dies before it writes.
+    location = root / "made" / "new"
+    location.mkdir(parents=True)
+    client.register_table(
+        "made.new", str(location), columns={"id": "bigint"}, partition_columns={"ds": "date"}
+    )
+
+    with pytest.raises(Exception, match=r"client\.delete_table\('made\.new'\) frees the name"):
+        spark.sql(f"CREATE TABLE {NEW} AS {ROWS}")
+    spark.range(6).selectExpr("id", "DATE'2026-11-01' AS ds").write.partitionBy("ds").saveAsTable(
+        NEW, format="windrow"
+    )
+    assert ids(spark) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql(f"CREATE TABLE {NEW} PARTITIONED BY (ds) AS {ROWS}")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {NEW} PARTITIONED BY (ds) AS {ROWS}")
+    assert ids(spark) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_table_lies_where_the_statement_says(

@@ -82,6 +82,11 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         return tables;
     }
 
+    /** Spark asks before it creates a table: one without a snapshot is not there yet. */
+    public boolean tableExists(Identifier table) {
+        return ask(request("exists", table)).asBoolean();
+    }
+
     public Table loadTable(Identifier table) throws NoSuchTableException {
         ObjectNode request = request("table", table);
         if (caller("DataStreamWriter", null)) request.put("streamed", true);
@@ -101,7 +106,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
      * would look up in its own catalog.
      */
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
-        JsonNode answer = ask(request("table", table));
+        JsonNode answer = ask(request("target", table));
         if (answer.isNull()) throw new NoSuchTableException(table);
         boolean inserts = privileges.contains(TableWritePrivilege.INSERT);
         if (!inserts || privileges.contains(TableWritePrivilege.UPDATE)) {

@@ -7,8 +7,8 @@ import org.apache.spark.sql.connector.write.SupportsOverwrite;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /**
- * A table that a statement creates, or whose rows it replaces, with rows that follow. It is
- * registered at once, and taken back if they cannot be written.
+ * A table that a statement creates, or whose rows it replaces, with rows that follow. It is there
+ * from its first snapshot on; the registration is taken back if the rows cannot be written.
  */
 public final class CreatedTable extends TargetTable implements StagedTable {
     private final JsonNode creation;
@@ -21,9 +21,8 @@ public final class CreatedTable extends TargetTable implements StagedTable {
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         isWritten = true;
-        WriteBuilder builder = super.newWriteBuilder(info);
-        if (Catalog.field(creation, "replaces").asBoolean()) ((SupportsOverwrite) builder).truncate();
-        return builder;
+        // Also of a new table: of two statements that create one, the later must not add its rows.
+        return ((SupportsOverwrite) super.newWriteBuilder(info)).truncate();
     }
 
     public void commitStagedChanges() {

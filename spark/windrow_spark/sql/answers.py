@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
-from windrow_core.models import SnapshotInfo, TableInfo
+from windrow_core.models import Column, SnapshotInfo, TableInfo
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.refusals import refusal
@@ -19,7 +19,13 @@ from windrow_spark.relation.native import arrow_stream
 from windrow_spark.relation.partitions import partition_rows as partitions_of
 from windrow_spark.relation.scans import answer
 from windrow_spark.sql.cached_relations import move_cached, note_use
-from windrow_spark.sql.creations import check_alike, create, take_back
+from windrow_spark.sql.creations import (
+    check_alike,
+    create,
+    table_to_create,
+    take_back,
+    with_snapshot,
+)
 from windrow_spark.sql.names import (
     find_table,
     location_of,
@@ -30,6 +36,7 @@ from windrow_spark.sql.names import (
 )
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
 from windrow_spark.sql.writes import write_rows
+from windrow_spark.writing.schemas import partition_columns_of
 
 # Returns the client of a coordinator by its URL, or the default one for None, for a catalog's name.
 Clients = Callable[[str | None, str], Coordinator]
@@ -60,6 +67,8 @@ class Answers:
             "namespaces": self._namespaces,
             "tables": self._tables,
             "table": self._table,
+            "target": self._target,
+            "exists": self._exists,
             "prepare": self._prepare,
             "create": self._create,
             "stage": self._stage,
@@ -113,7 +122,9 @@ class Answers:
         self._client(request)
 
     def _names(self, request: Mapping[str, Any]) -> list[str]:
-        return [table.name for table in self._client(request).tables()]
+        # Others are being created, or have never been looked at.
+        tables = self._client(request).tables()
+        return [table.name for table in tables if table.current_snapshot is not None]
 
     def _namespaces(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         return namespaces_in(
@@ -151,14 +162,25 @@ class Answers:
             note_use(client, table.name, snapshot.snapshot_id)
         return self._description(request, table, snapshot)
 
+    def _there(self, request: Mapping[str, Any]) -> TableInfo | None:
+        """Return a table that has a snapshot by the time that a statement writes or creates it."""
+        table = self._named(request)
+        return None if table is None else with_snapshot(self._client(request), table)
+
+    def _exists(self, spark: SparkSession, request: Mapping[str, Any]) -> bool:
+        return self._there(request) is not None
+
+    def _target(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+        """Return what `TargetTable.java` is made of."""
+        table = self._there(request)
+        return None if table is None else _target_of(table)
+
     def _description(
         self, request: Mapping[str, Any], table: TableInfo, snapshot: SnapshotInfo
     ) -> dict[str, Any]:
         """Return what `CatalogedTable.java` is made of."""
         namespace, name = parts_of(table.name)
         definition = table.definition
-        names = {column.name for column in snapshot.columns}
-        folders = [column for column in snapshot.partition_columns if column.name not in names]
         version = request.get("version", _ONCE_CURRENT)
         at_snapshot = "timestamp_us" in request or not version.startswith(_ONCE_CURRENT)
         target = {
@@ -177,7 +199,7 @@ class Answers:
             "key": _key(request, snapshot),
             "location": location_of(request["catalog"], table.name),
             "snapshot_id": snapshot.snapshot_id,
-            "schema": spark_schema([*snapshot.columns, *folders]).json(),
+            "schema": _schema(snapshot.columns, snapshot.partition_columns),
             "partition_columns": [column.name for column in snapshot.partition_columns],
             "options": {
                 **definition.format_options,
@@ -218,34 +240,33 @@ class Answers:
 
     def _create(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         """Create a table without rows, or one whose rows are there."""
-        table, _ = create(self._client(request), spark, _name(request), request, empty=False)
-        return self._description(request, table, current_snapshot(table))
+        return _target_of(create(self._client(request), spark, _name(request), request))
 
     def _stage(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
-        """Create a table whose rows follow."""
-        table, folders = create(self._client(request), spark, _name(request), request, empty=True)
+        """Register a table whose rows follow, with its first snapshot."""
+        client = self._client(request)
+        table, folders = table_to_create(client, spark, _name(request), request, empty=True)
         creation = {
             "name": table.name,
             "location": table.definition.location,
             "folders": folders,
             "replaces": False,
         }
-        description = self._description(request, table, current_snapshot(table))
-        return {**description, "creation": creation}
+        return {**_target_of(table), "creation": creation}
 
     def _replace(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
-        table = self._named(request)
+        table = self._there(request)
         if table is None:
             return self._stage(spark, request)
         check_alike(table, request)
-        creation = {"name": table.name, "replaces": True}
-        description = self._description(request, table, current_snapshot(table))
-        return {**description, "creation": creation}
+        return {**_target_of(table), "creation": {"name": table.name, "replaces": True}}
 
     def _unwritten(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+        """End a statement that has no rows, not even of an empty query."""
         creation = request["creation"]
         if creation["replaces"]:
             raise refusal("TRUNCATE TABLE", {"table": creation["name"]})
+        self._client(request).refresh(creation["name"])
 
     def _abort(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         creation = request["creation"]
@@ -280,6 +301,24 @@ def _key(request: Mapping[str, Any], snapshot: SnapshotInfo) -> str:
 
 def _name(request: Mapping[str, Any]) -> str:
     return ".".join([*request["namespace"], request["name"]])
+
+
+def _target_of(table: TableInfo) -> dict[str, Any]:
+    """Return what `TargetTable.java` is made of."""
+    snapshot = table.current_snapshot
+    columns = snapshot.columns if snapshot is not None else table.definition.columns or []
+    folders = partition_columns_of(table)
+    return {
+        "table": table.name,
+        "schema": _schema(columns, folders),
+        "partition_columns": [column.name for column in folders],
+    }
+
+
+def _schema(columns: Sequence[Column], folders: Sequence[Column]) -> str:
+    names = {column.name for column in columns}
+    own = [column for column in folders if column.name not in names]
+    return str(spark_schema([*columns, *own]).json())
 
 
 def _properties(table: TableInfo, snapshot: SnapshotInfo) -> dict[str, str]:

@@ -11,8 +11,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
+from windrow.errors import NotFoundError
 from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableInfo
+from windrow_spark.commits import recover
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.writing.options import NAMES
 
@@ -23,15 +25,12 @@ _LENGTH = re.compile(r"\b(var)?char\(\d+\)")
 _IGNORED = {"external", "is_managed_location", "owner"}
 
 
-def create(
-    client: Coordinator,
-    spark: SparkSession,
-    name: str,
-    request: Mapping[str, Any],
-    *,
-    empty: bool,
+def table_to_create(
+    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any], *, empty: bool
 ) -> tuple[TableInfo, list[str]]:
-    """Register a table, and refresh it.
+    """Register a table, which to Spark is not there before it has a snapshot.
+
+    A registration that a driver has left that died in the same statement is used again.
 
     Args:
         client: The client of its coordinator.
@@ -44,7 +43,8 @@ def create(
         The table, and the folders that were made for it, the innermost first.
 
     Raises:
-        UnfitReadError: The statement wants something that tables do not have, or no folder.
+        UnfitReadError: The statement wants something that tables do not have, or no folder; or the
+            name is that of another table.
     """
     properties = _properties(name, request["properties"])
     location = properties.get("location") or _default_location(spark, name)
@@ -54,30 +54,64 @@ def create(
             f"folders are made only on local paths, not at {location}",
             "make the folder, register it with client.register_table, and use INSERT",
         )
+    columns, partition_columns = _columns(name, request)
+    _check_unused(client, name, location, columns, partition_columns)
     if empty and os.path.isdir(location) and os.listdir(location):
         raise _refused(
             name,
             f"its folder {location} is not empty",
             "name another with LOCATION, or register the folder with client.register_table",
         )
-    columns, partition_columns = _columns(name, request)
     folders = _missing_folders(location)
     try:
         os.makedirs(location, exist_ok=True)
-        client.register_table(name, location, columns=columns, partition_columns=partition_columns)
-        client.refresh(name)
+        table = client.register_table(
+            name, location, columns=columns, partition_columns=partition_columns
+        )
     except BaseException:
         _remove(folders)
         raise
-    return client.table(name), folders
+    return table, folders
+
+
+def create(
+    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any]
+) -> TableInfo:
+    """Create a table with the files that are in its folder; see `table_to_create`."""
+    table, folders = table_to_create(client, spark, name, request, empty=False)
+    try:
+        client.refresh(name)
+    except BaseException:
+        take_back(client, name, table.definition.location, folders)
+        raise
+    return client.table(name)
+
+
+def with_snapshot(client: Coordinator, table: TableInfo) -> TableInfo | None:
+    """Return a table if it has a snapshot, which a commit that was interrupted gets now; else None.
+
+    Args:
+        client: The client of its coordinator.
+        table: The table as it has just been read.
+
+    Raises:
+        WriteError: The commit cannot be finished.
+    """
+    if table.current_snapshot is None and any(client.writes(table.name, open_only=True)):
+        recover(client, table)
+        table = client.table(table.name)
+    return None if table.current_snapshot is None else table
 
 
 def take_back(client: Coordinator, name: str, location: str, folders: list[str]) -> None:
     """Undo the creation of a table whose rows could not be written.
 
-    A table that has files stays: a commit was interrupted, which the next write finishes.
+    A table that others use by now stays, and so does one that has files: a commit was interrupted,
+    which the next statement on the table finishes.
     """
     if os.path.isdir(location) and os.listdir(location):
+        return
+    if client.table(name).current_snapshot is not None:
         return
     client.delete_table(name)
     _remove(folders)
@@ -106,6 +140,38 @@ def check_alike(table: TableInfo, request: Mapping[str, Any]) -> None:
     location = properties.get("location")
     if location not in (None, table.definition.location):
         raise _refused(name, "it lies elsewhere", "leave the location out")
+
+
+def _check_unused(
+    client: Coordinator,
+    name: str,
+    location: str,
+    columns: Mapping[str, str],
+    partition_columns: Mapping[str, str],
+) -> None:
+    """Make sure that a name is free, or was left by the same statement when its driver died."""
+    try:
+        table = client.table(name)
+    except NotFoundError:
+        return
+    if with_snapshot(client, table) is not None:
+        raise _refused(name, "it exists by now", "use INSERT, or name another")
+    own = {column.name: column.type for column in table.definition.columns or ()}
+    folders = {column.name: column.type for column in table.definition.partition_columns or ()}
+    if (
+        os.path.realpath(location) != os.path.realpath(table.definition.location)
+        or _folded(columns) != _folded(own)
+        or _folded(partition_columns) != _folded(folders)
+    ):
+        raise _refused(
+            name,
+            f"the name is registered for {table.definition.location}, or for other columns, and "
+            "has no snapshot yet",
+            f"client.refresh({name!r}) makes the first, and client.delete_table({name!r}) frees the "
+            "name",
+        )
+    if any(client.writes(name, open_only=True)):
+        raise _refused(name, "another statement is creating it", "wait for its end")
 
 
 def _properties(name: str, texts: Mapping[str, str]) -> dict[str, str]:
