@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow_core.files.type_texts import canonical_type
 from windrow_core.files.types import spark_type
 from windrow_service.inventory.spark_types import arrow_type
 
@@ -54,7 +55,7 @@ def test_a_type_is_read_as_it_was_written_with_any_blanks(
 ) -> None:
     text = spark_type(type_)
 
-    assert arrow_type(text) == type_
+    assert arrow_type(text) == canonical_type(text) == type_
     assert arrow_type(f"  {text}\n") == type_
     if "`" not in text:
         spread = "".join(f"{mark} " if mark in "<>,:" else mark for mark in text)

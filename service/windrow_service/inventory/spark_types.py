@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from windrow_core.files.errors import UnknownTypeError
+from windrow_core.files.type_texts import read_type
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
-from windrow_service.inventory.type_texts import read_type
 
 _PARSED = {exp.DataType.Type[name]: type_ for name, type_ in arrow_types("parser").items()}
 _NAMES = {

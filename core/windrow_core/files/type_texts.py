@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.errors import UnknownTypeError
+from windrow_core.files.types import arrow_types
 
 # Deeper types exceed the limits of libraries that read them.
 MAX_DEPTH = 200
@@ -23,6 +24,25 @@ _WORD = re.compile(
 )
 _QUOTES = ("`", "'", '"')
 _AFTER_FIELD = ("NOT", "COMMENT")
+_PLAIN = arrow_types("name")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def canonical_type(text: str) -> pa.DataType:
+    """Return the Arrow type of a type as `windrow_core.files.types.spark_type` writes it.
+
+    Raises:
+        UnknownTypeError: The text is not such a type.
+    """
+    return read_type(text, _canonical_scalar)
+
+
+def _canonical_scalar(name: str, text: str) -> pa.DataType:
+    if (decimal := _DECIMAL.fullmatch(name)) is not None:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if name not in _PLAIN:
+        raise UnknownTypeError(text, f"{name} is not a type for columns")
+    return _PLAIN[name]
 
 
 def read_type(text: str, scalar: Callable[[str, str], pa.DataType]) -> pa.DataType:
