@@ -23,14 +23,9 @@ from windrow_spark.arrow_types import plain_schema
 from windrow_spark.errors import CaseSensitiveNamesError, UnfitReadError, UnsupportedTypeError
 from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.executor.shipping import PartitionReader
-from windrow_spark.reading.reader import (
-    Schemas,
-    check_files,
-    check_groups,
-    descriptors_of,
-    partition_reader,
-    read_spec,
-)
+from windrow_spark.groups.checks import check_files, check_groups
+from windrow_spark.groups.descriptors import descriptors_of
+from windrow_spark.reading.reader import Schemas, partition_reader, read_spec
 from windrow_spark.reading.session_calendars import mode_of
 from windrow_spark.refusals import refusal
 from windrow_spark.session_options import options_of_texts

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow_spark.errors import SparkConnectError
+from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.interpreter import is_local
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Descriptor:
-    """What the driver sends to one task.
-
-    Attributes:
-        content: The task's work, as bytes.
-        hosts: Where the task should run, best first; empty for anywhere. Only those of
-            `hosts_to_prefer` count.
-    """
-
-    content: bytes
-    hosts: tuple[str, ...]
 
 
 def is_classic(spark: SparkSession) -> bool:

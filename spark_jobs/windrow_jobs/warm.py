@@ -41,9 +41,9 @@ from windrow_jobs.running import (
 )
 from windrow_jobs.warming import Warmed, Warming
 from windrow_spark import executor, host_cache
+from windrow_spark.groups.descriptors import descriptors_of
 from windrow_spark.interpreter import collected
 from windrow_spark.placement import placed, require_classic
-from windrow_spark.reading.reader import descriptors_of
 
 # Code that runs in tasks is sent along with them.
 for module in (executor, windrow_core, warming, host_cache):

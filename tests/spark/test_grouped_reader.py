@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from tests.support.plans.plans import plan_of
 from windrow.spark import read_plan
 from windrow_core.models import SortColumn
-from windrow_spark.placement import Descriptor, placed
+from windrow_spark.groups.descriptors import Descriptor
+from windrow_spark.placement import placed
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ from tests.support.spark.host_caches import cache_in, keys_in
 from windrow.calls.plans import SplitPlan
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming
+from windrow_spark.groups.descriptors import descriptors_of
 from windrow_spark.host_cache.cache import FileKey
-from windrow_spark.reading.reader import descriptors_of
 
 LARGE = 9 * 2**20
 

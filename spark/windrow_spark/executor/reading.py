@@ -110,7 +110,7 @@ def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
     def read(descriptors: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in descriptors:
             for descriptor in batch.column(0):
-                yield from _read_descriptor(spec, descriptor.as_buffer(), counts)
+                yield from read_descriptor(spec, descriptor.as_buffer(), counts)
 
     return read
 
@@ -127,14 +127,21 @@ def packing_task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
 
     def read(descriptors: Iterable[bytes]) -> Iterator[bytes]:
         for descriptor in descriptors:
-            yield from map(packed, _read_descriptor(spec, pa.py_buffer(descriptor), counts))
+            yield from map(packed, read_descriptor(spec, pa.py_buffer(descriptor), counts))
 
     return read
 
 
-def _read_descriptor(
+def read_descriptor(
     spec: ReadSpec, descriptor: pa.Buffer, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
+    """Read the group of a descriptor; see `read_group`.
+
+    Args:
+        spec: What to read of the table.
+        descriptor: The content that `windrow_spark.groups.descriptors` gives a descriptor.
+        counts: Counts what is read.
+    """
     with pa.ipc.open_stream(descriptor) as stream:
         metadata = stream.schema.metadata or {}
         splits = stream.read_next_batch()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
-from windrow_spark.relation.division import splits_of
+from windrow_spark.groups.cutting import splits_of
 
 # Only splits of different buckets, or cached on different workers, are in different groups.
 WHOLE_BUCKETS: Mapping[str, Any] = {

@@ -19,9 +19,10 @@ from windrow_spark.errors import (
     UnfitReadError,
 )
 from windrow_spark.executor.shipping import READER_NAME
-from windrow_spark.placement import Descriptor, placed
+from windrow_spark.groups.descriptors import Descriptor, descriptors_of
+from windrow_spark.placement import placed
 from windrow_spark.reading.group_names import refuse_names_of_groups
-from windrow_spark.reading.reader import check_readable, descriptors_of, read_descriptors
+from windrow_spark.reading.reader import check_readable, read_descriptors
 from windrow_spark.relation.bucketed_scans import WHOLE_BUCKETS
 from windrow_spark.relation.table import open_table
 

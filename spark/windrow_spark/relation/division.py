@@ -16,14 +16,12 @@ from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.errors import OnlySparkReadsError
+from windrow_spark.groups.checks import check_groups
+from windrow_spark.groups.cutting import OPEN_COST, splits_of
 from windrow_spark.hadoop import hadoop_path
-from windrow_spark.reading.reader import check_groups
 from windrow_spark.relation.cost import fractions_of, native_files, request_seconds
 
 Reader = Literal["auto", "grouped", "native"]
-
-# The open cost, in bytes, as in the planner.
-_OPEN_COST = 32 * 2**10
 
 _Marks = npt.NDArray[np.bool_]
 _Ints = npt.NDArray[np.int64]
@@ -259,13 +257,6 @@ def _unknown_text(files: int) -> str:
     return f"; for {files:,} it is not known whether both readers agree: refresh the table"
 
 
-def splits_of(groups: pa.Table) -> pa.Table:
-    """Return the splits of all groups, in order."""
-    chunks = [chunk.flatten() for chunk in groups["splits"].chunks]
-    type_ = groups.schema.field("splits").type.value_type
-    return pa.Table.from_struct_array(pa.chunked_array(chunks, type_))
-
-
 def _group_of(groups: pa.Table) -> _Ints:
     """Return for each split the index of its group."""
     counts = np.asarray(pc.list_value_length(groups["splits"]), np.int64)
@@ -285,7 +276,7 @@ def _regrouped(
     order = np.argsort(alike[group[mask]], kind="stable")
     left = np.flatnonzero(mask)[order]
     key = alike[group[left]]
-    work = np.asarray(splits["length"], np.int64)[left] + _OPEN_COST
+    work = np.asarray(splits["length"], np.int64)[left] + OPEN_COST
     share = min(plan.options.max_split_size, -(-int(work.sum()) // max(1, slots)))
     before = np.cumsum(work) - work
     starts = np.flatnonzero(np.diff(key, prepend=-1))

@@ -20,6 +20,7 @@ from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import remembered
+from windrow_spark.groups.cutting import with_small_first_groups
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
@@ -39,7 +40,6 @@ from windrow_spark.relation.file_columns import (
     without_caches,
 )
 from windrow_spark.relation.filters import Tree, weakened
-from windrow_spark.relation.first_rows import with_small_first_groups
 from windrow_spark.relation.inserts import insert
 from windrow_spark.relation.java_classes import answers_factory, files_factory, unpacked
 from windrow_spark.relation.jvm_sessions import session_of

@@ -18,7 +18,8 @@ from tests.support.spark.host_caches import cache_in, keys_in
 from windrow_spark.executor.errors import StaleFileError
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.spec import ReadLimits, ReadSpec
-from windrow_spark.reading.reader import descriptors_of, shipped_reader
+from windrow_spark.groups.descriptors import descriptors_of
+from windrow_spark.reading.reader import shipped_reader
 
 FILES = 5
 

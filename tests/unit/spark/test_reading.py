@@ -27,7 +27,8 @@ from windrow_spark.executor.errors import (
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow_spark.reading.reader import descriptors_of, shipped_reader
+from windrow_spark.groups.descriptors import descriptors_of
+from windrow_spark.reading.reader import shipped_reader
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,0 +1,105 @@
+"""Groups cut into smaller ones, for readers that need only some rows, or that share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Spark reads one partition, then four times as many as before, until it has enough rows.
+_GROWTH = 4
+# The open cost, in bytes, as in the planner.
+OPEN_COST = 32 * 2**10
+
+_Ints = npt.NDArray[np.int64]
+
+
+def splits_of(groups: pa.Table) -> pa.Table:
+    """Return the splits of all groups, in order."""
+    chunks = [chunk.flatten() for chunk in groups["splits"].chunks]
+    type_ = groups.schema.field("splits").type.value_type
+    return pa.Table.from_struct_array(pa.chunked_array(chunks, type_))
+
+
+def with_small_first_groups(groups: pa.Table) -> pa.Table:
+    """Return groups of which the first has one split, and each further one four times as many.
+
+    When the first files hold enough rows, none of the others is read. Splits that come from one
+    group stay in groups of its hosts and filter.
+
+    Args:
+        groups: The groups of a plan; at least one.
+    """
+    return _cut(groups, *_growing(_split_counts(groups).tolist()))
+
+
+def shares_of(groups: pa.Table, count: int) -> list[pa.Table]:
+    """Divide groups among workers, so that each has about as much to read.
+
+    Args:
+        groups: The groups of a plan.
+        count: The number of workers.
+
+    Returns:
+        The groups of each worker, which together have each split once; none if there are fewer
+        splits than workers.
+    """
+    if not len(groups):
+        return [groups] * count
+    costs = np.asarray(splits_of(groups)["length"], np.int64) + OPEN_COST
+    ends = np.cumsum(costs)
+    # A split belongs to the worker in whose part of the work its middle lies.
+    owner = (ends - costs / 2) * count // ends[-1]
+    counts = _split_counts(groups)
+    group = np.repeat(np.arange(len(groups)), counts)
+    is_first = np.append(True, (np.diff(group) != 0) | (np.diff(owner) != 0))
+    begins = np.flatnonzero(is_first)
+    pieces = _cut(groups, group[begins], np.diff(np.append(begins, len(group))))
+    edges = np.searchsorted(owner[begins], np.arange(count + 1)).tolist()
+    return [pieces.slice(begin, end - begin) for begin, end in pairwise(edges)]
+
+
+def _cut(groups: pa.Table, group: _Ints, size: _Ints) -> pa.Table:
+    """Return groups cut into pieces.
+
+    Args:
+        groups: The groups.
+        group: The group of each piece, in order.
+        size: How many of its splits the piece has.
+    """
+    splits = splits_of(groups)
+    begins = np.cumsum(size) - size
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.append(begins, len(splits)), pa.int32()),
+        splits.to_struct_array().combine_chunks(),
+    )
+    lengths = np.asarray(splits["length"], np.int64)
+    pieces = groups.take(pa.array(group))
+    for name, column in (
+        ("group_id", pa.array(np.arange(len(group)), groups.schema.field("group_id").type)),
+        ("size_bytes", pa.array(np.add.reduceat(lengths, begins))),
+        ("splits", lists.cast(groups.schema.field("splits").type)),
+    ):
+        pieces = pieces.set_column(pieces.column_names.index(name), name, column)
+    return pieces
+
+
+def _split_counts(groups: pa.Table) -> _Ints:
+    return np.asarray(pc.list_value_length(groups["splits"]), np.int64)
+
+
+def _growing(counts: Sequence[int]) -> tuple[_Ints, _Ints]:
+    """Return the group of each piece, and how many of its splits the piece has."""
+    group, size, most = [], [], 1
+    for number, count in enumerate(counts):
+        left = count
+        while left:
+            group.append(number)
+            size.append(min(most, left))
+            left -= size[-1]
+            most *= _GROWTH
+    return np.array(group, np.int64), np.array(size, np.int64)
