@@ -1,4 +1,4 @@
-"""The client: every call of a coordinator, and reads and writes on Spark."""
+"""The client: every call of a coordinator, reads without Spark, reads and writes on Spark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.transport import Transport
+from windrow.installed import require_package
 from windrow_core.models import WriteConflict, WriteMode, WritePlan, WriteReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow.calls.plans import SplitPlan
+    from windrow.scans.scan import Scan
     from windrow_spark.catalog.importing import ImportedTable
     from windrow_spark.relation.division import ReadExplanation
 
@@ -145,6 +147,53 @@ class Client(Coordinator):
             reader=reader,
             options=options,
         )
+
+    def scan(
+        self,
+        table: str,
+        *,
+        filter: str | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        version: str | int | None = None,
+        max_staleness: int | None = None,
+        threads: int | None = None,
+        buffer_size: int | str = "64MB",
+        **options: Any,
+    ) -> Scan:
+        """Plan a table for reading without Spark: into Arrow, pandas, Polars, DuckDB or workers.
+
+        The rows are those of Spark. Every way to read the scan reads the files of this plan, of one
+        snapshot; if one has changed since, reading fails with an error that names it. Formats that
+        only Spark reads are refused. See `docs/how-to/scan.md`.
+
+        Args:
+            table: Name of the table.
+            filter: Rows to keep, as in `plan`; applied to every row.
+            columns: Columns to read, in this order; all by default.
+            limit: Maximum number of rows to return, no matter which.
+            snapshot_id: Id of a snapshot; the current one by default.
+            version: Instead of `snapshot_id`, a version in the table's own log, as in `plan`.
+            max_staleness: Seconds, as in `plan`.
+            threads: How many threads read; by default as many as this process has cores.
+            buffer_size: Most bytes of rows, as in memory, that wait for their consumer. Each thread
+                holds some 32 MB more.
+            **options: As in `plan`.
+        """
+        require_package("numpy", "scan")
+        from windrow.scans.scan import open_scan
+
+        arguments = {
+            "filter": filter,
+            "columns": columns,
+            "limit": limit,
+            "snapshot_id": snapshot_id,
+            "version": version,
+            "max_staleness": max_staleness,
+            **options,
+        }
+        return open_scan(self, table, threads, buffer_size, arguments)
 
     def create_view(
         self, spark: SparkSession, table: str, name: str | None = None, **options: Any

@@ -25,6 +25,17 @@ class ServiceNotInstalledError(WindrowError):
     remedy = "pip install 'windrow-spark[service]', or '.[service]' in a clone"
 
 
+def require_package(package: str, extra: str) -> None:
+    """Make sure that a package is installed.
+
+    Args:
+        package: The name by which it is imported.
+        extra: The extra of this distribution that brings it.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise MissingPackageError(package.replace("_", "-"), extra)
+
+
 def require_service() -> None:
     """Make sure that the coordinator's packages are installed."""
     if importlib.util.find_spec("fastapi") is None:

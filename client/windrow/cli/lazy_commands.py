@@ -14,6 +14,7 @@ from typer.main import get_command
 _HOMES = {
     "serve": ("serve", "serve"),
     "plan": ("plans", "plan"),
+    "cat": ("cat", "cat"),
     "explain": ("explain", "explain"),
     "history": ("history", "history"),
     "write-plan": ("write_plan", "write_plan"),

@@ -22,6 +22,9 @@ from pydantic.fields import FieldInfo
 
 import windrow
 import windrow.spark
+from windrow.scans.rows import Rows
+from windrow.scans.scan import Scan
+from windrow.scans.splits import ScanSplit
 from windrow_core.models.options import PlanDefaults, PlanOptions
 from windrow_service.settings import Settings
 
@@ -140,12 +143,14 @@ def _python() -> Iterator[str]:
     yield "## Connect\n"
     for function in (windrow.connect, windrow.embedded, windrow.register, windrow.accelerate):
         yield from _function(f"windrow.{function.__name__}", function)
+    yield "## Without Spark\n"
+    yield from _function("client.scan", windrow.Client.scan)
+    for method in (*_methods(Rows), *_methods(Scan)):
+        if not getattr(method, "__isabstractmethod__", False):
+            yield from _function(f"scan.{method.__name__}", method)
+    yield from _function("split.read", ScanSplit.read)
     for owner in windrow.Client.__mro__[:-1]:
-        methods = [
-            each
-            for name, each in vars(owner).items()
-            if isinstance(each, FunctionType) and name[0] != "_"
-        ]
+        methods = [each for each in _methods(owner) if each.__name__ != "scan"]
         if methods:
             yield f"## {_title(owner)}\n"
         for method in methods:
@@ -155,6 +160,14 @@ def _python() -> Iterator[str]:
         each = getattr(windrow.spark, name)
         if isinstance(each, FunctionType):
             yield from _function(f"windrow.spark.{name}", each)
+
+
+def _methods(owner: type) -> Iterable[FunctionType]:
+    return [
+        each
+        for name, each in vars(owner).items()
+        if isinstance(each, FunctionType) and name[0] != "_"
+    ]
 
 
 def _title(owner: type) -> str:

@@ -1,0 +1,70 @@
+"""`windrow cat`: print rows of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from windrow.cli.rows_render import as_csv, as_json_lines, as_table
+from windrow.connecting import connect
+from windrow.terminal.consoles import show
+from windrow.terminal.options import DEFAULT_URL, ColumnNames, TableName, Url, names
+
+_ROWS_OF_A_TABLE = 20
+
+
+def cat(
+    name: TableName,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", "--filter", help="Rows to print, in SQL: \"ds >= '2026-11-01'\"."),
+    ] = None,
+    columns: ColumnNames = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of rows; all by default, but 20 with the format table.",
+            min=1,
+            metavar="ROWS",
+        ),
+    ] = None,
+    format_: Annotated[
+        Literal["table", "csv", "json"],
+        typer.Option(
+            "--format", help="table, csv with a line of names, or json: an object on each line."
+        ),
+    ] = "table",
+    snapshot: Annotated[
+        int | None,
+        typer.Option(help="Id of a snapshot; the current one by default.", min=1, metavar="ID"),
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option(
+            help="A version of a Delta table, or a snapshot id, branch or tag of an Iceberg table, "
+            "that `windrow table refresh --version` has made a snapshot of.",
+            metavar="VERSION",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Print rows of a table, in no order.
+
+    Reads the table's files here, without Spark. Dates and times are in ISO 8601, times with a zone
+    in UTC; bytes are in Base64.
+    """
+    options: dict[str, Any] = {"snapshot_id": snapshot, "version": version}
+    with connect(url) as client:
+        scan = client.scan(
+            name,
+            filter=where,
+            columns=names(columns),
+            limit=_ROWS_OF_A_TABLE if limit is None and format_ == "table" else limit,
+            **options,
+        )
+    if format_ == "table":
+        show(as_table(scan.to_table()))
+        return
+    for text in (as_csv if format_ == "csv" else as_json_lines)(scan.to_reader()):
+        typer.echo(text, nl=False)

@@ -1,0 +1,1 @@
+"""Tables read without Spark: by threads of this process, or in parts by other processes."""
