@@ -152,9 +152,9 @@ def main() -> None:
     runs = 1 if options.quick else options.runs
     reads: dict[str, list[Read]] = {}
     with ExitStack() as stack:
-        endpoint = stack.enter_context(_served(store, options.server))
+        endpoint = stack.enter_context(served(store, options.server))
         proxy = stack.enter_context(object_proxy(endpoint))
-        client = stack.enter_context(_client(proxy.url))
+        client = stack.enter_context(store_client(proxy.url))
         for case in cases:
             reads[case.title] = _reads(client, proxy, store / BUCKET, case, runs, options.delay)
     results = [result for case in cases for result in _results(case, reads[case.title])]
@@ -187,7 +187,7 @@ def _small(bucket: Path, files: int | None) -> Case:
         chunk_bytes=_chunk_bytes(folder, "amount"),
         limit=None,
         slots=2,
-        sides=(WINDROW, TWO_REQUESTS, ONE_AT_A_TIME, POLARS, *_duckdb()),
+        sides=(WINDROW, TWO_REQUESTS, ONE_AT_A_TIME, POLARS, *duckdb_if_installed()),
     )
 
 
@@ -208,7 +208,7 @@ def _wide(bucket: Path, files: int | None) -> Case:
         chunk_bytes=_chunk_bytes(folder, "c017"),
         limit=None,
         slots=2,
-        sides=(WINDROW, POLARS, *_duckdb()),
+        sides=(WINDROW, POLARS, *duckdb_if_installed()),
     )
 
 
@@ -268,7 +268,8 @@ def _chunk_bytes(folder: Path, column: str) -> int:
 
 
 @contextmanager
-def _served(store: Path, server: str) -> Iterator[str]:
+def served(store: Path, server: str) -> Iterator[str]:
+    """Serve the folders in `store` as buckets of S3, and yield the endpoint."""
     for path in (store / BUCKET).rglob("*.parquet"):
         # rclone lists 0.12 s as '.12Z', which Amazon's C++ library reads as another time.
         os.utime(path, ns=(_CHANGED_NS, _CHANGED_NS))
@@ -285,7 +286,7 @@ def _served(store: Path, server: str) -> Iterator[str]:
 
 
 @contextmanager
-def _client(endpoint: str) -> Iterator[Client]:
+def store_client(endpoint: str) -> Iterator[Client]:
     """Run a coordinator that uses the store at an endpoint, and yield its client."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -443,7 +444,7 @@ def _asks(
     }
 
 
-def _duckdb() -> tuple[str, ...]:
+def duckdb_if_installed() -> tuple[str, ...]:
     """Return DuckDB's name if it can read S3, otherwise nothing."""
     import duckdb
 

@@ -44,6 +44,7 @@ NIGHTLY = (
     "read_cost",
     "read_grid",
     "read_small_files",
+    "scan",
     "star",
     "streams",
     "tpc",
@@ -104,6 +105,15 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
     }
     assert {("know the files", "spark-default"), ("tasks", "spark-tuned")} <= seen
     assert {("cold read", "spark-default"), ("cold read", "duckdb")} <= seen
+
+
+@nightly
+def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
+    content = quick("scan", "--server", "moto", "--delay", "0")
+
+    seen = {(row["metric"], row["peer"]) for row in content["results"]}
+    assert {(f"{case} read", "polars") for case in ("cold", "warm", "store")} <= seen
+    assert {("warm read", "duckdb"), ("warm read", "pyarrow")} <= seen
 
 
 @nightly
