@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,11 +75,11 @@ def test_some_files_are_read_by_sparks_reader_and_others_in_groups(
 
     rows = client.read(spark, "sales.mixed", reader="native")
 
-    theirs = spark.read.schema("id bigint, name string, day int").parquet(
-        location.replace("s3:", "s3a:")
-    )
-    assert as_texts(rows) == as_texts(theirs.select(*rows.columns))
+    # Spark 3.5 itself does not read the narrower half of these files as `bigint`.
+    expected = [(id_, f"ü{id_}", id_ // ROWS % 2) for id_ in range(4 * ROWS)]
+    assert sorted(map(tuple, rows.select("id", "name", "day").collect())) == expected
     assert recent_scans()[0].native_files == 2
+    theirs = spark.read.schema("id bigint, day int").parquet(location.replace("s3:", "s3a:"))
     names = rows.select("_metadata.file_path").distinct()
     assert as_texts(names) == as_texts(theirs.select("_metadata.file_path").distinct())
 
@@ -126,6 +127,9 @@ def test_rows_are_written_and_compacted_and_nothing_else_is_left(
     spark: SparkSession, client: windrow.Client, s3: S3
 ) -> None:
     s3.client.create_bucket(Bucket=BUCKET)
+    # As on an executor whose first task writes.
+    jvm: Any = spark.sparkContext._jvm
+    jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     location = f"s3://{BUCKET}/written ü%"
     client.register_table("sales.written", location, partition_columns={"day": "int"})
     rows = spark.range(60).selectExpr("id", "concat('n', id) AS name", "CAST(id % 3 AS INT) AS day")

@@ -43,12 +43,15 @@ _NO_FILE_SYSTEM = (
     "version of its Hadoop (spark.jars.packages), or write with Spark, then refresh the table"
 )
 # Of Spark's writer, for files that are moved into tables, or kept beside them.
-STAGING_OPTIONS = {
+_REMOTE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # A limit that is set in the session would split the planned files.
     "maxRecordsPerFile": "0",
+}
+STAGING_OPTIONS = {
+    **_REMOTE_OPTIONS,
     # Hadoop's usual local file system also writes a checksum for each file, and starts three more
-    # processes per file to set permissions.
+    # processes per file to set permissions. S3A insists on it for what it buffers on the disk.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
@@ -78,7 +81,8 @@ def stage(
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     rows = rows.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
-    writer = rows.write.mode("append").options(**STAGING_OPTIONS)
+    options = _REMOTE_OPTIONS if is_remote(folder) else STAGING_OPTIONS
+    writer = rows.write.mode("append").options(**options)
     if is_object(folder):
         # As long as there is a file in it, Hadoop makes no object that stands for the folder.
         changes.write_once(f"{folder}/_begun", _BEGUN)
