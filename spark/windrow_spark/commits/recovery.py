@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
+from windrow_core.files import changes
 from windrow_core.files.access import why_unwritable
+from windrow_core.files.schemes import is_remote
 from windrow_core.models import TableInfo, WriteRecord
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.committing import Commit
@@ -23,6 +26,7 @@ from windrow_spark.commits.locations import (
     writable_location,
 )
 from windrow_spark.commits.staging import Staging
+from windrow_spark.commits.staging_folders import STAGING_ROOT
 
 # `published`: the commit was finished. `undone`: the staged files were removed. `tidied`: at most
 # a leftover folder was removed. `left`: nothing was done; the driver may be alive, for example.
@@ -76,7 +80,14 @@ def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False)
     except OSError as error:
         raise UnfitLocationError(info.name, location, why_unwritable(error)) from error
     recovery = _Recovery(client, info, force)
-    return [recovery.recover(staging_folder(location, write_id)) for write_id in sorted(waiting)]
+    outcomes = [
+        recovery.recover(staging_folder(location, write_id)) for write_id in sorted(waiting)
+    ]
+    if is_remote(location):
+        # A driver may have died after it had removed its folder, and before those above.
+        with suppress(OSError):
+            changes.remove_empty(f"{location}/{STAGING_ROOT}", location)
+    return outcomes
 
 
 @dataclass(frozen=True, slots=True)
