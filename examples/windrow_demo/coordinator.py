@@ -22,12 +22,12 @@ _URL = re.compile(rb"http://127\.0\.0\.1:[1-9]\d*")
 
 
 @contextmanager
-def running_coordinator(state_dir: Path, folders: Sequence[Path], log: Path) -> Iterator[str]:
+def running_coordinator(state_dir: Path, folders: Sequence[Path | str], log: Path) -> Iterator[str]:
     """Run `windrow serve` until the block ends; yields its URL once it is ready.
 
     Args:
         state_dir: Folder of the coordinator's database.
-        folders: Folders that may hold tables.
+        folders: Folders that may hold tables, or their URIs.
         log: File for the coordinator's output.
 
     Raises:

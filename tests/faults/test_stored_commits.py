@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import windrow
 from tests.support.faults.object_proxy import ObjectProxy, object_proxy
 from tests.support.faults.readers import looking, planned_stored_ids, stored_ids
+from tests.support.faults.stored_tables import (
+    ADDED,
+    FILES,
+    KINDS,
+    OLD,
+    SECOND,
+    assert_whole,
+    new_table,
+    recover_once_dead,
+    rows_of,
+)
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
 from tests.support.laws import is_nightly
 from tests.support.servers.coordinators import running
@@ -20,41 +31,15 @@ from tests.support.servers.s3 import S3, s3_server
 from windrow.client import Client
 from windrow.errors import WriteInProgressError
 from windrow_core.files import changes
+from windrow_core.files.objects.requests import Part
+from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.remote import contents_of
 from windrow_service.settings import Settings
 from windrow_spark.commits import begin, recover, table_write
 from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
-from windrow_spark.commits.inventories import list_files, take_inventory
-from windrow_spark.commits.recovery import Recovered
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
 
 BUCKET = "stored-commits"
-FIRST, SECOND, NEW = "ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-09"
-OLD = {FIRST: range(10), SECOND: range(20, 40)}
-OLD_FILES = {
-    f"{FIRST}/a.parquet": range(10),
-    f"{SECOND}/a.parquet": range(20, 30),
-    f"{SECOND}/b.parquet": range(30, 40),
-}
-ADDED = {SECOND: range(100, 105), NEW: range(300, 303)}
-FILES = {f"{folder}/a.parquet": list(ids) for folder, ids in ADDED.items()}
-# Mode, new files, replaced files, and the ids in each partition after the write.
-KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequence[int]]]] = {
-    "append": (
-        "append",
-        FILES,
-        [],
-        {**OLD, NEW: ADDED[NEW], SECOND: [*OLD[SECOND], *ADDED[SECOND]]},
-    ),
-    "overwrite": ("overwrite", FILES, [], ADDED),
-    "overwrite_partitions": ("overwrite_partitions", FILES, [], {**OLD, **ADDED}),
-    "compaction": (
-        "append",
-        {f"{SECOND}/one.parquet": list(OLD[SECOND])},
-        [f"{SECOND}/a.parquet", f"{SECOND}/b.parquet"],
-        OLD,
-    ),
-}
 UNDONE = ("staged", "admitted", "linked")
 STEPS = (
     *UNDONE,
@@ -140,45 +125,9 @@ def location(root: str, tmp_path: Path) -> str:
 
 @pytest.fixture
 def events(client: Client, location: str, tmp_path: Path) -> str:
-    stage(location, OLD_FILES)
     name = tmp_path.name.replace("-", "_")
-    client.register_table(name, location)
-    client.publish(name, take_inventory(location, list_files(location), ["ds"]).files)
+    new_table(client, name, location)
     return name
-
-
-def recover_once_dead(client: Client, table: str) -> None:
-    """Recover a table's writes as soon as the leases of dead drivers have run out."""
-
-    def is_left(outcome: Recovered) -> bool:
-        return outcome.outcome == "left" and "does not know it" not in outcome.reason
-
-    wait_until(lambda: not any(map(is_left, recover(client, table))))
-    # What the coordinator has not heard of would be left for a day.
-    recover(client, table, force=True)
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def rows_of(partitions: Mapping[str, Sequence[int]]) -> list[int]:
-    return sorted(id_ for ids in partitions.values() for id_ in ids)
-
-
-def assert_whole(
-    client: Client, table: str, location: str, expected: Mapping[str, Sequence[int]]
-) -> None:
-    """Assert that every reader sees each row once, and that nothing else is left."""
-    assert stored_ids(location) == {folder: sorted(ids) for folder, ids in expected.items()}
-    folders, _ = contents_of(location)
-    assert sorted(folders) == sorted(expected)
-    assert not list(client.writes(table, open_only=True))
-    status = client.refresh(table, full=True)
-    assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
 
 @pytest.mark.parametrize(("kind", "step"), DEATHS if is_nightly() else FEW_DEATHS)
@@ -187,7 +136,7 @@ def test_a_killed_driver_leaves_old_or_new_rows_and_plans_never_have_a_mix(
 ) -> None:
     mode, files, replaces, after = KINDS[kind]
 
-    with looking(lambda: planned_stored_ids(url, events, location)) as looks:
+    with looking(lambda: planned_stored_ids(client, events, location)) as looks:
         outcome = writers.write(
             url, events, files, mode=mode, replaces=replaces, dies=(step, 1), lease_seconds=1
         )
@@ -213,13 +162,13 @@ def test_a_driver_killed_at_any_request_leaves_old_or_new_rows(
 ) -> None:
     mode, files, replaces, after = KINDS[kind]
 
-    with looking(lambda: planned_stored_ids(url, events, location)) as looks:
+    with looking(lambda: planned_stored_ids(client, events, location)) as looks:
         writers.write(
             url, events, files, mode=mode, replaces=replaces, dies=(step, nth), lease_seconds=1
         )
         recover_once_dead(client, events)
 
-    rows = planned_stored_ids(url, events, location)
+    rows = planned_stored_ids(client, events, location)
     assert_whole(client, events, location, OLD if rows == rows_of(OLD) else after)
     for ids in looks:
         assert ids in (None, rows_of(OLD), rows_of(after))
@@ -369,6 +318,35 @@ def test_changes_of_files_can_be_repeated(location: str) -> None:
     assert stored_ids(folder) == {"in": [2]}
     changes.remove_folder(folder)
     assert contents_of(folder) == ([], {})
+
+
+def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_same(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    whole = changes.read_part
+
+    def read_part(*args: Any, **kwargs: Any) -> Part:
+        part = whole(*args, **kwargs)
+        sizes.append(len(part.content))
+        if tmp_path.joinpath("late").exists():
+            changes.remove_all([uri])
+            changes.upload(str(tmp_path / "late"), uri)
+        return part
+
+    monkeypatch.setattr(changes, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(changes, "read_part", read_part)
+    content, uri = bytes(range(256)) * 10, f"{location}/copied/a"
+    (tmp_path / "a").write_bytes(content)
+    changes.upload(str(tmp_path / "a"), uri)
+
+    status = changes.download(uri, str(tmp_path / "copy"))
+
+    assert (tmp_path / "copy").read_bytes() == content
+    assert (status.size_bytes, sizes) == (2_560, [1_000, 1_000, 560])
+    (tmp_path / "late").write_bytes(content[::-1])
+    with pytest.raises(ChangedObjectError, match="changed"):
+        changes.download(uri, str(tmp_path / "other"))
 
 
 @pytest.fixture

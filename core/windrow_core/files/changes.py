@@ -15,14 +15,17 @@ from typing import TypeVar
 from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import ListedObject, Traffic, requests
 from windrow_core.files.objects.stores import bucket_and_key
-from windrow_core.files.remote import remote_status
+from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.remote import read_part, remote_status
 from windrow_core.files.schemes import is_object
+from windrow_core.files.status import FileStatus
 
 _Item = TypeVar("_Item")
 
 # Each change is one or two requests.
 _THREADS = 16
-_PIECE_BYTES = 8 * 2**20
+# Of a file that is copied, so much is in memory at a time.
+PIECE_BYTES = 8 * 2**20
 # What S3 copies in one request.
 MAX_COPIED_BYTES = 5 * 2**30
 
@@ -49,7 +52,27 @@ def upload(path: str, uri: str) -> None:
         requests().upload(Path(path), uri, Traffic())
         return
     with open(path, "rb") as file:
-        hadoop.create(uri, iter(lambda: file.read(_PIECE_BYTES), b""))
+        hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""))
+
+
+def download(uri: str, path: str) -> FileStatus:
+    """Copy a file to a new one on the local disk, a piece at a time; return its state.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        ChangedObjectError: It has changed between two pieces.
+        OSError: It cannot be read.
+    """
+    part = read_part(uri, end=PIECE_BYTES)
+    status = part.state
+    with open(path, "xb") as file:
+        at = file.write(part.content)
+        while at < status.size_bytes:
+            part = read_part(uri, status, at, min(at + PIECE_BYTES, status.size_bytes))
+            if status.difference(part.state) is not None:
+                raise ChangedObjectError("has changed while it was copied")
+            at += file.write(part.content)
+    return status
 
 
 def bring_all(moves: Collection[tuple[str, str]]) -> Iterator[None]:

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow_core.files import changes
 from windrow_core.files.excerpts.thrift import ThriftError
 from windrow_core.files.footers import rows_in
-from windrow_core.files.remote import read_part
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -152,11 +152,8 @@ class Sources:
 
     def _copied(self, path: str) -> tuple[str, FileStatus]:
         """Copy a remote file to the local disk; return the copy's path, and the file's state."""
-        part = read_part(absolute_path(self._location, path))
         copy = os.path.join(self._copies, uuid.uuid4().hex)
-        with open(copy, "xb") as file:
-            file.write(part.content)
-        return copy, part.state
+        return copy, changes.download(absolute_path(self._location, path), copy)
 
     def _file(self, path: str, copy: str | None) -> Any:
         return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")

@@ -79,6 +79,7 @@ class ObjectProxy:
         code: str = "",
         headers: dict[str, str] | None = None,
         stall_s: float = 0.0,
+        share: float = 1.0,
     ) -> None:
         """Make requests for some keys go wrong.
 
@@ -92,6 +93,7 @@ class ObjectProxy:
             code: Code of an error, such as `SlowDown`.
             headers: Further headers of an error.
             stall_s: Seconds before the first byte.
+            share: How many of these requests go wrong, by chance.
         """
         self._rules.append(
             {
@@ -104,6 +106,7 @@ class ObjectProxy:
                 "code": code,
                 "headers": headers or {},
                 "stall_s": stall_s,
+                "share": share,
             }
         )
         self._command(do="set", rules=self._rules)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 import time
 from collections import Counter, deque
@@ -62,6 +63,8 @@ class State:
         """Return the rule that spoils a request, if any."""
         for rule in self.rules:
             if rule["key"] in key and method in rule["methods"]:
+                if random.random() >= rule["share"]:
+                    continue
                 if rule["after"] > 0:
                     rule["after"] -= 1
                     continue

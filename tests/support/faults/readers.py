@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import windrow
+from windrow.client import Client
 from windrow_core.files.listing import is_hidden
 from windrow_core.files.remote import read_whole_file, remote_status
 from windrow_core.files.status import FileStatus
@@ -74,10 +75,9 @@ def stored_ids(location: str) -> dict[str, list[int]]:
     return {folder: sorted(some) for folder, some in ids.items()}
 
 
-def planned_stored_ids(url: str, table: str, location: str) -> list[int] | None:
+def planned_stored_ids(client: Client, table: str, location: str) -> list[int] | None:
     """Do as `planned_ids` on a store."""
-    with windrow.connect(url) as client:
-        groups = client.plan(table).groups
+    groups = client.plan(table).groups
     ids: list[int] = []
     for split in (split for group in groups["splits"].to_pylist() for split in group):
         file = f"{location}/{split['path']}"

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 import windrow
@@ -43,7 +44,10 @@ ROOT = Path(__file__).parents[3]
 # Each driver would otherwise import these itself, which takes half of its CPU time.
 _IMPORTED_LATE = ("anyio", "h11", "idna", "stringprep", "windrow.client", "windrow.connecting")
 
-# Steps at which a driver can die: a function, and whether before or after it, in commit order.
+_HDFS = "hdfs_native.Client"
+_CALLS = "get_file_info list_status read create mkdirs rename delete"
+
+# Steps at which a driver can die: functions, and whether before or after it, in commit order.
 STEPS: dict[str, tuple[Any, str, str]] = {
     "begun": (Lease, "keep", "after"),
     "staged": (TableWrite, "_admit", "before"),
@@ -76,6 +80,11 @@ STEPS |= {
     "marked only": (RemoteStagingFolder, "clear", "after"),
     "requested": (Requests, "_repeated", "before"),
     "answered": (Requests, "_repeated", "after"),
+    # Those of HDFS. Its package is imported by drivers alone.
+    "asked": (_HDFS, _CALLS, "before"),
+    "told": (_HDFS, _CALLS, "after"),
+    # A file is there, and not complete.
+    "unclosed": ("hdfs_native.FileWriter", "close", "before"),
 }
 
 
@@ -196,23 +205,35 @@ def at_step(step: str, nth: int, act: Callable[[], object]) -> Callable[[], None
     Returns:
         A function that undoes this.
     """
-    holder, name, when = STEPS[step]
-    original = getattr(holder, name)
+    where, names, when = STEPS[step]
+    holder = locate(where) if isinstance(where, str) else where
     visits = 0
 
-    def instead(*args: Any, **kwargs: Any) -> Any:
-        nonlocal visits
-        visits += 1
-        due = visits == nth
-        if due and when == "before":
-            act()
-        result = original(*args, **kwargs)
-        if due and when == "after":
-            act()
-        return result
+    def counting(original: Callable[..., Any]) -> Callable[..., Any]:
+        def instead(*args: Any, **kwargs: Any) -> Any:
+            nonlocal visits
+            if when == "before":
+                visits += 1
+                if visits == nth:
+                    act()
+            result = original(*args, **kwargs)
+            if when == "after":
+                visits += 1
+                if visits == nth:
+                    act()
+            return result
 
-    setattr(holder, name, instead)
-    return lambda: setattr(holder, name, original)
+        return instead
+
+    originals = {name: getattr(holder, name) for name in names.split()}
+    for name, original in originals.items():
+        setattr(holder, name, counting(original))
+
+    def undo() -> None:
+        for name, original in originals.items():
+            setattr(holder, name, original)
+
+    return undo
 
 
 def die() -> None:

@@ -136,7 +136,7 @@ class Sessions:
 
 
 @contextmanager
-def _coordinator(state_dir: Path, folders: Sequence[Path], log: Path) -> Iterator[str]:
+def _coordinator(state_dir: Path, folders: Sequence[Path | str], log: Path) -> Iterator[str]:
     """Do what `windrow_demo.coordinator` does, in a process that need not import anything."""
     if Path(sys.argv[0]).stem in _KNOWS_COORDINATORS:
         with _start(state_dir, folders, log) as url:

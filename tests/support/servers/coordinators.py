@@ -96,7 +96,7 @@ def peak_bytes(coordinator: CoordinatorProcess) -> int:
 @contextmanager
 def coordinator_process(
     state_dir: Path,
-    allowed: Path,
+    allowed: Path | str,
     *,
     prefix: tuple[str, ...] = (),
     executable: str | Path = sys.executable,
@@ -107,7 +107,7 @@ def coordinator_process(
 
     Args:
         state_dir: Folder of its database; the log is next to it.
-        allowed: Folder that may hold tables.
+        allowed: Folder that may hold tables, or its URI.
         prefix: Command to run it with, such as `("prlimit", "--fsize=1000000")`.
         executable: Python interpreter that runs it.
         port: Its port; a free one by default.
