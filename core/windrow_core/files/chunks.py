@@ -35,6 +35,7 @@ from windrow_core.files.footers import (
     row_group_start,
     rows_in,
 )
+from windrow_core.files.layouts import Layouts
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
@@ -171,6 +172,8 @@ class _GroupBuilder:
         self._outlines = Outlines()
         self.outlines: list[str | None] = []
         self.chunks: list[list[int] | None] = []
+        self._layouts = Layouts(parquet)
+        self.layouts: list[str] = []
         self.group_files: list[int] = []
         self.group_row_counts: list[int] = []
         self.has_calendar = any(has_calendar(column.type) for column in self.bounded)
@@ -204,6 +207,7 @@ class _GroupBuilder:
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
         self._add_chunks(metadata, size_bytes, footer, offsets)
+        self.layouts.append(self._layouts.of(metadata.metadata))
         self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
         self.see_nan.append(verdict.sees_nan)
@@ -241,6 +245,7 @@ class _GroupBuilder:
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
             "outline": pa.array(self.outlines, pa.string()).dictionary_encode(),
             "chunks": pa.array(self.chunks, ROW_COLUMN["chunks"].type),
+            "layout": pa.array(self.layouts, pa.string()).dictionary_encode(),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)

@@ -212,6 +212,15 @@ ROW_COLUMNS = (
         publishing="refused",
         kept_without="outline",
     ),
+    RowColumn(
+        "layout",
+        pa.dictionary(pa.int32(), pa.string()),
+        "footer",
+        "how the columns of a Parquet file are stored, in the form that "
+        "`windrow_core.files.layouts` describes; null if not known, and of other formats",
+        publishing="refused",
+        kept_without="layout",
+    ),
 )
 ROW_COLUMN = {column.name: column for column in ROW_COLUMNS}
 
@@ -220,6 +229,8 @@ FIXED_FIELDS: tuple[pa.Field, ...] = tuple(column.field for column in ROW_COLUMN
 NEWER_COLUMNS = ROW_COLUMNS[10:]
 # Large columns that only plans of files on object stores need.
 EXCERPT_FIELDS = ("outline", "chunks")
+# What plans do without, unless they are plans of files on object stores.
+EXTRA_FIELDS = (*EXCERPT_FIELDS, "layout")
 # Lists of names of columns that only one of the readers reads in the table's type.
 NAME_LISTS = ("grouped_columns", "native_columns")
 # The fields of each column's statistics.

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from windrow_core.files.excerpts.thrift import END, LIST, STRUCT, Skimmer, ThriftError, listed, text
 
-# The rules by which statistics become bounds, and lists of columns that only one reader reads
-# correctly, in every format. Raise it with each change of them: the next refresh of a table reads
+# The rules by which statistics become bounds, lists of columns that only one reader reads
+# correctly, and layouts, in every format. Raise it with each change of them: the next refresh of a table reads
 # the footers, or the log, again from which manifests were made under other rules.
-RULES = 3
+RULES = 4
 
 _COLUMN_ORDERS = 7  # field of Parquet's FileMetaData
 # A field that follows field 6, the writer; and the one order that the format defines.

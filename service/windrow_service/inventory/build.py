@@ -20,7 +20,7 @@ from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.listing import ScanFolder, in_folders
 from windrow_core.files.remote import scan_of
-from windrow_core.files.rows import EXCERPT_FIELDS, columns_from, inventory_schema, rows_of
+from windrow_core.files.rows import EXTRA_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (
     ColumnNames,
     FileSchema,
@@ -306,7 +306,7 @@ def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) ->
     if not len(files) or files.schema != previous.files.schema:
         return 0
     # Learning more about a file does not change it.
-    ignored_names = ["grouped_columns", "etag", *EXCERPT_FIELDS]
+    ignored_names = ["grouped_columns", "etag", *EXTRA_FIELDS]
     one, other = (some.drop_columns(ignored_names) for some in (files, previous.files.take(rows)))
     return int((~differing(one, other)).sum())
 

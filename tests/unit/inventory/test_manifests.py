@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import take_inline, write
-from windrow_core.files.rows import EXCERPT_FIELDS, inventory_schema
+from windrow_core.files.rows import EXCERPT_FIELDS, EXTRA_FIELDS, inventory_schema
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.inventory.footers.excerpts import bounded
 from windrow_service.inventory.manifests.encoding import (
@@ -169,7 +169,7 @@ def test_outlines_and_chunks_are_kept_once_each_and_left_out_if_not_wanted() -> 
 def test_manifests_without_outlines_equal_those_without_such_columns() -> None:
     files = inventory(["f"])
 
-    assert encode_manifest(files) == encode_manifest(files.drop_columns(list(EXCERPT_FIELDS)))
+    assert encode_manifest(files) == encode_manifest(files.drop_columns(list(EXTRA_FIELDS)))
 
 
 def test_the_largest_files_keep_their_chunks_if_there_are_too_many() -> None:

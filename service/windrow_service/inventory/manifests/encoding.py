@@ -16,7 +16,13 @@ import pyarrow.types as pt
 
 from windrow_core.files import trust
 from windrow_core.files.arrays import flat
-from windrow_core.files.rows import EXCERPT_FIELDS, FIXED_FIELDS, NEWER_COLUMNS, ROW_COLUMNS
+from windrow_core.files.rows import (
+    EXCERPT_FIELDS,
+    EXTRA_FIELDS,
+    FIXED_FIELDS,
+    NEWER_COLUMNS,
+    ROW_COLUMNS,
+)
 from windrow_core.files.types import stored_as
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.pruning.ranges import range_of
@@ -123,8 +129,9 @@ def cut_files(
 
 def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
     """Return the rows as bytes that depend only on their values and types, and on `trust.RULES`."""
-    if EXCERPT_FIELDS[0] in files.column_names and _is_null(files, EXCERPT_FIELDS):
-        files = files.drop_columns(list(EXCERPT_FIELDS))
+    for names in (EXCERPT_FIELDS, ("layout",)):
+        if names[0] in files.column_names and _is_null(files, names):
+            files = files.drop_columns(list(names))
     table = _canonical(files, check)
     table = table.replace_schema_metadata({_RULES_KEY: str(trust.RULES)})
     sink = pa.BufferOutputStream()
@@ -151,7 +158,7 @@ def decode_manifest(
         data: The result of `encode_manifest`.
         columns: The columns wanted, or None for all; others cost nothing.
         bloom: Whether Bloom filters are wanted; if there are any, they are most of the bytes.
-        excerpts: Whether `EXCERPT_FIELDS` are wanted, which are as large; if not, they are null.
+        excerpts: Whether `EXTRA_FIELDS` are wanted, which may be as large; if not, they are null.
 
     Raises:
         CorruptManifestError: The bytes are not a manifest.
@@ -164,7 +171,7 @@ def decode_manifest(
         return (columns is None or name in columns) and (bloom or name != "bloom")
 
     def is_read(name: str) -> bool:
-        return is_wanted(name) and (excerpts or name not in EXCERPT_FIELDS)
+        return is_wanted(name) and (excerpts or name not in EXTRA_FIELDS)
 
     try:
         with pa.ipc.open_stream(data) as reader:

@@ -167,7 +167,7 @@ class ManifestReader:
             choice: The partitions whose files are wanted. Files of others may be among those that
                 `work` gets: their manifest is read for other files. None means all.
             bloom: Whether Bloom filters are wanted, if they help the filter.
-            excerpts: Whether `EXCERPT_FIELDS` are wanted.
+            excerpts: Whether `EXTRA_FIELDS` are wanted.
             check: Called between manifests that are decoded.
         """
 
@@ -215,7 +215,7 @@ class ManifestReader:
             snapshot: The snapshot that has the manifests.
             manifests: The manifests to read.
             bloom: Whether Bloom filters are wanted.
-            excerpts: Whether `EXCERPT_FIELDS` are wanted.
+            excerpts: Whether `EXTRA_FIELDS` are wanted.
             check: Called between manifests.
         """
         by_id = self.at_hand(snapshot, manifests, bloom=bloom, excerpts=excerpts)

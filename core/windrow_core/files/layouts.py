@@ -1,0 +1,100 @@
+"""Layouts: how the columns of a Parquet file are stored, for readers other than Windrow's and Spark's.
+
+Such readers find columns by the spelling of their names, or by ids in the footer, and some read
+some types in their own way. Files of one writer have one layout.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow_core.files.calendars import DATETIME_MARK, DATETIMES_MARKED_SINCE, VERSION
+from windrow_core.files.schema import fields_in
+
+# A longer layout is not kept: 5,000 columns of usual names take a tenth.
+MAX_LAYOUT_CHARACTERS = 2**21
+# Of files whose layout is too long.
+UNDESCRIBED = "{}"
+INT96 = "int96"
+
+_OLD_INT96_MARK = b"org.apache.spark.legacyINT96"
+_FIELD_ID = b"PARQUET:field_id"
+
+# A type's name in Arrow; or `struct`, `list` or `map`, followed by names and types.
+StoredType: TypeAlias = str | list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the columns of a file are stored.
+
+    Attributes:
+        columns: The type of each top-level column, by its name as the file spells it.
+        has_ids: Whether any column has a field id.
+        is_old: Whether the footer says that dates or times are in the calendar before Gregory's.
+        has_duplicates: Whether two columns have the same name.
+    """
+
+    columns: Mapping[str, StoredType]
+    has_ids: bool
+    is_old: bool
+    has_duplicates: bool
+
+    @classmethod
+    def of_text(cls, text: str) -> Layout | None:
+        """Return a layout from its text; None if it was too long to be kept."""
+        parts = json.loads(text)
+        if not parts:
+            return None
+        columns = dict(parts["columns"])
+        return cls(columns, parts["ids"], parts["old"], len(columns) < len(parts["columns"]))
+
+
+class Layouts:
+    """Describes files of one Parquet schema."""
+
+    def __init__(self, parquet: Any) -> None:
+        leaves = iter(range(len(parquet.names)))
+        arrow = parquet.to_arrow_schema()
+        self._columns = [[field.name, _stored(field.type, parquet, leaves)] for field in arrow]
+        self._has_ids = any(map(_has_id, arrow))
+        self._texts: dict[bool, str] = {}
+
+    def of(self, metadata: Mapping[bytes, bytes] | None) -> str:
+        """Return the layout of a file as text.
+
+        Args:
+            metadata: The footer's key-value metadata.
+        """
+        is_old = _is_old(metadata or {})
+        if is_old not in self._texts:
+            parts = {"columns": self._columns, "ids": self._has_ids, "old": is_old}
+            text = json.dumps(parts, separators=(",", ":"))
+            self._texts[is_old] = text if len(text) <= MAX_LAYOUT_CHARACTERS else UNDESCRIBED
+        return self._texts[is_old]
+
+
+def _is_old(metadata: Mapping[bytes, bytes]) -> bool:
+    version = metadata.get(VERSION)
+    is_spark_2 = version is not None and version < DATETIMES_MARKED_SINCE
+    return is_spark_2 or DATETIME_MARK in metadata or _OLD_INT96_MARK in metadata
+
+
+def _has_id(field: pa.Field) -> bool:
+    return _FIELD_ID in (field.metadata or {}) or any(map(_has_id, fields_in(field.type)))
+
+
+def _stored(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> StoredType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _stored(type_.storage_type, parquet, leaves)
+    if not pt.is_nested(type_):
+        return INT96 if parquet.column(next(leaves)).physical_type == "INT96" else str(type_)
+    kind = "struct" if pt.is_struct(type_) else "map" if pt.is_map(type_) else "list"
+    fields = fields_in(type_)
+    return [kind, *([field.name, _stored(field.type, parquet, leaves)] for field in fields)]
