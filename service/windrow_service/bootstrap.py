@@ -26,6 +26,7 @@ from windrow_service.wiring.rooms import (
     open_added_files,
     open_caches,
     open_caching,
+    open_engines,
     open_manifests,
     open_operations,
     open_partitions,
@@ -117,6 +118,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             writes=open_writes(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
+            engines=open_engines(adapters),
             operations=await open_operations(adapters),
         )
 

@@ -51,6 +51,12 @@ def _redis_url(url: SecretStr) -> SecretStr:
     return url
 
 
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("it must be an absolute path")
+    return path
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -166,6 +172,17 @@ class MetricsSettings(_Section):
     )
 
 
+class EngineSettings(_Section):
+    """How tables are described for engines other than Spark, at `/iceberg`."""
+
+    metadata_folder: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        default=None,
+        description="Folder for the metadata, which the engines must find under the same path; by "
+        "default `engines` in `state_dir` if the database is there too, else none, and no table is "
+        "described.",
+    )
+
+
 class Settings(BaseSettings):
     """All settings of the coordinator."""
 
@@ -234,6 +251,7 @@ class Settings(BaseSettings):
     audit: AuditSettings = AuditSettings()
     history: HistorySettings = HistorySettings()
     metrics: MetricsSettings = MetricsSettings()
+    engines: EngineSettings = EngineSettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -260,6 +278,13 @@ class Settings(BaseSettings):
                 "back: set WINDROW_PUBLIC_URL"
             )
         return self
+
+    @property
+    def metadata_folder(self) -> Path | None:
+        """Where engines find metadata; None if no table is described."""
+        if self.engines.metadata_folder is None and self.database_url is None:
+            return self.state_dir.absolute() / "engines"
+        return self.engines.metadata_folder
 
     @property
     def tokens_required(self) -> bool:

@@ -19,6 +19,7 @@ from windrow_service.api import (
     dashboard,
     docs_page,
     guide,
+    iceberg,
     idempotency,
     operations,
     partitions,
@@ -74,6 +75,8 @@ def _routes() -> list[BaseRoute]:
     refusals = problems.problem_responses(401, 403, 429, 503)
     for each in routers:
         router.include_router(each, responses=refusals)
+    router.include_router(iceberg.tokens)
+    router.include_router(iceberg.router)
     router.include_router(operations.health)
     router.include_router(dashboard.router)
     return router.routes

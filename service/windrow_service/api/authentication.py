@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, is_page
+from windrow_service.api.iceberg_errors import ROOT as ICEBERG
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
 from windrow_service.usecases.access.authenticate import Principal
@@ -15,7 +16,7 @@ from windrow_service.usecases.access.errors import IssuerUnavailableError, Unaut
 from windrow_service.usecases.errors import StoreUnavailableError
 
 # Health probes have no token, and neither the guide nor the API's description is secret.
-_OPEN = frozenset(("/", "/docs", "/guide", "/openapi.json", SIGN_IN))
+_OPEN = frozenset(("/", "/docs", "/guide", "/openapi.json", SIGN_IN, f"{ICEBERG}/oauth/tokens"))
 _OPEN_BELOW = ("/guide/", "/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
 
 

@@ -17,6 +17,7 @@ from starlette.routing import Match
 from windrow_core.errors import Fault, StatedError
 from windrow_core.models import Problem
 from windrow_service.api.html.rendering import is_page, problem_page
+from windrow_service.api.iceberg_errors import iceberg_error, is_below
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
 from windrow_service.usecases.plans.errors import InvalidOptionsError
 from windrow_service.usecases.snapshots.errors import RefreshFailedError
@@ -180,6 +181,8 @@ def _answer_with(request: Request, body: dict[str, Any], headers: Mapping[str, s
         body["detail"] += f" (request {request_id})"
     if is_page(request.url.path):
         return problem_page(request, body, headers)
+    if is_below(request.url.path):
+        return iceberg_error(body, headers)
     return JSONResponse(body, body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 

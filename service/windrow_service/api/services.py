@@ -23,6 +23,7 @@ from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Hear
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
+from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
@@ -131,6 +132,14 @@ class CacheServices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineServices:
+    """Tables for engines other than Spark; `describe` is None if none are described."""
+
+    tables: TableStore
+    describe: DescribeTable | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationServices:
     """Health, configuration, metrics, traces and the audit log."""
 
@@ -154,6 +163,7 @@ class Services:
     writes: WriteServices
     upkeep: UpkeepServices
     caches: CacheServices
+    engines: EngineServices
     operations: OperationServices
 
 
@@ -177,4 +187,5 @@ PlansDep = Annotated[PlanServices, _group(lambda services: services.plans)]
 WritesDep = Annotated[WriteServices, _group(lambda services: services.writes)]
 UpkeepDep = Annotated[UpkeepServices, _group(lambda services: services.upkeep)]
 CachesDep = Annotated[CacheServices, _group(lambda services: services.caches)]
+EnginesDep = Annotated[EngineServices, _group(lambda services: services.engines)]
 OperationsDep = Annotated[OperationServices, _group(lambda services: services.operations)]

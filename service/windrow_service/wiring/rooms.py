@@ -8,6 +8,7 @@ from typing import Any
 from windrow_service.api.problems import describe
 from windrow_service.api.services import (
     CacheServices,
+    EngineServices,
     OperationServices,
     PlanServices,
     SnapshotServices,
@@ -17,6 +18,7 @@ from windrow_service.api.services import (
 )
 from windrow_service.config import config_of
 from windrow_service.directories import DirectoryInventories
+from windrow_service.engines.folder import MetadataFolder
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
 from windrow_service.runs.metric_lookups import MetricLookups
@@ -35,6 +37,7 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -61,6 +64,7 @@ from windrow_service.wiring.adapters import Adapters, now
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
+_CLEAN_EVERY_S = 600.0
 _log = get_logger(__name__)
 
 
@@ -295,6 +299,25 @@ def open_caches(
         ),
         clock=now,
     )
+
+
+def open_engines(adapters: Adapters) -> EngineServices:
+    """Return the services for other engines; remove old metadata in the background."""
+    settings, folder = adapters.settings, adapters.settings.metadata_folder
+    if folder is None:
+        return EngineServices(tables=adapters.tables, describe=None)
+    describe = DescribeTable(
+        tables=adapters.tables,
+        snapshots=adapters.snapshots,
+        files=MetadataFolder(folder),
+        # Separate from plans, which are quick.
+        runner=adapters.threads("engines"),
+        turns=LocalTurns(max_waiting=settings.max_waiting),
+        max_snapshots=settings.snapshots.max_count,
+        keep_for=settings.limits.plan_ttl,
+    )
+    adapters.repeat("remove old metadata for engines", describe.clean, _CLEAN_EVERY_S)
+    return EngineServices(tables=adapters.tables, describe=describe)
 
 
 async def open_operations(adapters: Adapters) -> OperationServices:

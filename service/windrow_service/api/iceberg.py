@@ -1,0 +1,281 @@
+"""`/iceberg/v1`: a read-only catalog of tables as Iceberg's REST specification has it.
+
+Its contract is Iceberg's, not a part of `openapi.yaml`. Each call is authorized by the names of
+tables, as all others are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from windrow_core.models import TABLE_NAME_PATTERN
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, GuardedRouter
+from windrow_service.api.iceberg_errors import ROOT
+from windrow_service.api.parameters import etag, version_of
+from windrow_service.api.services import EnginesDep, EngineServices, services_of
+from windrow_service.usecases.access.authenticate import Principal
+from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.engines.describe import DescribeTable, TableDescription, unfitness
+from windrow_service.usecases.engines.errors import (
+    CatalogDisabledError,
+    NamespaceNotFoundError,
+    ReadOnlyCatalogError,
+    ViewNotFoundError,
+)
+from windrow_service.usecases.tables.errors import TableNotFoundError
+from windrow_service.usecases.tables.ports import StoredTable
+
+router = GuardedRouter(include_in_schema=False)
+# Callers without a token ask for one here.
+tokens = APIRouter(include_in_schema=False)
+
+_NAMESPACES = f"{ROOT}/namespaces"
+_NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+# Of tables whose names have no dot.
+_DEFAULT = ("default",)
+_BETWEEN_LEVELS = "\x1f"
+_NAME = re.compile(TABLE_NAME_PATTERN)
+_MAX_NAME = 256
+_TABLES_AT_A_TIME = 1_000
+_MAX_FIELDS = 20
+_ENDPOINTS = (
+    "GET /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+)
+_METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]
+_ACTIONS = (
+    ("POST namespaces", "creating a namespace"),
+    ("POST namespaces/[^/]+/tables", "creating a table"),
+    ("POST namespaces/[^/]+/tables/[^/]+", "committing to a table"),
+    ("DELETE namespaces/[^/]+/tables/[^/]+", "dropping a table"),
+    ("POST namespaces/[^/]+/register", "registering a table"),
+    ("POST tables/rename", "renaming a table"),
+    ("POST transactions/commit", "committing a transaction"),
+    ("DELETE namespaces/[^/]+", "dropping a namespace"),
+    ("POST namespaces/[^/]+/properties", "changing a namespace"),
+    (r"\w+ (namespaces/[^/]+/)?views(/.*)?", "changing views"),
+)
+
+
+@router.get(f"{ROOT}/config", dependencies=[READ])
+async def config() -> dict[str, Any]:
+    """Return what clients need to know first."""
+    return {"defaults": {}, "overrides": {}, "endpoints": list(_ENDPOINTS)}
+
+
+@router.get(_NAMESPACES, dependencies=[READ])
+async def list_namespaces(
+    services: EnginesDep, principal: PrincipalDep, parent: str = ""
+) -> dict[str, Any]:
+    """List the namespaces directly below another one that have tables the caller may read."""
+    above = _levels(parent) if parent else ()
+    children = {
+        namespace[: len(above) + 1]
+        async for namespace, _ in _tables(services, principal)
+        if len(namespace) > len(above) and namespace[: len(above)] == above
+    }
+    if above and not children:
+        await _require(services, principal, above)
+    return {"namespaces": sorted(children)}
+
+
+@router.get(_NAMESPACE, dependencies=[READ])
+async def load_namespace(
+    namespace: str, services: EnginesDep, principal: PrincipalDep
+) -> dict[str, Any]:
+    """Return a namespace."""
+    levels = _levels(namespace)
+    await _require(services, principal, levels)
+    return {"namespace": levels, "properties": {}}
+
+
+@router.head(_NAMESPACE, dependencies=[READ])
+async def namespace_exists(
+    namespace: str, services: EnginesDep, principal: PrincipalDep
+) -> Response:
+    """Tell whether a namespace exists."""
+    await _require(services, principal, _levels(namespace))
+    return Response(status_code=204)
+
+
+@router.get(f"{_NAMESPACE}/tables", dependencies=[READ])
+async def list_tables(
+    namespace: str, services: EnginesDep, principal: PrincipalDep
+) -> dict[str, Any]:
+    """List the tables of a namespace that can be described, as far as their definitions tell."""
+    levels = _levels(namespace)
+    await _require(services, principal, levels)
+    names = [
+        table.info.name.rpartition(".")[2]
+        async for namespace_of, table in _tables(services, principal)
+        if namespace_of == levels and _is_listed(table)
+    ]
+    return {"identifiers": [{"namespace": levels, "name": name} for name in names]}
+
+
+@router.head(_TABLE, dependencies=[READ])
+async def table_exists(
+    namespace: str, table: str, services: EnginesDep, principal: PrincipalDep
+) -> Response:
+    """Tell whether a table is listed."""
+    for name in _names(namespace, table):
+        with suppress(TableNotFoundError):
+            principal.require_table("read", name)
+            if _is_listed(await services.tables.get(name)):
+                return Response(status_code=204)
+    raise TableNotFoundError(name)
+
+
+@router.get(_TABLE, dependencies=[READ])
+async def load_table(
+    namespace: str,
+    table: str,
+    services: EnginesDep,
+    principal: PrincipalDep,
+    snapshots: Annotated[Literal["all", "refs"], Query()] = "all",
+    if_none_match: Annotated[str | None, Header(max_length=256)] = None,
+) -> Response:
+    """Return a table's metadata, which is made for new snapshots at the first call."""
+    if services.describe is None:
+        raise CatalogDisabledError
+    description = await _described(
+        services.describe, principal, _names(namespace, table), all_snapshots=snapshots == "all"
+    )
+    headers = etag(description.version)
+    if version_of(if_none_match) == description.version:
+        return Response(status_code=304, headers=headers)
+    path = json.dumps(description.metadata_path).encode()
+    body = b'{"metadata-location":%s,"metadata":%s,"config":{}}' % (path, description.metadata)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@router.get(f"{_NAMESPACE}/views", dependencies=[READ])
+async def list_views(
+    namespace: str, services: EnginesDep, principal: PrincipalDep
+) -> dict[str, Any]:
+    """List views, of which there are none."""
+    await _require(services, principal, _levels(namespace))
+    return {"identifiers": []}
+
+
+@router.api_route(f"{_NAMESPACE}/views/{{view}}", methods=["GET", "HEAD"], dependencies=[READ])
+async def load_view(view: str) -> Response:
+    """Refuse to return a view."""
+    raise ViewNotFoundError(view)
+
+
+@router.api_route(f"{ROOT}/{{path:path}}", methods=_METHODS, dependencies=[READ])
+async def refuse(path: str, request: Request) -> Response:
+    """Refuse what would change something, and what does not exist."""
+    if request.method in ("GET", "HEAD"):
+        raise HTTPException(404)
+    call = f"{request.method} {path}"
+    action = next((words for pattern, words in _ACTIONS if re.fullmatch(pattern, call)), call)
+    raise ReadOnlyCatalogError(action)
+
+
+@tokens.post(f"{ROOT}/oauth/tokens")
+async def exchange_token(request: Request) -> Response:
+    """Give a client its token back: with Iceberg's clients, a token is the secret of a credential."""
+    secret = _basic_secret(request)
+    if secret is None:
+        text = (await request.body()).decode("utf-8", "replace")
+        try:
+            fields = dict(parse_qsl(text, max_num_fields=_MAX_FIELDS))
+        except ValueError:
+            fields = {}
+        secret = fields.get("client_secret")
+    try:
+        await services_of(request).access.authenticate(secret)
+    except UnauthenticatedError as error:
+        body = {"error": "invalid_client", "error_description": str(error)}
+        return JSONResponse(body, 401)
+    return JSONResponse(
+        {
+            "access_token": secret or "",
+            "token_type": "bearer",
+            "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        },
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+def _basic_secret(request: Request) -> str | None:
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(text).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+async def _described(
+    describe: DescribeTable, principal: Principal, names: Sequence[str], *, all_snapshots: bool
+) -> TableDescription:
+    for name in names[:-1]:
+        if name in principal.tables:
+            try:
+                return await describe(name, all_snapshots=all_snapshots)
+            except TableNotFoundError:
+                continue
+    principal.require_table("read", names[-1])
+    return await describe(names[-1], all_snapshots=all_snapshots)
+
+
+def _levels(namespace: str) -> tuple[str, ...]:
+    return tuple(namespace.split(_BETWEEN_LEVELS))
+
+
+def _names(namespace: str, table: str) -> list[str]:
+    """Return the names that a table may have, the likelier last.
+
+    Raises:
+        TableNotFoundError: No table can have such a name.
+    """
+    levels = _levels(namespace)
+    full = ".".join((*levels, table))
+    if len(full) > _MAX_NAME or not _NAME.fullmatch(full) or "." in table:
+        raise TableNotFoundError(full[:_MAX_NAME])
+    return [full, table] if levels == _DEFAULT else [full]
+
+
+async def _tables(
+    services: EngineServices, principal: Principal
+) -> AsyncIterator[tuple[tuple[str, ...], StoredTable]]:
+    after = ""
+    while True:
+        page = await services.tables.page(after, _TABLES_AT_A_TIME, principal.tables)
+        for table in page:
+            yield tuple(table.info.name.split(".")[:-1]) or _DEFAULT, table
+        if not page.more:
+            return
+        after = page[-1].info.name
+
+
+async def _require(services: EngineServices, principal: Principal, levels: tuple[str, ...]) -> None:
+    async for namespace, _ in _tables(services, principal):
+        if namespace[: len(levels)] == levels:
+            return
+    raise NamespaceNotFoundError(".".join(levels)[:_MAX_NAME])
+
+
+def _is_listed(table: StoredTable) -> bool:
+    return table.info.current_snapshot is not None and unfitness(table.info.definition) is None

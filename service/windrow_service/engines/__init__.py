@@ -1,0 +1,1 @@
+"""Tables of plain files, described as Iceberg tables, for engines that read those."""

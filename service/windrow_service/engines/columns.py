@@ -1,0 +1,218 @@
+"""A table's columns as Iceberg's: their ids, their types, and their names in files.
+
+A field's id is made from its name, so that the same name always has the same id, on each replica
+and whatever columns come and go: files are read by name, and so are columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow_core.files.file_fields import named_children
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
+
+# Iceberg reserves the ids of the last two hundred 32-bit numbers.
+_IDS = 2**30
+_FIRST_PARTITION_ID = 1000
+_TYPES = {
+    pa.bool_(): "boolean",
+    # Iceberg has no smaller ones.
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    TIMESTAMP: "timestamptz",
+    TIMESTAMP_NTZ: "timestamp",
+}
+_UNFIT_PARTITIONS = {pa.float32(), pa.float64(), pa.binary()}
+
+
+class UnfitColumnError(ValueError):
+    """A column cannot be described; the text names it, and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a snapshot, described as Iceberg's.
+
+    Attributes:
+        data: Columns that are stored in the files.
+        partition: Partition columns.
+        ids: The id of each top-level column, by its name in lower case.
+        fields: All of them, as the fields of an Iceberg schema.
+    """
+
+    data: pa.Schema
+    partition: pa.Schema
+    ids: Mapping[str, int]
+    fields: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, data: pa.Schema, partition: pa.Schema) -> TableColumns:
+        """Describe columns.
+
+        Raises:
+            UnfitColumnError: One of them has no equal in Iceberg.
+        """
+        for field in partition:
+            if field.type in _UNFIT_PARTITIONS:
+                raise UnfitColumnError(
+                    f"partition column {field.name!r} is of type {field.type}, whose values "
+                    "engines write in different ways: register it as a string"
+                )
+        ids = _Ids()
+        fields = [ids.field(field, ()) for field in [*data, *partition]]
+        by_name = {one["name"].lower(): one["id"] for one in fields}
+        return cls(data, partition, by_name, fields)
+
+    @property
+    def schema_id(self) -> int:
+        """A number that is the same for the same columns."""
+        return _number(json.dumps(self.fields))
+
+    @property
+    def last_id(self) -> int:
+        """The greatest id of all fields."""
+        return max(map(_greatest, self.fields), default=0)
+
+    def as_schema(self) -> dict[str, Any]:
+        """Return Iceberg's schema."""
+        return {"type": "struct", "schema-id": self.schema_id, "fields": self.fields}
+
+    def as_spec(self) -> list[dict[str, Any]]:
+        """Return the fields of Iceberg's partition spec."""
+        return [
+            {
+                "name": field.name,
+                "transform": "identity",
+                "source-id": self.ids[field.name.lower()],
+                "field-id": _FIRST_PARTITION_ID + at,
+            }
+            for at, field in enumerate(self.partition)
+        ]
+
+
+def name_mapping(
+    fields: Sequence[Mapping[str, Any]], spellings: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """Return Iceberg's name mapping, by which columns are found in files without ids.
+
+    It also has the columns of files that the table lacks, because PyIceberg asks for all.
+
+    Args:
+        fields: Fields of a schema.
+        spellings: By names in lower case, how files spell their columns.
+    """
+    own = {field["name"].lower() for field in fields}
+    ids = _Ids({field["id"] for field in fields})
+    others = [
+        {"field-id": ids.of((name,)), "names": list(names)}
+        for name, names in sorted(spellings.items())
+        if name not in own
+    ]
+    return others + [
+        {
+            "field-id": field["id"],
+            "names": sorted({field["name"], *spellings.get(field["name"].lower(), ())}),
+            **_mapping_within(field["type"]),
+        }
+        for field in fields
+    ]
+
+
+def _mapping_within(type_: Any) -> dict[str, Any]:
+    children = _children(type_)
+    return {"fields": name_mapping(children, {})} if children else {}
+
+
+def _children(type_: Any) -> list[dict[str, Any]]:
+    if isinstance(type_, str):
+        return []
+    if type_["type"] == "struct":
+        return list(type_["fields"])
+    names = ("element",) if type_["type"] == "list" else ("key", "value")
+    return [
+        {
+            "id": type_[f"{name}-id"],
+            "name": name,
+            "type": type_["element" if name == "element" else name],
+        }
+        for name in names
+    ]
+
+
+def _greatest(field: Mapping[str, Any]) -> int:
+    return max([int(field["id"]), *map(_greatest, _children(field["type"]))])
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % _IDS
+
+
+class _Ids:
+    """Gives fields their ids."""
+
+    def __init__(self, others: Collection[int] = ()) -> None:
+        self._ids: set[int] = {0, *others}
+
+    def field(self, field: pa.Field, above: tuple[str, ...]) -> dict[str, Any]:
+        path = (*above, field.name.lower())
+        return {
+            "id": self.of(path),
+            "name": field.name,
+            "required": False,
+            "type": self._type(field.type, path),
+        }
+
+    def of(self, path: tuple[str, ...]) -> int:
+        text = json.dumps(path)
+        number = _number(text)
+        # In a thousand columns, two share a number once in two thousand tables.
+        while number in self._ids:
+            text += "+"
+            number = _number(text)
+        self._ids.add(number)
+        return number
+
+    def _type(self, type_: pa.DataType, path: tuple[str, ...]) -> Any:
+        if type_ in _TYPES:
+            return _TYPES[type_]
+        if pt.is_decimal128(type_) and 0 <= type_.scale <= type_.precision:
+            return f"decimal({type_.precision}, {type_.scale})"
+        children = named_children(type_)
+        if pt.is_struct(type_) and children:
+            return {"type": "struct", "fields": [self.field(one, path) for _, one in children]}
+        if pt.is_list(type_):
+            (element,) = (self.field(one.with_name(name), path) for name, one in children)
+            return {
+                "type": "list",
+                "element-id": element["id"],
+                "element": element["type"],
+                "element-required": False,
+            }
+        if pt.is_map(type_):
+            key, value = (self.field(one.with_name(name), path) for name, one in children)
+            return {
+                "type": "map",
+                "key-id": key["id"],
+                "key": key["type"],
+                "value-id": value["id"],
+                "value": value["type"],
+                "value-required": False,
+            }
+        raise UnfitColumnError(
+            f"column {'.'.join(path)!r} is of type {type_}, which Iceberg does not have: declare "
+            "the table's columns without it"
+        )

@@ -1,0 +1,333 @@
+"""Iceberg's manifests, from the columns of Windrow's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow_core.files.arrays import flat
+from windrow_core.files.table_paths import is_outside
+from windrow_core.files.types import stored_as
+from windrow_service.avro import encoding
+from windrow_service.engines.columns import TableColumns
+from windrow_service.engines.storage import stored
+from windrow_service.inventory.manifests.encoding import Manifest
+
+# Raise it when the same manifest gets other content.
+_EDITION = 1
+# The columns of Windrow's manifests that Iceberg's are made from.
+NEEDED = ("path", "size_bytes", "row_count", "partition", "stats", "layout")
+# Longer bounds of texts are left out.
+_MAX_BOUND_BYTES = 256
+_EXISTING = 0
+_SPEC_ID = 0
+# Keys of Iceberg's maps, and their values.
+_MAPS = {"value_counts": (109, 119, 120), "null_value_counts": (110, 121, 122)}
+_BOUNDS = {"lower_bounds": (125, 126, 127), "upper_bounds": (128, 129, 130)}
+
+
+class UnfitFileError(ValueError):
+    """Other engines would read a file wrongly; the text names it, and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFigures:
+    """What a list of manifests says about one of them, and what its files are like.
+
+    Attributes:
+        length: Bytes of the manifest.
+        file_count: Number of its files.
+        row_count: Number of their rows.
+        partitions: For each partition column, whether a value is null, and the encoded least and
+            greatest value in hexadecimal digits, or None.
+        spellings: How the files spell their columns, by their names in lower case.
+    """
+
+    length: int
+    file_count: int
+    row_count: int
+    partitions: Sequence[tuple[bool, str | None, str | None]]
+    spellings: Mapping[str, Sequence[str]]
+
+    def to_text(self) -> str:
+        """Return them as JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def of_text(cls, text: str) -> ManifestFigures:
+        """Return them from JSON."""
+        return cls(**json.loads(text))
+
+
+def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> str:
+    """Return the name of a manifest, which says everything that its content depends on."""
+    digest = hashlib.sha256(json.dumps([_EDITION, location, columns.as_schema()]).encode())
+    digest.update(manifest.manifest_id.encode())
+    digest.update(manifest.removed.tobytes())
+    return digest.hexdigest()[:40]
+
+
+def described(
+    files: pa.Table, location: str, columns: TableColumns
+) -> tuple[bytes, ManifestFigures]:
+    """Return a manifest of some files as Iceberg has it.
+
+    Args:
+        files: n files, with the columns `NEEDED`.
+        location: The table's location.
+        columns: The table's columns.
+
+    Raises:
+        UnfitFileError: Other engines would read one of the files wrongly.
+    """
+    spellings = _spellings(files, columns)
+    at = int(pc.index(files["row_count"].is_null(), True).as_py())
+    if at >= 0:
+        raise UnfitFileError(
+            f"file {files['path'][at].as_py()!r}: its number of rows is not known: let a refresh "
+            "read the footers"
+        )
+    blocks = (
+        _entries(files.slice(begin, encoding.BLOCK_ROWS), location, columns)
+        for begin in range(0, len(files), encoding.BLOCK_ROWS)
+    )
+    metadata = {
+        "schema": json.dumps(columns.as_schema()),
+        "schema-id": str(columns.schema_id),
+        "partition-spec": json.dumps(columns.as_spec()),
+        "partition-spec-id": str(_SPEC_ID),
+        "format-version": "2",
+        "content": "data",
+    }
+    content = encoding.avro_file(_schema(columns), metadata, blocks)
+    return content, ManifestFigures(
+        length=len(content),
+        file_count=len(files),
+        row_count=int(pc.sum(files["row_count"]).as_py()),
+        partitions=[_summary(values) for _, values in _partitions(files, columns)],
+        spellings=spellings,
+    )
+
+
+def _spellings(files: pa.Table, columns: TableColumns) -> dict[str, list[str]]:
+    spellings: dict[str, set[str]] = {}
+    layouts = flat(files["layout"])
+    for layout in pc.unique(layouts).to_pylist():
+        kind = stored(layout, columns)
+        if kind.trouble is not None:
+            same = layouts.is_null() if layout is None else pc.equal(layouts, layout)
+            path = files["path"][int(pc.index(same, True).as_py())].as_py()
+            raise UnfitFileError(f"file {path!r}: {kind.trouble}")
+        for name, spelling in kind.spellings.items():
+            spellings.setdefault(name, set()).add(spelling)
+    return {name: sorted(some) for name, some in spellings.items()}
+
+
+def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
+    count = len(files)
+    rows = np.asarray(files["row_count"], np.int64)
+    row_counts = encoding.longs(rows)
+    paths = flat(files["path"])
+    outside = pa.array([is_outside(path) for path in paths.to_pylist()], pa.bool_())
+    below = pc.binary_join_element_wise(pa.scalar(location.rstrip("/") + "/"), paths, "")
+    null_counts, lower, upper = _statistics(flat(files["stats"]), columns)
+    heads = encoding.long(_EXISTING), b"\x00", b"\x02\x00", b"\x02\x00", b"\x00"
+    return encoding.rows(
+        [
+            # status, snapshot id, both sequence numbers, content
+            *heads,
+            encoding.data(pc.if_else(outside, paths, below)),
+            encoding.datum(b"PARQUET"),
+            *(encoding.optional(_encoded(values)) for _, values in _partitions(files, columns)),
+            row_counts,
+            encoding.longs(np.asarray(files["size_bytes"], np.int64)),
+            encoding.optional(
+                encoding.number_map([(key, row_counts) for key, _ in null_counts], count)
+            ),
+            encoding.optional(encoding.number_map(null_counts, count)),
+            encoding.optional(encoding.number_map(lower, count)),
+            encoding.optional(encoding.number_map(upper, count)),
+        ]
+    )
+
+
+_ById = list[tuple[int, pa.Array]]
+
+
+def _statistics(stats: pa.StructArray, columns: TableColumns) -> tuple[_ById, _ById, _ById]:
+    null_counts: _ById = []
+    bounds: tuple[_ById, _ById] = ([], [])
+    for field, values in zip(stats.type, stats.flatten(), strict=True):
+        key = columns.ids[field.name.lower()]
+        *ends, nulls = values.flatten()
+        counts = encoding.longs(np.asarray(pc.fill_null(nulls, 0), np.int64))
+        null_counts.append((key, pc.if_else(nulls.is_valid(), counts, None)))
+        for some, end in zip(bounds, ends, strict=True):
+            plain = _bound(end)
+            if plain is not None:
+                some.append((key, plain))
+    return null_counts, *bounds
+
+
+def _bound(values: pa.Array) -> pa.Array | None:
+    """Return values in Iceberg's form of bounds; None if it has another order, or NaN."""
+    if pt.is_floating(values.type) or pt.is_decimal(values.type) or pt.is_binary(values.type):
+        return None
+    plain = _plain(values)
+    if pt.is_string(values.type):
+        short = pc.less_equal(pc.binary_length(plain), _MAX_BOUND_BYTES)
+        plain = pc.if_else(short, plain, None)
+    return encoding.data(plain)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Return values as Iceberg writes single ones; null stays null."""
+    if pt.is_string(values.type):
+        return values.cast(pa.binary())
+    if pt.is_decimal(values.type):
+        content = _decimal_bytes(values, 16)
+        return pa.array([one and _shortest(one) for one in content.to_pylist()], pa.binary())
+    numbers = values.cast(stored_as(values.type))
+    numbers = pc.cast(numbers, _number_type(numbers.type))
+    content = encoding.fixed(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False))
+    return pc.if_else(values.is_valid(), content, None)
+
+
+def _number_type(type_: pa.DataType) -> pa.DataType:
+    if pt.is_boolean(type_):
+        return pa.int8()
+    return pa.int64() if type_ == pa.int64() else pa.int32()
+
+
+def _decimal_bytes(values: pa.Array, width: int) -> pa.Array:
+    """Return decimals as big-endian numbers of a width in bytes; null stays null."""
+    raw = np.frombuffer(values.buffers()[1], np.uint8)
+    raw = raw[values.offset * 16 : (values.offset + len(values)) * 16].reshape(-1, 16)
+    content = np.ascontiguousarray(raw[:, ::-1][:, 16 - width :])
+    flat_bytes = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(width), len(values), [None, pa.py_buffer(content)]
+    )
+    return pc.if_else(values.is_valid(), flat_bytes.cast(pa.binary()), None)
+
+
+def _shortest(number: bytes) -> bytes:
+    value = int.from_bytes(number, "big", signed=True)
+    bits = (value if value >= 0 else ~value).bit_length()
+    return value.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _decimal_width(precision: int) -> int:
+    return next(width for width in range(1, 17) if 10**precision < 2 ** (8 * width - 1))
+
+
+def _encoded(values: pa.Array) -> pa.Array:
+    """Return the Avro encodings of partition values; null stays null."""
+    type_ = values.type
+    if pt.is_string(type_):
+        return encoding.data(values)
+    if pt.is_decimal(type_):
+        return _decimal_bytes(values, _decimal_width(type_.precision))
+    if pt.is_boolean(type_):
+        return _plain(values)
+    numbers = pc.fill_null(values.cast(stored_as(type_)).cast(pa.int64()), 0)
+    return pc.if_else(values.is_valid(), encoding.longs(np.asarray(numbers)), None)
+
+
+def _partitions(files: pa.Table, columns: TableColumns) -> Iterator[tuple[pa.Field, pa.Array]]:
+    partition = flat(files["partition"])
+    yield from zip(columns.partition, partition.flatten(), strict=True)
+
+
+def _summary(values: pa.Array) -> tuple[bool, str | None, str | None]:
+    ends = pc.min_max(values)
+    texts = []
+    for name in ("min", "max"):
+        plain = _plain(pa.array([ends[name].as_py()], values.type))[0].as_py()
+        texts.append(None if plain is None else plain.hex())
+    return bool(values.null_count), texts[0], texts[1]
+
+
+_PARTITION_TYPES: Mapping[str, Any] = {
+    "date": {"type": "int", "logicalType": "date"},
+    "timestamp": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    "timestamptz": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+}
+
+
+def _partition_type(field: pa.Field, iceberg: str, number: int) -> Any:
+    if pt.is_decimal(field.type):
+        precision, scale = field.type.precision, field.type.scale
+        return {
+            "type": "fixed",
+            "size": _decimal_width(precision),
+            "name": f"decimal_{number}",
+            "logicalType": "decimal",
+            "precision": precision,
+            "scale": scale,
+        }
+    return _PARTITION_TYPES.get(iceberg, iceberg)
+
+
+def _field(name: str, number: int, type_: Any, *, optional: bool = False) -> dict[str, Any]:
+    if optional:
+        return {"name": name, "type": ["null", type_], "default": None, "field-id": number}
+    return {"name": name, "type": type_, "field-id": number}
+
+
+def _map(key: int, value: int, type_: str) -> dict[str, Any]:
+    record = {
+        "type": "record",
+        "name": f"k{key}_v{value}",
+        "fields": [_field("key", key, "int"), _field("value", value, type_)],
+    }
+    return {"type": "array", "items": record, "logicalType": "map"}
+
+
+def _schema(columns: TableColumns) -> dict[str, Any]:
+    types = {field["name"]: field["type"] for field in columns.fields}
+    partition = [
+        _field(
+            _avro_name(spec["name"]),
+            spec["field-id"],
+            _partition_type(field, types[field.name], spec["field-id"]),
+            optional=True,
+        )
+        for spec, field in zip(columns.as_spec(), columns.partition, strict=True)
+    ]
+    maps = [
+        _field(name, number, _map(key, value, type_), optional=True)
+        for all_maps, type_ in ((_MAPS, "long"), (_BOUNDS, "bytes"))
+        for name, (number, key, value) in all_maps.items()
+    ]
+    file = [
+        _field("content", 134, "int"),
+        _field("file_path", 100, "string"),
+        _field("file_format", 101, "string"),
+        _field("partition", 102, {"type": "record", "name": "r102", "fields": partition}),
+        _field("record_count", 103, "long"),
+        _field("file_size_in_bytes", 104, "long"),
+        *maps,
+    ]
+    fields = [
+        _field("status", 0, "int"),
+        _field("snapshot_id", 1, "long", optional=True),
+        _field("sequence_number", 3, "long", optional=True),
+        _field("file_sequence_number", 4, "long", optional=True),
+        _field("data_file", 2, {"type": "record", "name": "r2", "fields": file}),
+    ]
+    return {"type": "record", "name": "manifest_entry", "fields": fields}
+
+
+def _avro_name(name: str) -> str:
+    """Return a column's name as Iceberg writes it in Avro."""
+    word = re.sub(r"[^A-Za-z0-9_]", lambda match: f"_x{ord(match[0]):X}", name)
+    return f"_{word}" if word[:1].isdigit() else word

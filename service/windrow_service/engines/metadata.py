@@ -1,0 +1,248 @@
+"""Lists of manifests, and a table's metadata, as Iceberg has them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_core.models import TableInfo
+from windrow_service.avro import encoding
+from windrow_service.engines.columns import TableColumns, name_mapping
+from windrow_service.engines.manifests import ManifestFigures
+
+NAME_MAPPING = "schema.name-mapping.default"
+_SPEC_ID = 0
+_FIRST_PARTITION_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    """What the metadata says about a snapshot; it never changes.
+
+    Attributes:
+        snapshot_id: The snapshot's number, which is also its sequence number.
+        timestamp_ms: When it was made, in milliseconds since 1970.
+        schema: Its columns, as Iceberg's schema.
+        spec: Its partition columns, as the fields of Iceberg's partition spec.
+        last_id: The greatest id of its fields.
+        spellings: How its files spell their columns, by their names in lower case.
+        manifest_list: Where its list of manifests is.
+        manifests: Names of its manifests.
+        figures: Totals, as texts.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
+    schema: dict[str, Any]
+    spec: list[dict[str, Any]]
+    last_id: int
+    spellings: dict[str, list[str]]
+    manifest_list: str
+    manifests: list[str]
+    figures: dict[str, str]
+
+    def to_text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def of_text(cls, text: str) -> SnapshotRecord:
+        """Return it from JSON."""
+        return cls(**json.loads(text))
+
+    @property
+    def types(self) -> dict[int, str]:
+        """The type of each partition column, by its id."""
+        types = {field["id"]: json.dumps(field["type"]) for field in self.schema["fields"]}
+        return {one["source-id"]: types[one["source-id"]] for one in self.spec}
+
+
+def in_ms(at: datetime) -> int:
+    """Return a time in milliseconds since 1970."""
+    return int(at.timestamp() * 1000)
+
+
+def table_uuid(table: TableInfo, number: int) -> str:
+    """Return a name of a table that no other table has, on any coordinator.
+
+    Args:
+        table: The table.
+        number: Its number in the database.
+    """
+    text = f"{table.created_at.isoformat()} {number} {table.definition.location}"
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:windrow:table:{text}"))
+
+
+def joined_spellings(some: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Return all spellings of each column."""
+    names: dict[str, set[str]] = {}
+    for one in some:
+        for name, spellings in one.items():
+            names.setdefault(name, set()).update(spellings)
+    return {name: sorted(spellings) for name, spellings in names.items()}
+
+
+def manifest_list(
+    snapshot_id: int,
+    columns: TableColumns,
+    manifests: Sequence[tuple[str, ManifestFigures]],
+) -> bytes:
+    """Return a list of manifests.
+
+    Files count as existing ones: which of them a snapshot has added, its manifests do not say.
+
+    Args:
+        snapshot_id: The snapshot.
+        columns: Its columns.
+        manifests: The manifests: where they are, and their figures.
+    """
+    paths = pa.array([path for path, _ in manifests], pa.string())
+    figures = [one for _, one in manifests]
+
+    def numbers(name: str) -> pa.Array:
+        return encoding.longs(np.array([getattr(one, name) for one in figures], np.int64))
+
+    summaries = pa.array([_summaries(one) for one in figures], pa.binary())
+    zero = encoding.long(0)
+    rows = encoding.rows(
+        [
+            encoding.data(paths),
+            numbers("length"),
+            encoding.long(_SPEC_ID),
+            # content, both sequence numbers, the snapshot
+            zero * 3 + encoding.long(snapshot_id),
+            # files added, existing and deleted; the same of rows
+            zero,
+            numbers("file_count"),
+            zero * 2,
+            numbers("row_count"),
+            zero,
+            encoding.optional(summaries),
+        ]
+    )
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": "null",
+        "sequence-number": str(snapshot_id),
+        "format-version": "2",
+    }
+    return encoding.avro_file(_LIST_SCHEMA, metadata, [rows])
+
+
+def _summaries(figures: ManifestFigures) -> bytes:
+    parts = []
+    for has_null, lower, upper in figures.partitions:
+        parts.append(b"\x01" if has_null else b"\x00")
+        # Whether a value is NaN is not known.
+        parts.append(b"\x00")
+        for end in (lower, upper):
+            parts.append(b"\x00" if end is None else b"\x02" + encoding.datum(bytes.fromhex(end)))
+    count = encoding.long(len(figures.partitions)) if figures.partitions else b""
+    return count + b"".join(parts) + b"\x00"
+
+
+def table_metadata(
+    table: TableInfo, number: int, records: Sequence[SnapshotRecord]
+) -> dict[str, Any]:
+    """Return a table's metadata.
+
+    Args:
+        table: The table.
+        number: Its number in the database.
+        records: Its snapshots, oldest first; the last one is the current one. Older ones with other
+            partition columns are left out: the metadata has one partition spec.
+    """
+    current = records[-1]
+    history = [one for one in records if one.spec == current.spec and one.types == current.types]
+    schemas = {one.schema["schema-id"]: one.schema for one in history}
+    spellings = joined_spellings([one.spellings for one in history])
+    all_fields = {field["id"]: field for one in history for field in one.schema["fields"]}
+    snapshots = [_snapshot(one, history[at - 1] if at else None) for at, one in enumerate(history)]
+    return {
+        "format-version": 2,
+        "table-uuid": table_uuid(table, number),
+        "location": table.definition.location,
+        "last-sequence-number": current.snapshot_id,
+        "last-updated-ms": current.timestamp_ms,
+        "last-column-id": max(one.last_id for one in history),
+        "schemas": list(schemas.values()),
+        "current-schema-id": current.schema["schema-id"],
+        "partition-specs": [{"spec-id": _SPEC_ID, "fields": current.spec}],
+        "default-spec-id": _SPEC_ID,
+        "last-partition-id": _FIRST_PARTITION_ID - 1 + len(current.spec),
+        "properties": {
+            NAME_MAPPING: json.dumps(name_mapping(list(all_fields.values()), spellings))
+        },
+        "current-snapshot-id": current.snapshot_id,
+        "snapshots": snapshots,
+        "snapshot-log": [
+            {"snapshot-id": one.snapshot_id, "timestamp-ms": one.timestamp_ms} for one in history
+        ],
+        "metadata-log": [],
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "refs": {"main": {"snapshot-id": current.snapshot_id, "type": "branch"}},
+        "statistics": [],
+        "partition-statistics": [],
+    }
+
+
+def _snapshot(record: SnapshotRecord, parent: SnapshotRecord | None) -> dict[str, Any]:
+    return {
+        "snapshot-id": record.snapshot_id,
+        **({} if parent is None else {"parent-snapshot-id": parent.snapshot_id}),
+        "sequence-number": record.snapshot_id,
+        "timestamp-ms": record.timestamp_ms,
+        # Whatever happened: readers of what was added must not take it for less than it was.
+        "summary": {"operation": "overwrite", **record.figures},
+        "manifest-list": record.manifest_list,
+        "schema-id": record.schema["schema-id"],
+    }
+
+
+def _field(name: str, number: int, type_: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "field-id": number, **more}
+
+
+_SUMMARY = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _field("contains_null", 509, "boolean"),
+        _field("contains_nan", 518, ["null", "boolean"], default=None),
+        _field("lower_bound", 510, ["null", "bytes"], default=None),
+        _field("upper_bound", 511, ["null", "bytes"], default=None),
+    ],
+}
+_LIST_SCHEMA = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        _field("manifest_path", 500, "string"),
+        _field("manifest_length", 501, "long"),
+        _field("partition_spec_id", 502, "int"),
+        _field("content", 517, "int"),
+        _field("sequence_number", 515, "long"),
+        _field("min_sequence_number", 516, "long"),
+        _field("added_snapshot_id", 503, "long"),
+        _field("added_files_count", 504, "int"),
+        _field("existing_files_count", 505, "int"),
+        _field("deleted_files_count", 506, "int"),
+        _field("added_rows_count", 512, "long"),
+        _field("existing_rows_count", 513, "long"),
+        _field("deleted_rows_count", 514, "long"),
+        _field(
+            "partitions",
+            507,
+            ["null", {"type": "array", "items": _SUMMARY, "element-id": 508}],
+            default=None,
+        ),
+    ],
+}

@@ -1,0 +1,125 @@
+"""What other engines need to find in files, so that they read the table's own values from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow_core.files.calendars import has_calendar
+from windrow_core.files.layouts import INT96, Layout, StoredType
+from windrow_core.files.schema import fields_in
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
+from windrow_service.engines.columns import TableColumns
+
+_SMALL = ("int8", "int16", "int32")
+# For each type, the types in files that every engine turns into it.
+_STORED: Mapping[pa.DataType, tuple[str, ...]] = {
+    pa.bool_(): ("bool",),
+    pa.int8(): _SMALL,
+    pa.int16(): (*_SMALL, "uint8"),
+    pa.int32(): (*_SMALL, "uint8", "uint16"),
+    pa.int64(): (*_SMALL, "uint8", "uint16", "uint32", "int64"),
+    pa.float32(): ("float",),
+    pa.float64(): ("float", "double"),
+    pa.string(): ("string",),
+    pa.binary(): ("binary",),
+    pa.date32(): ("date32[day]",),
+    # PyIceberg reads years outside 1677 to 2262 wrongly from INT96: docs/how-to/engines.md says so.
+    TIMESTAMP: ("timestamp[us, tz=UTC]", "timestamp[ms, tz=UTC]", INT96),
+    TIMESTAMP_NTZ: ("timestamp[us]", "timestamp[ms]"),
+}
+_DECIMAL = re.compile(r"decimal128\(([0-9]+), ([0-9]+)\)")
+_REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a layout means for a table.
+
+    Attributes:
+        spellings: How the files spell the table's columns, by their names in lower case.
+        trouble: Why other engines would read other values, and what to do; None if they do not.
+    """
+
+    spellings: Mapping[str, str]
+    trouble: str | None
+
+
+def stored(text: str | None, columns: TableColumns) -> Stored:
+    """Return what a layout means for a table.
+
+    Args:
+        text: The layout; None if it is not known.
+        columns: The table's columns.
+    """
+    layout = None if text is None else Layout.of_text(text)
+    if layout is None:
+        return Stored(
+            {},
+            "the inventory does not say how its columns are stored: let a refresh read the footers "
+            "(inventories that are published do not have them)",
+        )
+    spellings = {name.lower(): name for name in layout.columns}
+    return Stored(spellings, _trouble(layout, spellings, columns))
+
+
+def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns) -> str | None:
+    if layout.has_ids:
+        return f"it has field ids, by which engines find columns whatever their names: {_REWRITE}"
+    if layout.has_duplicates or len(spellings) < len(layout.columns):
+        return f"it has two columns whose names differ by case at most: {_REWRITE}"
+    for field in columns.partition:
+        if field.name.lower() in spellings:
+            return (
+                f"it also holds the partition column {field.name!r}, which engines would take from "
+                f"the file and not from the folder: {_REWRITE}"
+            )
+    for field in columns.data:
+        spelling = spellings.get(field.name.lower())
+        if spelling is None:
+            continue
+        own = layout.columns[spelling]
+        if layout.is_old and _may_be_old(field.type):
+            return (
+                f"column {spelling!r} may hold dates or times in the calendar before Gregory's, which "
+                f"engines do not know: {_REWRITE}"
+            )
+        if not _reads_as(own, field.type):
+            return (
+                f"column {spelling!r} is stored as {_words(own)}, which engines read in different ways, "
+                f"or not as the table's {field.type}: {_REWRITE}"
+            )
+    return None
+
+
+def _may_be_old(type_: pa.DataType) -> bool:
+    return has_calendar(type_) or any(_may_be_old(one.type) for one in fields_in(type_))
+
+
+def _reads_as(own: StoredType, type_: pa.DataType) -> bool:
+    if isinstance(own, str):
+        if pt.is_decimal(type_):
+            digits = _DECIMAL.fullmatch(own)
+            return (
+                digits is not None
+                and int(digits[1]) <= type_.precision
+                and int(digits[2]) == type_.scale
+            )
+        return own in _STORED.get(type_, ())
+    kind, *children = own
+    kinds = {"struct": pt.is_struct, "list": pt.is_list, "map": pt.is_map}
+    fields = fields_in(type_)
+    if not kinds[kind](type_) or len(children) != len(fields):
+        return False
+    return all(
+        _reads_as(child, field.type) and (kind != "struct" or name == field.name)
+        for (name, child), field in zip(children, fields, strict=True)
+    )
+
+
+def _words(own: StoredType) -> str:
+    return own if isinstance(own, str) else str(own[0])

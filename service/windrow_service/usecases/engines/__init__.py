@@ -1,0 +1,1 @@
+"""Tables described as Iceberg tables, for engines other than Spark."""

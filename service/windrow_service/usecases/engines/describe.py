@@ -1,0 +1,297 @@
+"""Describe a table and its snapshots as an Iceberg table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from cachetools import LRUCache
+
+from windrow_core.models import SnapshotInfo, TableDefinition
+from windrow_service.engines.columns import TableColumns, UnfitColumnError
+from windrow_service.engines.manifests import (
+    NEEDED,
+    ManifestFigures,
+    UnfitFileError,
+    described,
+    manifest_name,
+)
+from windrow_service.engines.metadata import (
+    SnapshotRecord,
+    in_ms,
+    joined_spellings,
+    manifest_list,
+    table_metadata,
+    table_uuid,
+)
+from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
+from windrow_service.usecases.engines.errors import UnfitTableError
+from windrow_service.usecases.engines.ports import MetadataFiles
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Runner
+from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore, Turns
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
+
+_REGISTER = "register a folder of Parquet files"
+# Bodies of Windrow's manifests that are in memory together.
+_BODIES_AT_A_TIME = 4
+_MOST_REMEMBERED = 10_000
+_TABLES_AT_A_TIME = 1_000
+_EVERY = Names(every=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table, described as an Iceberg table.
+
+    Attributes:
+        metadata: Its metadata, as JSON.
+        metadata_path: Where engines find it.
+        version: A text that is the same for the same metadata.
+    """
+
+    metadata: bytes
+    metadata_path: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeTable:
+    """Describes tables of Parquet files; what was made for a snapshot is kept as long as it is.
+
+    Attributes:
+        tables: The store of tables.
+        snapshots: The store of snapshots.
+        files: Where engines find the metadata.
+        runner: Makes it in threads.
+        turns: Lets callers wait for others that make the same.
+        max_snapshots: Most snapshots of a table.
+        keep_for: How long files stay that are no longer needed.
+    """
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    files: MetadataFiles
+    runner: Runner
+    turns: Turns
+    max_snapshots: int
+    keep_for: timedelta
+    _records: LRUCache[tuple[str, int], SnapshotRecord] = field(
+        default_factory=lambda: LRUCache(_MOST_REMEMBERED)
+    )
+
+    async def __call__(self, name: str, *, all_snapshots: bool) -> TableDescription:
+        """Describe a table.
+
+        Args:
+            name: The table.
+            all_snapshots: Whether to name all snapshots, not only the current one.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            UnfitTableError: Other engines would read the table wrongly, or not at all.
+            BusyError: Too much is waiting already.
+        """
+        table, current = await self.snapshots.get(name, None)
+        definition = table.info.definition
+        reason = unfitness(definition)
+        if reason is None and self.files.path("", "").startswith(definition.location + "/"):
+            reason = "the folder of the metadata lies below it: set another one"
+        if reason is not None:
+            raise UnfitTableError(name, reason)
+        async with self.turns.take(name):
+            record = await self._record(table, current)
+            older = await self._older(table, current.info) if all_snapshots else []
+            return await self.runner.run(lambda: self._description(table, [*older, record]))
+
+    async def clean(self) -> None:
+        """Remove what no snapshot needs any more, of all tables."""
+        left = set(await self.runner.run(self.files.tables))
+        after = ""
+        while left:
+            page = await self.tables.page(after, _TABLES_AT_A_TIME, _EVERY)
+            for table in page:
+                folder = table_uuid(table.info, table.table_id)
+                if folder in left:
+                    left.remove(folder)
+                    await self._clean(table, folder)
+            if not page.more:
+                break
+            after = page[-1].info.name
+        for folder in left:
+            await self.runner.run(partial(self.files.remove, folder))
+
+    async def _clean(self, table: StoredTable, folder: str) -> None:
+        infos = await self.snapshots.newest(table.info.name, self.max_snapshots)
+
+        def work() -> None:
+            names: set[str] = set()
+            for info in infos:
+                text = self.files.read(folder, _record_name(info.snapshot_id))
+                if text is not None:
+                    names |= _names_of(SnapshotRecord.of_text(text))
+            self.files.clean(folder, names, self.keep_for.total_seconds())
+
+        await self.runner.run(work)
+
+    def _description(
+        self, table: StoredTable, records: Sequence[SnapshotRecord]
+    ) -> TableDescription:
+        metadata = table_metadata(table.info, table.table_id, records)
+        content = json.dumps(metadata, separators=(",", ":")).encode()
+        version = hashlib.sha256(content).hexdigest()[:32]
+        folder, name = metadata["table-uuid"], f"{version}.metadata.json"
+        if not self.files.touch(folder, name):
+            self.files.write(folder, name, content)
+        return TableDescription(content, self.files.path(folder, name), version)
+
+    async def _older(self, table: StoredTable, current: SnapshotInfo) -> list[SnapshotRecord]:
+        """Return the older snapshots that can be described, oldest first."""
+        infos = await self.snapshots.newest(table.info.name, self.max_snapshots)
+        records = []
+        for info in reversed(infos):
+            if info.snapshot_id >= current.snapshot_id:
+                continue
+            record = await self._known(table, info.snapshot_id)
+            if record is None:
+                # It may have been dropped meanwhile.
+                with suppress(SnapshotNotFoundError, UnfitTableError):
+                    _, snapshot = await self.snapshots.get(table.info.name, info.snapshot_id)
+                    record = await self._record(table, snapshot)
+            if record is not None:
+                records.append(record)
+        return records
+
+    async def _known(self, table: StoredTable, snapshot_id: int) -> SnapshotRecord | None:
+        folder = table_uuid(table.info, table.table_id)
+        key = folder, snapshot_id
+        record = self._records.get(key)
+        if record is None:
+            name = _record_name(snapshot_id)
+            text = await self.runner.run(lambda: self.files.read(folder, name))
+            record = None if text is None else SnapshotRecord.of_text(text)
+            if record is not None:
+                self._records[key] = record
+        return record
+
+    async def _record(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
+        record = await self._known(table, snapshot.info.snapshot_id)
+        return record if record is not None else await self._make(table, snapshot)
+
+    async def _make(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
+        folder = table_uuid(table.info, table.table_id)
+        try:
+            columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
+            manifests = await self._manifests(table, folder, snapshot, columns)
+        except (UnfitColumnError, UnfitFileError) as error:
+            raise UnfitTableError(table.info.name, str(error)) from error
+
+        def write() -> SnapshotRecord:
+            info = snapshot.info
+            content = manifest_list(
+                info.snapshot_id,
+                columns,
+                [(self.files.path(folder, f"{name}.avro"), one) for name, one in manifests],
+            )
+            path = self.files.write(folder, f"snap-{info.snapshot_id}.avro", content)
+            record = SnapshotRecord(
+                snapshot_id=info.snapshot_id,
+                timestamp_ms=in_ms(info.created_at),
+                schema=columns.as_schema(),
+                spec=columns.as_spec(),
+                last_id=columns.last_id,
+                spellings=joined_spellings([one.spellings for _, one in manifests]),
+                manifest_list=path,
+                manifests=[name for name, _ in manifests],
+                figures={
+                    "total-data-files": str(info.file_count),
+                    "total-records": str(sum(one.row_count for _, one in manifests)),
+                    "total-files-size": str(info.size_bytes),
+                },
+            )
+            self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
+            return record
+
+        record = await self.runner.run(write)
+        self._records[folder, snapshot.info.snapshot_id] = record
+        return record
+
+    async def _manifests(
+        self, table: StoredTable, folder: str, snapshot: Snapshot, columns: TableColumns
+    ) -> list[tuple[str, ManifestFigures]]:
+        location = table.info.definition.location
+        names = [manifest_name(one, location, columns) for one in snapshot.manifests]
+
+        def figures_at_hand() -> dict[str, ManifestFigures]:
+            texts = {name: self.files.read(folder, f"{name}.json") for name in names}
+            return {
+                name: ManifestFigures.of_text(text)
+                for name, text in texts.items()
+                if text is not None
+            }
+
+        figures = await self.runner.run(figures_at_hand)
+        missing = [
+            (name, one)
+            for name, one in zip(names, snapshot.manifests, strict=True)
+            if name not in figures
+        ]
+        for begin in range(0, len(missing), _BODIES_AT_A_TIME):
+            some = missing[begin : begin + _BODIES_AT_A_TIME]
+            bodies = await self.snapshots.bodies(
+                table.info.name, snapshot, [manifest for _, manifest in some]
+            )
+            for (name, manifest), body in zip(some, bodies, strict=True):
+
+                def work(
+                    name: str = name, manifest: Manifest = manifest, body: bytes = body
+                ) -> ManifestFigures:
+                    content, one = described(live_files(manifest, body), location, columns)
+                    self.files.write(folder, f"{name}.avro", content)
+                    self.files.write(folder, f"{name}.json", one.to_text().encode())
+                    return one
+
+                figures[name] = await self.runner.run(work)
+        return [(name, figures[name]) for name in names]
+
+
+def unfitness(definition: TableDefinition) -> str | None:
+    """Return why other engines cannot read tables of a definition; None if they may."""
+    if definition.format != "parquet" or definition.transactional is not None:
+        kind = "transactional" if definition.transactional else f"of format {definition.format!r}"
+        return f"it is {kind}, and only plain folders of Parquet files are described: {_REGISTER}"
+    defaults = [one.name for one in definition.columns or () if one.default is not None]
+    if defaults:
+        return (
+            f"column {defaults[0]!r} has a default, which engines do not know: write files that "
+            "hold the column, or declare it without"
+        )
+    return None
+
+
+def live_files(manifest: Manifest, body: bytes) -> pa.Table:
+    """Return a manifest's files without removed ones, with the columns that are needed."""
+    files = decode_manifest(body, columns=NEEDED).select(list(NEEDED))
+    if not len(manifest.removed):
+        return files
+    is_live = np.ones(len(files), np.bool_)
+    is_live[manifest.removed] = False
+    return files.filter(pa.array(is_live))
+
+
+def _record_name(snapshot_id: int) -> str:
+    return f"snap-{snapshot_id}.json"
+
+
+def _names_of(record: SnapshotRecord) -> set[str]:
+    names = {f"{name}.{suffix}" for name in record.manifests for suffix in ("avro", "json")}
+    return names | {_record_name(record.snapshot_id), f"snap-{record.snapshot_id}.avro"}

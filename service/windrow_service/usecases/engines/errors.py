@@ -1,0 +1,68 @@
+"""Errors of tables that other engines cannot read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow_core.errors import Fault
+from windrow_service.usecases.errors import NotFoundError, UseCaseError
+
+
+class UnsupportedError(UseCaseError):
+    """Base of what the catalog for other engines does not do."""
+
+    fault = Fault.INVALID
+
+
+@dataclass(eq=False)
+class UnfitTableError(UnsupportedError):
+    """Other engines cannot read the table.
+
+    Attributes:
+        reason: Why not, and what to do.
+    """
+
+    table: str
+    reason: str
+    message = "table {table!r} cannot be read by other engines: {reason}"
+
+
+@dataclass(eq=False)
+class CatalogDisabledError(UnsupportedError):
+    """Catalog for other engines is not set up."""
+
+    message = "this coordinator describes no tables for other engines: {remedy}"
+    remedy = (
+        "set WINDROW_ENGINES__METADATA_FOLDER to an absolute path that the engines have too, outside of "
+        "all tables, and start it again"
+    )
+
+
+@dataclass(eq=False)
+class ReadOnlyCatalogError(UnsupportedError):
+    """Catalog for other engines is read-only."""
+
+    action: str
+    message = "{action} is not possible here, since this catalog is read-only: {remedy}"
+    remedy = (
+        "write with Windrow (`client.write`, `INSERT INTO windrow.…` on Spark), register and delete "
+        "tables with `windrow table`"
+    )
+
+
+@dataclass(eq=False)
+class NamespaceNotFoundError(NotFoundError):
+    """Namespace not found."""
+
+    namespace: str
+    message = "no namespace {namespace!r} with a table that you may read: {remedy}"
+    remedy = "a namespace is what precedes the last dot of a table's name; `default` has the others"
+
+
+@dataclass(eq=False)
+class ViewNotFoundError(NotFoundError):
+    """View not found."""
+
+    view: str
+    message = "no view {view!r}: {remedy}"
+    remedy = "this catalog has only tables"

@@ -1,0 +1,31 @@
+"""Where the metadata for other engines is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+
+class MetadataFiles(Protocol):
+    """Files of metadata: a folder for each table, whose files never change. Blocking."""
+
+    def path(self, table: str, name: str) -> str:
+        """Return where engines find a file."""
+
+    def read(self, table: str, name: str) -> str | None:
+        """Return the text of a file; None if there is none."""
+
+    def write(self, table: str, name: str, content: bytes) -> str:
+        """Write a file, so that readers see all of it or nothing; return where it is."""
+
+    def touch(self, table: str, name: str) -> bool:
+        """Make a file as young as if it were written now; return False if there is none."""
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables' folders."""
+
+    def clean(self, table: str, names: Collection[str], min_age_s: float) -> int:
+        """Remove files that nobody needs, unless they are younger; return how many."""
+
+    def remove(self, table: str) -> None:
+        """Remove a table's folder."""

@@ -1,0 +1,228 @@
+"""Other engines read tables through the catalog, and get the rows that were written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+import windrow
+from tests.programs import other_engines
+from tests.programs.other_engines import row_texts
+from tests.support.engines.cases import CASES, ENGINES, EngineCase, matrix
+from tests.support.engines.environment import python_with_engines
+from tests.support.servers.coordinators import running
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+CASE = {case.name: case for case in CASES}
+FILTERS = {
+    "ds IS NULL": [4],
+    "c IS NULL": [3],
+    "ds = '2026-11-01'": [1, 2],
+    "n < 2": [1, 2, 5],
+    "ds < '1582-01-01'": [5],
+    "id = 4": [4],
+    "more = 'added'": [4],
+}
+_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A coordinator with the tables of all cases."""
+
+    url: str
+    folder: Path
+    by_pyiceberg: RestCatalog
+
+    def table(self, name: str) -> Table:
+        return self.by_pyiceberg.load_table(f"t.{name}")
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    folder = tmp_path_factory.mktemp("engines")
+    settings = Settings(state_dir=folder / "state", port=0, allowed_locations=(str(folder),))
+    with running(settings) as url, windrow.connect(url) as client:
+        for case in CASES:
+            case.write(folder / case.name)
+            client.register_table(f"t.{case.name}", str(folder / case.name), columns=case.columns)
+            client.refresh(f"t.{case.name}")
+        by_pyiceberg = RestCatalog("w", uri=f"{url}/iceberg")
+        yield Catalog(url, folder, by_pyiceberg)
+        by_pyiceberg.close()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(catalog: Catalog) -> dict[str, Any]:
+    """Return what DuckDB and Polars's own planner answer."""
+    sql = [f"SELECT * FROM w.t.{case.name}" for case in CASES]
+    sql += [f"SELECT id FROM w.t.partitioned WHERE {condition}" for condition in FILTERS]
+    questions = {"duckdb": sql, "polars": [f"t.{case.name}" for case in CASES]}
+    result = subprocess.run(
+        [python_with_engines(), other_engines.__file__, catalog.url, ""],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    answers: dict[str, Any] = json.loads(result.stdout)
+    return answers
+
+
+@pytest.fixture(scope="module")
+def here(catalog: Catalog) -> dict[str, list[Any]]:
+    """Return what PyIceberg and Polars answer."""
+    import polars as pl
+
+    def answer(read: Any, name: str) -> Any:
+        try:
+            return row_texts(read(name))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def by_pyiceberg(name: str) -> Any:
+        return [row.values() for row in catalog.table(name).scan().to_arrow().to_pylist()]
+
+    def by_polars(name: str) -> Any:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+            return pl.scan_iceberg(catalog.table(name)).collect().rows()
+
+    names = [case.name for case in CASES]
+    return {
+        "PyIceberg": [answer(lambda name: map(tuple, by_pyiceberg(name)), name) for name in names],
+        "Polars": [answer(by_polars, name) for name in names],
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_returns_the_rows_or_what_the_matrix_says(
+    here: dict[str, list[Any]], elsewhere: dict[str, Any], engine: str
+) -> None:
+    answers = {
+        **here,
+        "DuckDB": elsewhere["duckdb"],
+        "Polars, own planner": elsewhere["polars"],
+    }[engine]
+
+    for case, answer in zip(CASES, answers, strict=False):
+        if case.refusal:
+            assert case.refusal in str(answer), (case.name, answer)
+        else:
+            is_right = answer == row_texts(case.rows)
+            assert is_right == (engine not in case.trouble), (case.name, answer)
+
+
+def test_the_documents_have_the_matrix() -> None:
+    assert matrix() in (ROOT / "docs" / "how-to" / "engines.md").read_text(encoding="utf-8")
+
+
+def test_conditions_choose_the_rows_that_they_are_true_for(
+    catalog: Catalog, elsewhere: dict[str, Any]
+) -> None:
+    by_duckdb = elsewhere["duckdb"][len(CASES) :]
+    table = catalog.table("partitioned")
+
+    for (condition, ids), answer in zip(FILTERS.items(), by_duckdb, strict=True):
+        assert answer == row_texts([(one,) for one in ids]), condition
+        rows = table.scan(row_filter=condition).to_arrow()
+        assert sorted(rows["id"].to_pylist()) == ids, condition
+
+
+def test_pyiceberg_needs_the_partition_columns_of_a_condition_among_the_selected_ones(
+    catalog: Catalog,
+) -> None:
+    # Once it does not, docs/how-to/engines.md need not say so.
+    table = catalog.table("partitioned")
+
+    def ids(*selected: str) -> list[int]:
+        rows = table.scan(row_filter="ds = '2026-11-01'", selected_fields=selected).to_arrow()
+        return sorted(rows["id"].to_pylist())
+
+    assert ids("id", "ds") == [1, 2]
+    assert ids("id") == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "paths"),
+    [
+        ("id = 4", ["ds=__HIVE_DEFAULT_PARTITION__/n=2/c=x/f"]),
+        (
+            "ds = '2026-11-02'",
+            ["ds=2026-11-02/n=__HIVE_DEFAULT_PARTITION__/c=__HIVE_DEFAULT_PARTITION__/f"],
+        ),
+        ("more = 'zzz'", []),
+        ("more IS NOT NULL", ["ds=__HIVE_DEFAULT_PARTITION__/n=2/c=x/f"]),
+    ],
+)
+def test_manifests_say_which_files_cannot_match(
+    catalog: Catalog, condition: str, paths: list[str]
+) -> None:
+    tasks = catalog.table("partitioned").scan(row_filter=condition).plan_files()
+
+    home = catalog.folder / "partitioned"
+    assert [task.file.file_path for task in tasks] == [str(home / path) for path in paths]
+
+
+def test_nothing_is_written_below_a_table(catalog: Catalog) -> None:
+    case: EngineCase = CASE["partitioned"]
+    catalog.table("partitioned").scan().to_arrow()
+
+    home = catalog.folder / "partitioned"
+    files = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+    assert files == set(case.files)
+
+
+def add(folder: Path, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        file = folder / f"day={number % 7}" / f"{number}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": pa.array([number])}), file)
+
+
+def test_a_refresh_adds_a_snapshot_whose_manifests_are_mostly_those_before(
+    catalog: Catalog,
+) -> None:
+    folder = catalog.folder / "grown"
+    add(folder, 0, 300)
+    with windrow.connect(catalog.url) as client:
+        client.register_table("t.grown", str(folder))
+        client.refresh("t.grown")
+        before = catalog.table("grown")
+        add(folder, 300, 100)
+        client.refresh("t.grown")
+        after = catalog.table("grown")
+        metadata = catalog.folder / "state" / "engines" / str(after.metadata.table_uuid)
+        manifests = {path.name for path in metadata.glob("*.avro") if "snap" not in path.name}
+
+        old, new = after.metadata.snapshots
+        assert old == before.current_snapshot()
+        assert len(manifests) <= 1 + 2
+        assert after.scan().to_arrow().num_rows == 400
+        assert after.scan(snapshot_id=old.snapshot_id).to_arrow().num_rows == 300
+        assert len(after.history()) == 2
+        assert new.parent_snapshot_id == old.snapshot_id
+
+        fields = {field.name: field.field_id for field in after.schema().fields}
+        pq.write_table(pa.table({"a": [1], "id": [1000]}), folder / "day=1" / "z")
+        client.refresh("t.grown")
+        evolved = catalog.table("grown")
+        ids = {field.name: field.field_id for field in evolved.schema().fields}
+        assert ids.items() > fields.items()
+        assert "a" not in evolved.scan(snapshot_id=old.snapshot_id).to_arrow().column_names

@@ -1,0 +1,194 @@
+"""The catalog below `/iceberg`: Iceberg's protocol, read-only, and only of granted tables."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+import windrow
+from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables import hive
+from windrow_service import administration
+from windrow_service.api.iceberg import _ENDPOINTS
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+TABLES = "/iceberg/v1/namespaces/mine/tables"
+
+
+class Catalog:
+    """A coordinator that requires tokens, and its tables."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._http = httpx.Client(verify=PLAIN, base_url=url, timeout=60)
+        self._settings = settings
+        self.url = url
+        self.admin = self.token("all", "admin")
+        self.mine = self.token("mine", "read:mine.*")
+
+    def token(self, name: str, *grants: str) -> str:
+        async def create() -> str:
+            async with administration.open_tokens(self._settings) as tokens:
+                return (await tokens.create(name, grants, None))[1]
+
+        with start_blocking_portal() as portal:
+            return portal.call(create)
+
+    def ask(self, path: str, token: str = "", method: str = "GET", **sent: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token or self.mine}", **sent.pop("headers", {})}
+        return self._http.request(method, path, headers=headers, **sent)
+
+    def error(
+        self, path: str, token: str = "", method: str = "GET", **sent: Any
+    ) -> tuple[int, str]:
+        answer = self.ask(path, token, method, **sent)
+        error = answer.json()["error"]
+        assert answer.status_code == error["code"]
+        assert error["message"]
+        return answer.status_code, error["type"]
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    folder = tmp_path_factory.mktemp("catalog")
+    settings = Settings(
+        state_dir=folder / "state", port=0, allowed_locations=(str(folder),), require_tokens=True
+    )
+    with running(settings) as url:
+        one = Catalog(settings, url)
+        with windrow.connect(url, token=one.admin) as client:
+            for name in ("mine.t", "mine.deep.t", "other.t", "plain"):
+                hive.write_events(folder / name)
+                client.register_table(name, str(folder / name))
+                client.refresh(name)
+            client.register_table("mine.new", str(folder / "mine.t"))
+            (folder / "lines").mkdir()
+            client.register_table("mine.lines", str(folder / "lines"), "text")
+            client.refresh("mine.lines")
+        yield one
+
+
+def test_a_client_learns_which_calls_there_are(catalog: Catalog) -> None:
+    config = catalog.ask("/iceberg/v1/config", params={"warehouse": "any"}).json()
+
+    assert config == {"defaults": {}, "overrides": {}, "endpoints": list(_ENDPOINTS)}
+
+
+def test_namespaces_and_tables_are_those_that_the_caller_may_read(catalog: Catalog) -> None:
+    spaces = "/iceberg/v1/namespaces"
+    all_spaces = catalog.ask(spaces, catalog.admin).json()["namespaces"]
+    below = catalog.ask(spaces, params={"parent": "mine"}).json()["namespaces"]
+
+    assert sorted(all_spaces) == [["default"], ["mine"], ["other"]]
+    assert catalog.ask(spaces).json() == {"namespaces": [["mine"]]}
+    assert below == [["mine", "deep"]]
+    assert catalog.ask(f"{spaces}/mine").json() == {"namespace": ["mine"], "properties": {}}
+    assert catalog.ask(f"{spaces}/mine%1Fdeep", method="HEAD").status_code == 204
+    # Not those without a snapshot, and not those of other formats.
+    assert catalog.ask(TABLES).json() == {"identifiers": [{"namespace": ["mine"], "name": "t"}]}
+    assert catalog.ask(f"{spaces}/mine%1Fdeep/tables/t").status_code == 200
+    assert catalog.ask(f"{spaces}/mine/views").json() == {"identifiers": []}
+    assert catalog.ask(f"{spaces}/default/tables/plain", catalog.admin).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/namespaces/other/tables/t", "NoSuchTableException"),
+        ("/namespaces/other/tables/none", "NoSuchTableException"),
+        ("/namespaces/default/tables/plain", "NoSuchTableException"),
+        ("/namespaces/mine/tables/new", "NoSuchTableException"),
+        ("/namespaces/other/tables", "NoSuchNamespaceException"),
+        ("/namespaces/other", "NoSuchNamespaceException"),
+        (f"/namespaces/{'n' * 5000}/tables/t", "NoSuchTableException"),
+        (f"/namespaces/mine/tables/{'t' * 5000}", "NoSuchTableException"),
+        ("/namespaces/mine/tables/t%00", "NoSuchTableException"),
+        ("/namespaces/mine/tables/..%2Fother", "NotFoundException"),
+        ("/namespaces/mine%1F%1Fother/tables/t", "NoSuchTableException"),
+        ("/namespaces/mine/views/t", "NoSuchViewException"),
+    ],
+)
+def test_what_the_caller_may_not_read_does_not_exist(
+    catalog: Catalog, path: str, error: str
+) -> None:
+    assert catalog.error(f"/iceberg/v1{path}") == (404, error)
+
+
+def test_a_caller_without_a_token_gets_nothing(catalog: Catalog) -> None:
+    for path in ("/iceberg/v1/config", f"{TABLES}/t", "/iceberg/v1/namespaces"):
+        assert catalog.error(path, "wdr_wrong") == (401, "NotAuthorizedException")
+
+
+def test_a_table_that_cannot_be_described_is_refused_with_the_reason(catalog: Catalog) -> None:
+    answer = catalog.ask(f"{TABLES}/lines")
+
+    assert answer.status_code == 406
+    assert answer.json()["error"]["type"] == "UnsupportedOperationException"
+    assert "of format 'text'" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "action"),
+    [
+        ("POST", "namespaces", "creating a namespace"),
+        ("DELETE", "namespaces/mine", "dropping a namespace"),
+        ("POST", "namespaces/mine/properties", "changing a namespace"),
+        ("POST", "namespaces/mine/tables", "creating a table"),
+        ("POST", "namespaces/mine/tables/t", "committing to a table"),
+        ("DELETE", "namespaces/mine/tables/t", "dropping a table"),
+        ("POST", "namespaces/mine/register", "registering a table"),
+        ("POST", "tables/rename", "renaming a table"),
+        ("POST", "transactions/commit", "committing a transaction"),
+        ("POST", "namespaces/mine/views", "changing views"),
+        ("POST", "anything/else", "POST anything/else"),
+    ],
+)
+def test_every_change_is_refused_by_name(
+    catalog: Catalog, method: str, path: str, action: str
+) -> None:
+    answer = catalog.ask(f"/iceberg/v1/{path}", catalog.admin, method, json={})
+
+    assert answer.status_code == 405
+    error = answer.json()["error"]
+    assert error["type"] == "UnsupportedOperationException"
+    assert error["message"].startswith(f"{action} is not possible here")
+    assert "`client.write`" in error["message"]
+
+
+def test_metadata_is_sent_once_while_it_is_the_same(catalog: Catalog) -> None:
+    answer = catalog.ask(f"{TABLES}/t")
+    again = catalog.ask(f"{TABLES}/t", headers={"If-None-Match": answer.headers["ETag"]})
+    refs = catalog.ask(f"{TABLES}/t", params={"snapshots": "refs"})
+
+    assert again.status_code == 304
+    assert not again.content
+    assert len(refs.json()["metadata"]["snapshots"]) == 1
+    written = Path(answer.json()["metadata-location"]).read_text("utf-8")
+    assert json.loads(written) == answer.json()["metadata"]
+    assert catalog.error(f"{TABLES}/t", params={"snapshots": "some"})[0] == 400
+
+
+def test_a_token_is_the_secret_of_oauth_credentials(catalog: Catalog) -> None:
+    path = "/iceberg/v1/oauth/tokens"
+    form = {"grant_type": "client_credentials", "client_id": "x", "client_secret": catalog.mine}
+    basic = base64.b64encode(f"x:{catalog.mine}".encode()).decode()
+
+    by_form = httpx.post(f"{catalog.url}{path}", data=form, verify=PLAIN)
+    by_head = httpx.post(
+        f"{catalog.url}{path}", headers={"Authorization": f"Basic {basic}"}, verify=PLAIN
+    )
+    wrong = httpx.post(f"{catalog.url}{path}", data={"client_secret": "no"}, verify=PLAIN)
+
+    for answer in (by_form, by_head):
+        assert answer.json()["access_token"] == catalog.mine
+        assert answer.headers["Cache-Control"] == "no-store"
+    assert wrong.status_code == 401
+    assert wrong.json()["error"] == "invalid_client"

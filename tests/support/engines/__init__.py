@@ -1,0 +1,1 @@
+"""Engines other than Spark, which read tables through the coordinator's catalog."""

@@ -1,0 +1,260 @@
+"""What engines are asked to read, and how the matrix of the documents words it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from decimal import Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCase:
+    """A table of a few files.
+
+    Attributes:
+        name: Its name.
+        words: What the documents call it.
+        files: The columns of each file, by its path.
+        options: How files are written.
+        rows: The rows that it has; empty if it is refused.
+        refusal: What the refusal says; empty if the table is served.
+        columns: Columns to register; by default, those of the files.
+        trouble: What engines that do not return the rows do instead, by their name.
+    """
+
+    name: str
+    words: str
+    files: Mapping[str, Mapping[str, pa.Array] | pa.Table]
+    rows: Rows = field(default_factory=list)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    refusal: str = ""
+    columns: Mapping[str, str] | None = None
+    trouble: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the files."""
+        for path, columns in self.files.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+            pq.write_table(table, file, **self.options)
+
+
+def _column(values: Sequence[Any], type_: pa.DataType | None = None) -> dict[str, pa.Array]:
+    return {"v": pa.array(values, type_)}
+
+
+def _one(
+    name: str, words: str, values: Sequence[Any], type_: pa.DataType | None = None, **more: Any
+) -> EngineCase:
+    """Return a table of one file with one column."""
+    rows = [] if "refusal" in more else [(value,) for value in values]
+    return EngineCase(name, words, {"f": _column(values, type_)}, **{"rows": rows, **more})
+
+
+def _decimal(text: str) -> Decimal:
+    with localcontext() as context:
+        context.prec = 40
+        return Decimal(text)
+
+
+_UTC_US = pa.timestamp("us", tz="UTC")
+_OLD = datetime(1500, 1, 1, 12, tzinfo=timezone.utc)
+_NEW = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc)
+_ODD = "a/b%= x ü'"
+_LONGEST = [_decimal("1" + "2345678901" * 3 + "2345678"), _decimal("-9" * 1 + "8" * 37), None]
+
+
+def _partitioned() -> EngineCase:
+    files: dict[str, dict[str, pa.Array]] = {
+        "ds=2026-11-01/n=1/c=a%2Fb%25%3D x ü%27/f": {"id": pa.array([1, 2])},
+        "ds=2026-11-02/n=__HIVE_DEFAULT_PARTITION__/c=__HIVE_DEFAULT_PARTITION__/f": {
+            "id": pa.array([3])
+        },
+        "ds=__HIVE_DEFAULT_PARTITION__/n=2/c=x/f": {
+            "id": pa.array([4]),
+            "more": pa.array(["added"]),
+        },
+        "ds=1500-02-03/n=-7/c=x/f": {"id": pa.array([5]), "more": pa.array([None], pa.string())},
+    }
+    rows: Rows = [
+        (1, None, date(2026, 11, 1), 1, _ODD),
+        (2, None, date(2026, 11, 1), 1, _ODD),
+        (3, None, date(2026, 11, 2), None, None),
+        (4, "added", None, 2, "x"),
+        (5, None, date(1500, 2, 3), -7, "x"),
+    ]
+    words = "partitions of dates, ints and texts, null ones, odd characters, a column added later"
+    return EngineCase("partitioned", words, files, rows)
+
+
+CASES: tuple[EngineCase, ...] = (
+    _partitioned(),
+    _one("tinyint", "`tinyint`, as `int`", [-128, 127, None], pa.int8()),
+    _one("smallint", "`smallint`, as `int`", [-(2**15), None], pa.int16()),
+    _one("bigint", "`bigint`", [-(2**63), 2**63 - 1, None], pa.int64()),
+    _one("boolean", "`boolean`", [True, False, None]),
+    _one("double", "`double`", [1.5, float("-inf"), None], pa.float64()),
+    _one("string", "`string`, empty and Unicode", ["", "größe €", None]),
+    _one("binary", "`binary`", [b"", b"\xff\x00", None]),
+    _one("decimal", "`decimal(38, 0)`", _LONGEST, pa.decimal128(38, 0)),
+    _one(
+        "small_decimal",
+        "`decimal(9, 2)` stored as a number",
+        [Decimal("1.23"), Decimal("-9999999.99"), None],
+        pa.decimal128(9, 2),
+        options={"store_decimal_as_integer": True},
+    ),
+    _one(
+        "date", "`date`, before 1582 too", [date(1, 1, 1), date(1582, 10, 10), date(9999, 12, 31)]
+    ),
+    _one("timestamp", "`timestamp`", [_OLD, _NEW, None], _UTC_US),
+    _one("milliseconds", "`timestamp` in milliseconds", [_OLD], pa.timestamp("ms", tz="UTC")),
+    _one(
+        "ntz",
+        "`timestamp_ntz`",
+        [_OLD.replace(tzinfo=None), _NEW.replace(tzinfo=None), None],
+        pa.timestamp("us"),
+    ),
+    _one(
+        "int96",
+        "`timestamp` as INT96, from 1678 to 2262",
+        [_NEW, None],
+        _UTC_US,
+        options={"use_deprecated_int96_timestamps": True},
+    ),
+    _one(
+        "old_int96",
+        "`timestamp` as INT96, other years",
+        [_OLD],
+        _UTC_US,
+        options={"use_deprecated_int96_timestamps": True},
+        trouble={"PyIceberg": "wrong years, no error"},
+    ),
+    _one("array", "`array`", [[1, 2], [], None], pa.list_(pa.int64())),
+    _one("map", "`map`", [[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+    _one("struct", "`struct`", [{"a": 1, "b": "x"}, {"a": None, "b": None}]),
+    _one(
+        "structs",
+        "`array<struct>`, null",
+        [[{"x": 1}], [], None],
+        pa.list_(pa.struct([("x", pa.int64())])),
+        trouble={"PyIceberg": "`[]` for null"},
+    ),
+    EngineCase(
+        "widened",
+        "`int` files in a `bigint` table",
+        {"a": _column([1], pa.int32()), "b": _column([2**40], pa.int64())},
+        [(1,), (2**40,)],
+    ),
+    EngineCase(
+        "wider_decimal",
+        "`decimal(9, 2)` files in a `decimal(20, 2)` table",
+        {
+            "a": _column([Decimal("1.23")], pa.decimal128(9, 2)),
+            "b": _column([Decimal("-12345678901.23")], pa.decimal128(20, 2)),
+        },
+        [(Decimal("1.23"),), (Decimal("-12345678901.23"),)],
+    ),
+    EngineCase(
+        "spelled",
+        "names that files spell in different cases",
+        {"a": _column([1]), "b": {"V": pa.array([2])}},
+        [(1,), (2,)],
+    ),
+    EngineCase(
+        "named",
+        "names with spaces and other letters",
+        {"f": {"größe (€) v.1": pa.array([1])}},
+        [(1,)],
+    ),
+    EngineCase(
+        "extra",
+        "columns of files that the table lacks",
+        {"f": {"v": pa.array([1]), "q": pa.array(["x"])}},
+        [(1,)],
+        columns={"v": "bigint"},
+    ),
+    EngineCase(
+        "characters",
+        "files with `#`, `?`, `*`, `[` in their names",
+        {"f#a?b*[c]": _column([1])},
+        [(1,)],
+    ),
+    EngineCase(
+        "mixed",
+        "`int` files in a `double` table",
+        {"a": _column([1], pa.int32()), "b": _column([0.5])},
+        refusal="stored as int32",
+    ),
+    EngineCase(
+        "nanoseconds",
+        "times in nanoseconds",
+        {"f": _column([1], pa.timestamp("ns", tz="UTC"))},
+        refusal="stored as timestamp[ns, tz=UTC]",
+    ),
+    EngineCase(
+        "fixed",
+        "bytes of fixed length",
+        {"f": _column([b"ab"], pa.binary(2))},
+        refusal="stored as fixed_size_binary[2]",
+    ),
+    EngineCase(
+        "double_partition",
+        "partitions of `double`",
+        {"p=0.5/f": _column([1])},
+        refusal="partition column 'p' is of type double",
+    ),
+    EngineCase(
+        "inside",
+        "files that hold the partition column",
+        {"v=2/f": {"v": pa.array([1]), "w": pa.array([1])}},
+        refusal="also holds the partition column 'v'",
+    ),
+    EngineCase(
+        "field_ids",
+        "files with field ids",
+        {
+            "f": pa.table(
+                [pa.array([1])],
+                pa.schema([pa.field("v", pa.int64(), metadata={"PARQUET:field_id": "1"})]),
+            )
+        },
+        refusal="it has field ids",
+    ),
+    EngineCase(
+        "old_calendar",
+        "files marked as in the calendar before 1582",
+        {
+            "f": pa.table(
+                [pa.array([date(1500, 1, 1)])],
+                pa.schema([("v", pa.date32())], {"org.apache.spark.legacyDateTime": ""}),
+            )
+        },
+        refusal="may hold dates or times in the calendar before Gregory's",
+    ),
+)
+
+ENGINES = ("DuckDB", "Polars", "Polars, own planner", "PyIceberg")
+
+
+def matrix() -> str:
+    """Return the matrix of the documents."""
+    head = ["| what a table has | " + " | ".join(ENGINES) + " |", "|---" * (len(ENGINES) + 1) + "|"]
+    return "\n".join([*head, *map(_row, CASES)])
+
+
+def _row(case: EngineCase) -> str:
+    if case.refusal:
+        cells = ["refused"] * len(ENGINES)
+    else:
+        cells = [case.trouble.get(engine, "yes") for engine in ENGINES]
+    return f"| {case.words} | " + " | ".join(cells) + " |"

@@ -1,0 +1,80 @@
+"""Columns as Iceberg's: ids that stay, and names under which files have them."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import parse_mapping_from_json
+from pyiceberg.types import NestedField
+
+from tests.support.laws import examples
+from windrow_core.files.types import TIMESTAMP
+from windrow_service.engines.columns import TableColumns, UnfitColumnError, name_mapping
+
+TYPES = st.recursive(
+    st.sampled_from([pa.int8(), pa.int64(), pa.string(), TIMESTAMP, pa.decimal128(38, 9)]),
+    lambda inner: st.one_of(
+        inner.map(pa.list_),
+        inner.map(lambda type_: pa.map_(pa.string(), type_)),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda types: pa.struct([(f"f{at}", type_) for at, type_ in enumerate(types)])
+        ),
+    ),
+    max_leaves=5,
+)
+COLUMNS = st.dictionaries(st.text(min_size=1, max_size=5).map(str.lower), TYPES, max_size=6)
+
+
+@examples(50)
+@given(COLUMNS)
+def test_ids_depend_on_names_alone(columns: dict[str, pa.DataType]) -> None:
+    one = TableColumns.of(pa.schema(list(columns.items())), pa.schema([]))
+    others = list(reversed(columns.items()))[:3]
+    other = TableColumns.of(
+        pa.schema(
+            [(name.upper(), type_) for name, type_ in others if name.upper().lower() == name]
+        ),
+        pa.schema([("new", pa.int32())]),
+    )
+
+    schema = Schema.model_validate(one.as_schema())
+    ids = [field.field_id for field in schema.fields]
+    assert len(set(ids)) == len(ids)
+    assert schema.highest_field_id == one.last_id
+    assert all(one.ids[name] == id_ for name, id_ in other.ids.items() if name != "new")
+
+
+def test_the_mapping_has_all_spellings_and_columns_that_the_table_lacks() -> None:
+    nested = pa.list_(pa.struct([("x", pa.int64())]))
+    columns = TableColumns.of(
+        pa.schema([("Id", pa.int64()), ("n", nested)]), pa.schema([("ds", pa.date32())])
+    )
+
+    mapping = name_mapping(columns.fields, {"id": ["ID", "id"], "other": ["Other"]})
+
+    by_names = {tuple(one.names): one for one in parse_mapping_from_json(json.dumps(mapping)).root}
+    assert set(by_names) == {("ID", "Id", "id"), ("n",), ("ds",), ("Other",)}
+    assert by_names["ID", "Id", "id"].field_id == columns.ids["id"]
+    assert by_names["Other",].field_id not in columns.ids.values()
+    (element,) = by_names["n",].fields
+    assert element.names == ["element"]
+    assert [one.names for one in element.fields] == [["x"]]
+
+
+def test_types_that_iceberg_lacks_are_refused_by_name() -> None:
+    with pytest.raises(UnfitColumnError, match=r"column 'a\.element' is of type null"):
+        TableColumns.of(pa.schema([("a", pa.list_(pa.null()))]), pa.schema([]))
+    with pytest.raises(UnfitColumnError, match="partition column 'p' is of type double"):
+        TableColumns.of(pa.schema([]), pa.schema([("p", pa.float64())]))
+
+
+def test_small_integers_are_ints() -> None:
+    columns = TableColumns.of(pa.schema([("a", pa.int8())]), pa.schema([("b", pa.int16())]))
+
+    fields = [NestedField.model_validate(field) for field in columns.fields]
+    assert [str(field.field_type) for field in fields] == ["int", "int"]
