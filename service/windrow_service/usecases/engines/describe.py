@@ -232,7 +232,9 @@ class DescribeTable:
         names = [manifest_name(one, location, columns) for one in snapshot.manifests]
 
         def figures_at_hand() -> dict[str, ManifestFigures]:
-            texts = {name: self.files.read(folder, f"{name}.json") for name in names}
+            # A young file is not removed, even if the snapshot that had it is dropped meanwhile.
+            names_at_hand = [name for name in names if self.files.touch(folder, f"{name}.avro")]
+            texts = {name: self.files.read(folder, f"{name}.json") for name in names_at_hand}
             return {
                 name: ManifestFigures.of_text(text)
                 for name, text in texts.items()
