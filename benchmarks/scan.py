@@ -128,12 +128,13 @@ def _results(
         for side in sides:
             console.print(f"{title}: {side}, {turn} of {runs}", style="dim")
             reads = 1 if case == "cold" else 2
-            answer = _in_a_process(side, location, url, reads)
-            digests[side] = answer["digest"]
+            answer = _in_a_process(side, location, url, reads, compares=not turn)
             if turn:
                 seconds[side].append(answer["seconds"][-1])
-    if len(set(digests.values())) > 1:
-        raise DisagreementError(f"{title}: the sides do not agree: {digests}")
+            else:
+                digests[side] = answer["digest"]
+        if len(set(digests.values())) > 1:
+            raise DisagreementError(f"{title}: the sides do not agree: {digests}")
     ours = median(seconds[WINDROW])
     return [
         Result.in_seconds(title, f"{case} read", ours, peer, median(seconds[peer]))
@@ -141,9 +142,12 @@ def _results(
     ]
 
 
-def _in_a_process(side: str, location: str, url: str, reads: int) -> dict[str, Any]:
+def _in_a_process(
+    side: str, location: str, url: str, reads: int, *, compares: bool
+) -> dict[str, Any]:
     program = str(Path(__file__).with_name("scan_sides.py"))
     command = [sys.executable, program, side, location, url, TABLE, str(reads)]
+    command.append("compare" if compares else "time")
     environment = {**os.environ, BEGAN: str(time.time())}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,6 +1,6 @@
 """One side of `scan.py` in a process of its own, which prints seconds and a digest of its rows.
 
-    python benchmarks/scan_sides.py SIDE LOCATION URL TABLE READS
+    python benchmarks/scan_sides.py SIDE LOCATION URL TABLE READS compare|time
 
 The first read's clock starts when the process was started, which the environment says. Each side
 imports its packages within it, and nothing else.
@@ -8,11 +8,11 @@ imports its packages within it, and nothing else.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 BEGAN = "SCAN_BEGAN"
 
 
-def _read(side: str, location: str, url: str, table: str, reads: int) -> dict[str, object]:
-    """Read in this process, and return the seconds of each read and a digest of the rows."""
+def _read(
+    side: str, location: str, url: str, table: str, reads: int, compares: bool
+) -> dict[str, object]:
+    """Read in this process, and return the seconds of each read and a digest of the rows, if asked."""
     seconds = []
     began = float(os.environ[BEGAN])
     rows = None
@@ -34,24 +36,31 @@ def _read(side: str, location: str, url: str, table: str, reads: int) -> dict[st
         seconds.append(ended - began)
         began = time.time()
     assert rows is not None
-    return {"seconds": seconds, "digest": _digest(rows)}
+    return {"seconds": seconds, "digest": _digest(rows) if compares else None}
 
 
 def _digest(rows: pa.Table) -> str:
-    """Return a digest of rows that does not depend on their order."""
+    """Return a digest of rows that does not depend on their order.
+
+    Values are added up, each multiplied by a number of its row, modulo 2**64.
+    """
     import numpy as np
     import pyarrow as pa
 
-    rows = rows.sort_by("id")
-    digest = hashlib.sha256(str(rows.num_rows).encode())
+    weights = rows["id"].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+    parts = [str(rows.num_rows)]
     for name in sorted(rows.column_names):
         column = rows[name]
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            digest.update("".join(column.to_pylist()).encode())
+            codes = column.combine_chunks().dictionary_encode()
+            texts = [zlib.crc32(text.encode()) for text in codes.dictionary.to_pylist()]
+            values = np.array(texts, np.uint64)[codes.indices.to_numpy()]
+        elif pa.types.is_floating(column.type):
+            values = column.to_numpy().astype(np.float32).view(np.uint32).astype(np.uint64)
         else:
-            values = column.to_numpy()
-            digest.update(values.astype(np.int64 if values.dtype.kind == "i" else float).tobytes())
-    return digest.hexdigest()
+            values = column.to_numpy().astype(np.uint64)
+        parts.append(f"{name} {(values * weights).sum()}")
+    return ", ".join(parts)
 
 
 def _windrow(location: str, url: str, table: str) -> pa.Table:
@@ -98,7 +107,7 @@ def _duckdb(location: str, url: str, table: str) -> pa.Table:
         # Rows come in no order from Windrow either.
         connection.execute("SET preserve_insertion_order = false")
         files = f"read_parquet('{location}/*/*.parquet', hive_partitioning = true)"
-        return connection.execute(f"FROM {files}").to_arrow_table()
+        return connection.sql(f"FROM {files}").to_arrow_table()
 
 
 def _dataset(location: str, url: str, table: str) -> pa.Table:
@@ -123,5 +132,5 @@ SIDES: dict[str, Callable[[str, str, str], pa.Table]] = {
 
 
 if __name__ == "__main__":
-    side, location, url, table, reads = sys.argv[1:]
-    print(json.dumps(_read(side, location, url, table, int(reads))))
+    side, location, url, table, reads, compares = sys.argv[1:]
+    print(json.dumps(_read(side, location, url, table, int(reads), compares == "compare")))
