@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import console
 
+from windrow_core.files import changes
 from windrow_demo.hive import folder_name
 from windrow_demo.processes import run_in_processes
 from windrow_demo.progress import counting
@@ -22,6 +24,7 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _FILES_PER_CALL = 200
 _MAX_ROWS_PER_CALL = 2_000_000
+_UPLOADS = 16
 # Starting processes takes longer than writing so little.
 _FEW_FILES, _FEW_ROWS = 400, 200_000
 # Measured size of a file with these columns: a footer, and bytes per row.
@@ -91,6 +94,23 @@ def generate(root: Path, spec: TableSpec) -> Path:
     stamp = {"table": spec.name, "layout": _LAYOUT, "rows": spec.row_count}
     write_once(folder, stamp, write, file_count=spec.file_count)
     return folder
+
+
+def upload(folder: Path, location: str) -> None:
+    """Copy the files of a table's folders to a store.
+
+    Args:
+        folder: The table.
+        location: URI of the copy.
+    """
+    paths = [path.relative_to(folder).as_posix() for path in sorted(folder.glob("*/*.parquet"))]
+    with ThreadPoolExecutor(_UPLOADS) as threads:
+        copies = [
+            threads.submit(changes.upload, str(folder / path), f"{location}/{path}")
+            for path in paths
+        ]
+    for copy in copies:
+        copy.result()
 
 
 def remove(root: Path, spec: TableSpec) -> None:

@@ -34,7 +34,9 @@ NIGHTLY = (
     "compaction_cost",
     "first_task",
     "formats",
+    "hdfs",
     "inserts",
+    "large_objects",
     "log_tables",
     "metastore",
     "object_stores",
@@ -46,6 +48,7 @@ NIGHTLY = (
     "read_small_files",
     "scan",
     "star",
+    "stored_kills",
     "streams",
     "tpc",
     "write_cost",
@@ -427,6 +430,38 @@ def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> N
         assert not read["failure"]
         assert read["sent_bytes"] > 0
     assert all(0 < read["limit_used"] < 1.5 for read in limited)
+
+
+@nightly
+def test_hdfs_runs_tasks_on_the_hosts_of_their_bytes(quick: Quick) -> None:
+    content = quick("hdfs")
+
+    assert {row["metric"] for row in content["results"]} == {"know the files", "warm read", "tasks"}
+    ours = [one for one in content["localities"] if one["side"] == "windrow"]
+    assert sum(one["local_tasks"] for one in ours) >= 0.95 * sum(one["tasks"] for one in ours)
+
+
+@nightly
+def test_large_objects_compares_with_sparks_reader(quick: Quick) -> None:
+    content = quick("large_objects", "--latencies", "0,0.005")
+
+    assert {row["peer"] for row in content["results"]} == {
+        "spark-default",
+        "spark-tuned",
+        "grouped",
+        "native",
+    }
+    assert len(content["answers_per_file"]) == 10
+
+
+@nightly
+@pytest.mark.parametrize("store", ["hdfs", "s3"])
+def test_stored_kills_loses_doubles_and_leaves_nothing(quick: Quick, store: str) -> None:
+    figures = quick("stored_kills", "--stores", store)["stores"][store]
+
+    assert sum(figures["kills"].values()) >= 12
+    for what in ("lost", "doubled", "mixed", "orphans", "stuck"):
+        assert figures[what] == []
 
 
 def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
