@@ -116,9 +116,10 @@ def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     quick_spark.set_up(environment, Path(sys.executable).parents[1])
     settings = Settings(state_dir=folder / "others", allowed_locations=(str(folder),))
+    more = ["every"] if is_nightly() else []
     with running(settings) as url:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.programs.on_hive", str(folder), url],
+            [sys.executable, "-m", "tests.programs.on_hive", str(folder), url, *more],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -178,6 +179,12 @@ def test_tables_of_a_metastore_are_accelerated_with_the_rows_of_sparks(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
     assert on_hive[1]["accelerated"] == {}
+
+
+def test_statements_on_tables_of_a_metastore_leave_the_rows_and_partitions_of_sparks_own_writer(
+    on_hive: tuple[list[Any], dict[str, Any]],
+) -> None:
+    assert on_hive[1]["written"] == {}
 
 
 def test_a_remote_metastore_is_followed_by_the_job(

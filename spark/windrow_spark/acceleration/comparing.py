@@ -31,8 +31,9 @@ _IRRELEVANT = {
     "codec",
     "parquet.compression",
     "orc.compress",
-    # Of writes; Hive's tables have it.
+    # Of writes; Hive's tables have them, whether or not they have buckets.
     "partitionoverwritemode",
+    "__hive_compatible_bucketed_table_insertion__",
 }
 # Options that do not if they are off. With a schema, inference has already taken place.
 _IF_FALSE = {"mergeschema", "recursivefilelookup"}

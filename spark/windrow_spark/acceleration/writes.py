@@ -62,9 +62,6 @@ class Writes:
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
         _check_command(request)
-        provider = arguments[1].provider()
-        if provider.isEmpty() or str(provider.get()).lower() == "hive":
-            raise NotTheSameError("it is a table of Hive's")
         spark = session_of(self._spark, arguments[0])
         table = self._decisions.table_of(request)
         if request["cataloged"]:
