@@ -129,7 +129,8 @@ def test_an_incremental_inventory_equals_one_from_scratch(
             inventory = take_inline(folder, previous=as_previous(inventory))
 
             scratch = take_inline(folder)
-            assert inventory.files.equals(scratch.files)
+            # Dictionaries may be in another order.
+            assert encode_manifest(inventory.files) == encode_manifest(scratch.files)
             assert inventory.data_schema == scratch.data_schema
             assert inventory.added_count == len(set(_keys(inventory.files)) - before)
             assert inventory.removed_count == len(before - set(_keys(inventory.files)))
