@@ -69,6 +69,7 @@ def test_every_test_runs_once_and_few_processes_start_what_files_share(
         "session": min(count, 2),
         "cluster": 1,
         "older Spark": 1,
+        "Spark Connect": 1,
         "benchmarks": 1,
         "coordinator of commands": 1,
     }
