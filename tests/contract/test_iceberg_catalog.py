@@ -27,8 +27,8 @@ TABLES = "/iceberg/v1/namespaces/mine/tables"
 class Catalog:
     """A coordinator that requires tokens, and its tables."""
 
-    def __init__(self, settings: Settings, url: str) -> None:
-        self._http = httpx.Client(verify=PLAIN, base_url=url, timeout=60)
+    def __init__(self, settings: Settings, url: str, http: httpx.Client) -> None:
+        self._http = http
         self._settings = settings
         self.url = url
         self.admin = self.token("all", "admin")
@@ -62,8 +62,11 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
     settings = Settings(
         state_dir=folder / "state", port=0, allowed_locations=(str(folder),), require_tokens=True
     )
-    with running(settings) as url:
-        one = Catalog(settings, url)
+    with (
+        running(settings) as url,
+        httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http,
+    ):
+        one = Catalog(settings, url, http)
         with windrow.connect(url, token=one.admin) as client:
             for name in ("mine.t", "mine.deep.t", "other.t", "plain"):
                 hive.write_events(folder / name)
