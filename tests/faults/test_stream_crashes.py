@@ -23,13 +23,13 @@ from windrow_service.settings import Settings
 
 TABLE = "sales.events"
 ROWS = 30
-# The step at which a driver dies, and whether its batches wait for each other.
-STEPS = [("batch renamed", {"max_delay": "1h"})]
+# The steps at which drivers die, and whether its batches wait for each other.
+STEPS = [("batch written", {"max_delay": "1h"})]
 AT_NIGHT = [
     ("published", {}),
     ("moved in", {}),
     ("batches written", {}),
-    ("batch written", {"max_delay": "1h"}),
+    ("batch renamed", {"max_delay": "1h"}),
     ("batches gathered", {}),
     ("staged", {}),
     ("recorded", {}),
