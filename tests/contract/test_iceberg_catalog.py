@@ -11,13 +11,16 @@ from typing import Any
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
+from pyiceberg.table import StaticTable
 
 import windrow
+from tests.support.faults.writers import report_of, stage
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.tables import hive
 from windrow_service import administration
 from windrow_service.api.iceberg import _ENDPOINTS
 from windrow_service.settings import Settings
+from windrow_spark.commits import begin
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +34,7 @@ class Catalog:
         self._http = http
         self._settings = settings
         self.url = url
+        self.folder = Path(settings.allowed_locations[0])
         self.admin = self.token("all", "admin")
         self.mine = self.token("mine", "read:mine.*")
 
@@ -177,6 +181,20 @@ def test_metadata_is_sent_once_while_it_is_the_same(catalog: Catalog) -> None:
     written = Path(answer.json()["metadata-location"]).read_text("utf-8")
     assert json.loads(written) == answer.json()["metadata"]
     assert catalog.error(f"{TABLES}/t", params={"snapshots": "some"})[0] == 400
+
+
+def test_files_that_windrow_writes_are_described_without_a_refresh(catalog: Catalog) -> None:
+    with windrow.connect(catalog.url, token=catalog.admin) as client:
+        client.register_table("mine.written", str(hive.write_events(catalog.folder / "written")))
+        client.refresh("mine.written")
+        for number in range(2):
+            with begin(client, "mine.written") as write:
+                files = {f"ds=2026-11-0{number + 1}/new{number}.parquet": [900 + number]}
+                write.commit(report_of(stage(write.folder, files)))
+
+    metadata = catalog.ask(f"{TABLES}/written").json()["metadata-location"]
+
+    assert {900, 901} < set(StaticTable.from_metadata(metadata).scan().to_arrow()["id"].to_pylist())
 
 
 def test_a_token_is_the_secret_of_oauth_credentials(catalog: Catalog) -> None:

@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
 from windrow.errors import UnsupportedAnswerError
+from windrow_core.files.numbered_layouts import with_numbers
 from windrow_core.models import (
     AddedFilesInfo,
     ExpiredSnapshots,
@@ -222,6 +223,7 @@ def _table(files: FileRows) -> pa.Table:
 
 
 def _stream(files: pa.Table) -> bytes:
+    files = with_numbers(files)
     return stream_of(
         files.cast(pa.schema([_plain(field) for field in files.schema], files.schema.metadata))
     )

@@ -17,7 +17,7 @@ from windrow_core.files.arrays import lists_of, make_struct
 from windrow_core.files.bounds import fit_bounds
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.rows import (
-    EXTRA_FIELDS,
+    EXCERPT_FIELDS,
     FOOTER_COLUMNS,
     NAME_LISTS,
     ROW_COLUMN,
@@ -106,7 +106,7 @@ def published_files(
     """
     footers = footer_columns(
         groups, None, data_schema, data_schema, file_count=len(listing), kept_has_all=False
-    ).drop_columns(list(EXTRA_FIELDS))
+    ).drop_columns(list(EXCERPT_FIELDS))
     columns = dict(zip(listing.column_names, listing.columns, strict=True))
     columns |= dict(zip(footers.column_names, footers.columns, strict=True))
     names = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]

@@ -22,6 +22,7 @@ MAX_LAYOUT_CHARACTERS = 2**21
 # Of files whose layout is too long.
 UNDESCRIBED = "{}"
 INT96 = "int96"
+_NESTED = (["struct"], ["list"], ["map"])
 
 _OLD_INT96_MARK = b"org.apache.spark.legacyINT96"
 _FIELD_ID = b"PARQUET:field_id"
@@ -54,6 +55,38 @@ class Layout:
             return None
         columns = dict(parts["columns"])
         return cls(columns, parts["ids"], parts["old"], len(columns) < len(parts["columns"]))
+
+
+def is_layout(text: str) -> bool:
+    """Return whether a text is like those that `Layouts` writes."""
+    if len(text) > MAX_LAYOUT_CHARACTERS:
+        return False
+    try:
+        parts = json.loads(text)
+        return isinstance(parts, dict) and (
+            not parts
+            or (
+                parts.keys() == {"columns", "ids", "old"}
+                and isinstance(parts["ids"], bool)
+                and isinstance(parts["old"], bool)
+                and _are_columns(parts["columns"])
+            )
+        )
+    except (ValueError, RecursionError):
+        return False
+
+
+def _are_columns(columns: Any) -> bool:
+    return isinstance(columns, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and _is_type(one[1])
+        for one in columns
+    )
+
+
+def _is_type(type_: Any) -> bool:
+    if isinstance(type_, str):
+        return True
+    return isinstance(type_, list) and type_[:1] in _NESTED and _are_columns(type_[1:])
 
 
 class Layouts:

@@ -218,7 +218,6 @@ ROW_COLUMNS = (
         "footer",
         "how the columns of a Parquet file are stored, in the form that "
         "`windrow_core.files.layouts` describes; null if not known, and of other formats",
-        publishing="refused",
         kept_without="layout",
     ),
 )

@@ -124,7 +124,9 @@ async def publish_inventory(
     are `bucket`, `hosts`, `row_group_offsets`, `delete_count`, `delete_bytes`, `stats_see_nan`,
     `grouped_columns` (names, in lower case, of the file's columns that Spark's own Parquet reader
     may read differently from the grouped reader), `native_columns` (names of an ORC file's columns
-    that only Spark's own reader reads correctly), `stats` (a struct with a struct of `min`, `max`
+    that only Spark's own reader reads correctly), `layout` (how a Parquet file's columns are stored:
+    a number in a JSON list of texts, which the metadata `windrow:layouts` of the column has; Windrow's
+    client writes them, and without them other engines are refused the table), `stats` (a struct with a struct of `min`, `max`
     and `null_count` for each column) and `bloom`. A delta also has `change`: `added`, or `removed`,
     for which only the path is used. Up to 10,000 files can also be sent as JSON.
 

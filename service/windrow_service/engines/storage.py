@@ -60,8 +60,8 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
     if layout is None:
         return Stored(
             {},
-            "the inventory does not say how its columns are stored: refresh the table; if its "
-            "inventory was published, delete the table first and register it again",
+            "the inventory does not say how its columns are stored: refresh the table; if you "
+            "published its inventory, delete the table first and register it again",
         )
     spellings = {name.lower(): name for name in layout.columns}
     return Stored(spellings, _trouble(layout, spellings, columns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow_core.files.rows import EXTRA_FIELDS, inventory_schema
+from windrow_core.files.numbered_layouts import TEXTS, with_numbers
+from windrow_core.files.rows import EXCERPT_FIELDS, EXTRA_FIELDS, inventory_schema
 from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.accepting import accept_change, accept_inventory
@@ -27,8 +29,16 @@ FILES: dict[str, list[Any]] = {
 KNOWN = {"min": 1, "max": 3, "null_count": 2}
 
 
+LAYOUT = '{"columns":[["x","int32"],["l",["list",["item","int32"]]]],"ids":false,"old":false}'
+
+
 def published(**columns: Any) -> pa.Table:
     return pa.table({**FILES, **columns})
+
+
+def with_layouts(table: pa.Table, texts: Any, numbers: list[int | None]) -> pa.Table:
+    field = pa.field("layout", pa.int32(), metadata={TEXTS: json.dumps(texts)})
+    return table.append_column(field, pa.array(numbers, pa.int32()))
 
 
 def accept(
@@ -56,7 +66,7 @@ def test_an_inventory_listed_here_can_be_published_elsewhere(tmp_path: Path) -> 
     taken = take_inline(str(tmp_path), bloom=["x", "s"])
 
     accepted = accept_inventory(
-        taken.files.drop(["partition", *EXTRA_FIELDS]).take([2, 0, 1]),
+        with_numbers(taken.files.drop(["partition", *EXCERPT_FIELDS]).take([2, 0, 1])),
         columns=taken.data_schema,
         partition_types=None,
         bucket_count=None,
@@ -65,11 +75,44 @@ def test_an_inventory_listed_here_can_be_published_elsewhere(tmp_path: Path) -> 
         max_bytes=MIB,
     )
 
-    at = taken.files.schema.get_field_index("layout")
-    nothing = pa.nulls(3, taken.files.schema.field(at).type)
-    expected = taken.files.set_column(at, taken.files.schema.field(at), nothing)
-    assert accepted.files.equals(expected)
+    assert accepted.files["layout"].null_count == 0
+    assert accepted.files.equals(taken.files)
     assert (accepted.added_count, accepted.removed_count) == (3, 0)
+
+
+def test_an_unchanged_file_keeps_its_layout() -> None:
+    before = accept(with_layouts(published(), [LAYOUT], [0, 0, None]))
+
+    after = accept(published(size_bytes=[10, 21, 30]), before)
+
+    assert before.files["layout"].to_pylist() == [LAYOUT, LAYOUT, None]
+    assert after.files["layout"].to_pylist() == [LAYOUT, None, None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers", "message"),
+    [
+        ([LAYOUT], [0, 1, None], "column 'layout', row 1: 1 is not the number of one of 1 texts"),
+        ([LAYOUT], [-1, 0, 0], "column 'layout', row 0: -1 is not the number"),
+        ([], [0, 0, 0], "row 0: 0 is not the number of one of 0 texts"),
+        ([LAYOUT, LAYOUT], [0, 0, 0], "has a text that is no layout, or one twice"),
+        (["[]"], [0, 0, 0], "has a text that is no layout"),
+        (['{"columns":[["a"]],"ids":false,"old":false}'], [0, 0, 0], "no layout"),
+        (['{"columns":[["a",["kind"]]],"ids":false,"old":false}'], [0, 0, 0], "no layout"),
+        (['{"columns":[],"ids":0,"old":false}'], [0, 0, 0], "no layout"),
+        (["[" * 100_000], [0, 0, 0], "no layout"),
+        (["9" * 10_000], [0, 0, 0], "no layout"),
+        ({"a": 1}, [0, 0, 0], "is no JSON list of texts"),
+        ([1], [0, 0, 0], "is no JSON list of texts"),
+    ],
+)
+def test_layouts_that_nobody_can_have_taken_are_refused(
+    texts: Any, numbers: list[int | None], message: str
+) -> None:
+    with pytest.raises(InvalidInventoryError) as error:
+        accept(with_layouts(published(), texts, numbers))
+
+    assert message in str(error.value)
 
 
 def test_unpublished_statistics_are_unknown() -> None:

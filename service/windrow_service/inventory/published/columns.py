@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.layouts import is_layout
+from windrow_core.files.numbered_layouts import TEXTS
 from windrow_core.files.rows import ROW_COLUMN, ROW_COLUMNS
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES
@@ -41,6 +44,8 @@ class PublishedRows:
         field = ROW_COLUMN[name]
         if name not in self.table.column_names:
             raise InvalidInventoryError(f"column {name!r} is missing")
+        if name == "layout":
+            return self._layouts()
         column = cast_column(name, self.table[name], field.type)
         if not field.nullable:
             self.refuse(name, column.is_null(), column, "is null")
@@ -52,6 +57,15 @@ class PublishedRows:
         elif pt.is_integer(field.type) and name != "mtime_ns":
             self.refuse(name, pc.less(column, 0), column, "is negative")
         return column
+
+    def _layouts(self) -> pa.ChunkedArray:
+        """Return the texts that the numbers in the column `layout` stand for."""
+        texts = _layout_texts(self.table.schema.field("layout"))
+        numbers = cast_column("layout", self.table["layout"], pa.int32())
+        beyond = pc.or_(pc.less(numbers, 0), pc.greater_equal(numbers, len(texts)))
+        self.refuse("layout", beyond, numbers, f"is not the number of one of {len(texts)} texts")
+        values = pa.DictionaryArray.from_arrays(flat(numbers), pa.array(texts, pa.string()))
+        return pa.chunked_array([values])
 
     def refuse_unknown_rows(self) -> None:
         """Refuse files whose row count is null."""
@@ -143,6 +157,25 @@ def check_names(upload: pa.Table, *more: str) -> None:
             raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(names)}")
         if upload.column_names.count(name) > 1:
             raise InvalidInventoryError(f"column {name!r} appears twice")
+
+
+def _layout_texts(field: pa.Field) -> list[str]:
+    """Return the texts of layouts, which are metadata of their column."""
+    metadata = (field.metadata or {}).get(TEXTS, b"[]")
+    try:
+        texts = json.loads(metadata)
+    except (ValueError, RecursionError):
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise InvalidInventoryError(
+            f"column 'layout': its metadata {TEXTS.decode()!r} is no JSON list of texts"
+        )
+    if len(set(texts)) < len(texts) or not all(map(is_layout, texts)):
+        raise InvalidInventoryError(
+            f"column 'layout': its metadata {TEXTS.decode()!r} has a text that is no layout, or "
+            "one twice"
+        )
+    return texts
 
 
 def _parts(
