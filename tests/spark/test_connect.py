@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.queries import refused_uses
+
 pytestmark = pytest.mark.spark
 
 
@@ -66,3 +68,10 @@ def test_unsupported_reads_on_spark_connect_are_refused_with_the_reason(
         assert "windrow.register(spark)" in refusals["client.read"]
         assert refusals["case"].startswith("CaseSensitiveNamesError")
         assert "spark.sql.files.ignoreCorruptFiles is true" in refusals["setting"]
+
+
+def test_writes_and_streams_are_refused_on_spark_connect(
+    on_spark_connect: list[dict[str, Any]],
+) -> None:
+    for found in on_spark_connect:
+        refused_uses.assert_words(found["uses"])

@@ -16,13 +16,6 @@ from tests.support.tables import hive
 pytestmark = pytest.mark.spark
 
 
-def assert_words(uses: dict[str, list[str]]) -> None:
-    for use, (_, words) in uses.items():
-        assert "client.write" in words, use
-        assert "\n" not in words
-        assert ("foreachBatch" in words) == (use in refused_uses.STREAMS), use
-
-
 def assert_first_lines(uses: dict[str, list[str]]) -> None:
     for use, (first_line, words) in uses.items():
         assert first_line == words, use
@@ -47,7 +40,7 @@ def test_writes_and_streams_of_spark_are_refused_with_the_way_to_write(
     uses = refused_uses.refusals(spark, "events", {}, tmp_path / "streams")
 
     assert len(uses) == 3
-    assert_words(uses)
+    refused_uses.assert_words(uses)
     assert_first_lines(uses)
     assert "'events'" in uses["CREATE TABLE AS"][1]
     assert not spark.catalog.tableExists("made")
@@ -58,12 +51,5 @@ def test_writes_and_streams_are_refused_on_older_spark_as_well(
     on_older_sparks: list[dict[str, Any]],
 ) -> None:
     for older in on_older_sparks:
-        assert_words(older["uses"])
+        refused_uses.assert_words(older["uses"])
         assert_first_lines(older["uses"])
-
-
-def test_writes_and_streams_are_refused_on_spark_connect(
-    on_spark_connect: list[dict[str, Any]],
-) -> None:
-    for found in on_spark_connect:
-        assert_words(found["uses"])

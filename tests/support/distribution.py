@@ -17,8 +17,6 @@ _TESTS = Path(__file__).parents[1]
 _SHARED = {
     "benchmarks": ("spark", "one_process(", 1),
     "older Spark": ("spark", "on_older_sparks", 1),
-    # One of its files also uses older releases, which another process may have started.
-    "Spark Connect": ("spark", "on_spark_connect", 2),
     "session": ("spark", "spark: SparkSession", 2),
     "cluster": ("spark", "CachingCluster", 1),
     "coordinator of commands": ("unit/cli", "", 1),

@@ -65,7 +65,6 @@ def test_every_test_runs_once_and_few_processes_start_what_files_share(
         files = {_ALL[number].split("::")[0] for number in process.sent}
         for name in frozenset[str]().union(*map(shared_by, files)):
             starts[name] += 1
-    assert 1 <= starts.pop("Spark Connect") <= 2
     assert starts == {
         "session": min(count, 2),
         "cluster": 1,

@@ -93,3 +93,11 @@ def _refusal(use: Callable[[], Any]) -> list[str]:
     except (PySparkException, Py4JError) as error:
         return [str(error).partition("\n")[0], ""]
     return ["not refused", ""]
+
+
+def assert_words(uses: dict[str, list[str]]) -> None:
+    """Assert that each refusal says in one line how to write instead."""
+    for use, (_, words) in uses.items():
+        assert "client.write" in words, use
+        assert "\n" not in words
+        assert ("foreachBatch" in words) == (use in STREAMS), use
