@@ -63,6 +63,8 @@ def is_layout(text: str) -> bool:
         return False
     try:
         parts = json.loads(text)
+        # Half a character is text to JSON, and to nothing else.
+        json.dumps(parts, ensure_ascii=False).encode()
         return isinstance(parts, dict) and (
             not parts
             or (

@@ -101,6 +101,8 @@ def test_an_unchanged_file_keeps_its_layout() -> None:
         (['{"columns":[["a",["kind"]]],"ids":false,"old":false}'], [0, 0, 0], "no layout"),
         (['{"columns":[],"ids":0,"old":false}'], [0, 0, 0], "no layout"),
         (["[" * 100_000], [0, 0, 0], "no layout"),
+        ([LAYOUT.replace("x", "\ud800")], [0, 0, 0], "no layout"),
+        ([LAYOUT.replace("x", "\\ud800")], [0, 0, 0], "no layout"),
         (["9" * 10_000], [0, 0, 0], "no layout"),
         ({"a": 1}, [0, 0, 0], "is no JSON list of texts"),
         ([1], [0, 0, 0], "is no JSON list of texts"),
