@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,9 @@ from tests.support.tables import hive
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 THREADS = 8
+JVM_THREADS = "threads of the JVM"
+# Longer than pools keep threads that have nothing to do.
+IDLE_S = 90.0
 # Enough to fill what keeps the latest 32 sessions and 100 scans, and then to see what else is kept.
 WARM, COUNT = (120, 200) if is_nightly() else (24, 40)
 # Of days and ids; `{t}` is a table or path.
@@ -65,7 +69,7 @@ def counts(spark: SparkSession) -> dict[str, int]:
     names = re.findall(r"Thread\[(?:#\d+,)?([^,\]]*)", texts)
     return {
         "classes of the JVM": loading.getLoadedClassCount(),
-        "threads of the JVM": sum(not SPARKS_POOLS.match(name) for name in names),
+        JVM_THREADS: sum(not SPARKS_POOLS.match(name) for name in names),
         "threads of Python": threading.active_count(),
         "files and sockets": len(os.listdir("/proc/self/fd")),
         "objects of the JVM that Python holds": len(ThreadSafeFinalizer.finalizers),
@@ -102,6 +106,11 @@ def test_queries_of_eight_threads_are_answered_and_leave_nothing_behind(
         before = counts(spark)
         run_at_once(work, COUNT)
         after = counts(spark)
+        end_s = time.monotonic() + IDLE_S
+        # A busy machine has more threads for a while, and a leak has them for good.
+        while after[JVM_THREADS] - before[JVM_THREADS] > 16 and time.monotonic() < end_s:
+            time.sleep(1)
+            after = counts(spark)
         assert acceleration.reasons() == {}
     growth = {kind: count - before[kind] for kind, count in after.items()}
     assert growth.pop("classes of the JVM") <= 150
@@ -110,4 +119,4 @@ def test_queries_of_eight_threads_are_answered_and_leave_nothing_behind(
         # Every sixth query opens a table of the catalog in a session of its own, of which Python
         # holds five objects for each of the latest 64 tables.
         assert objects <= 16 + 5 * COUNT / 6
-    assert {kind: by for kind, by in growth.items() if by > 24} == {}
+    assert {kind: by for kind, by in growth.items() if by > 16} == {}
