@@ -19,6 +19,7 @@ from xdist.remote import Producer
 
 from tests.support import scratch
 from tests.support.distribution import WholeFiles, place_in_line
+from tests.support.laws import is_nightly
 from tests.support.spark import quick_spark
 
 if TYPE_CHECKING:
@@ -110,14 +111,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_slow and _only_quick(config) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their folder, and run the long ones first."""
+    is_thorough = is_nightly() or config.getoption("--all-sparks")
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0]
         if folder == "spark":
             item.add_marker(pytest.mark.spark)
         if _ON_EVERY_SPARK & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.every_spark)
+        if item.get_closest_marker("nightly") and not is_thorough:
+            item.add_marker(pytest.mark.skip(reason="runs in `make test-nightly`"))
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=place_in_line)

@@ -41,7 +41,7 @@ _EXISTING = {
     "page_token": PAGE_TOKEN,
 }
 # Random examples for each operation and database; many more edge cases are added to them.
-_EXAMPLES = 25 if is_nightly() else 10
+_EXAMPLES = 25 if is_nightly() else 6
 # Filters have thousands of edge cases and are read alike in all requests and with any database:
 # they are tested once, in plans of the embedded coordinator. So are edge cases that do not fit the
 # contract, as they are refused before a database plays a part.

@@ -30,6 +30,7 @@ def assert_each_change_once(found: soak.Soaked) -> None:
         assert min(done.made[kind] for kind in found.paces) > 0, done
 
 
+@pytest.mark.nightly
 def test_killed_replicas_and_a_restarted_database_lose_no_change_and_double_none(
     shared: soak.Cluster,
 ) -> None:

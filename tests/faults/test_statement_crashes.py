@@ -25,7 +25,6 @@ from windrow_service.settings import Settings
 from windrow_spark.commits import recover
 
 pytestmark = pytest.mark.spark
-AT_NIGHT = pytest.mark.skipif(not is_nightly(), reason="a JVM for each death takes long")
 
 FIRST, SECOND, THIRD = hive.DAYS
 NEW = "2026-11-09"
@@ -144,7 +143,7 @@ def assert_whole(
     assert not client.refresh(table, full=True).changed
 
 
-@AT_NIGHT
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_statement_leaves_the_old_or_the_new_rows(
@@ -188,7 +187,7 @@ def test_the_same_statement_ends_a_creation_that_was_killed_and_an_overwrite_is_
         assert_whole(client, f"made.{name}", folder / "made" / name, after)
 
 
-@AT_NIGHT
+@pytest.mark.nightly
 def test_a_killed_statement_leaves_the_catalog_with_every_partition_that_has_rows(
     client: Client, url: str, folder: Path
 ) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.support.laws import is_nightly
 from tests.support.processes.scripts import Programs, one_process
 
 pytestmark = pytest.mark.spark
@@ -26,7 +25,7 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
         yield programs
 
 
-# They start Spark, and seldom change.
+# They start Spark or many servers, and seldom change.
 NIGHTLY = (
     "acid",
     "cache",
@@ -42,19 +41,22 @@ NIGHTLY = (
     "object_stores",
     "open_file_cost",
     "plan_peers",
+    "plan_quality",
+    "plan_scale",
     "read_calibration",
     "read_cost",
     "read_grid",
     "read_small_files",
     "scan",
+    "service",
     "star",
     "stored_kills",
     "streams",
     "tpc",
+    "watching",
     "write_cost",
     "writes",
 )
-nightly = pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
 
 
 class Quick(Protocol):
@@ -95,7 +97,7 @@ def test_a_benchmark_that_runs_at_night_can_be_loaded(programs: Programs, name: 
     assert programs.run(BENCHMARKS / f"{name}.py", "--help") == (0, "")
 
 
-@nightly
+@pytest.mark.nightly
 def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None:
     content = quick("read_small_files", "--cases", "quickmix")
 
@@ -110,7 +112,7 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
     assert {("cold read", "spark-default"), ("cold read", "duckdb")} <= seen
 
 
-@nightly
+@pytest.mark.nightly
 def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
     content = quick("scan", "--server", "moto", "--delay", "0")
 
@@ -119,7 +121,7 @@ def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
     assert {("warm read", "duckdb"), ("warm read", "pyarrow")} <= seen
 
 
-@nightly
+@pytest.mark.nightly
 def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
     rows = quick("read_cost", "--runs", "1")["results"]
 
@@ -131,7 +133,7 @@ def test_read_cost_accounts_for_all_of_the_cpu_time(quick: Quick) -> None:
     assert len({row["case"] for row in rows}) == 3
 
 
-@nightly
+@pytest.mark.nightly
 def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
     content = quick("open_file_cost", "--runs", "1")
 
@@ -139,7 +141,7 @@ def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
     assert all(cost >= 0 for cost in costs.values())
 
 
-@nightly
+@pytest.mark.nightly
 def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(
     quick: Quick, tmp_path: Path
 ) -> None:
@@ -154,6 +156,7 @@ def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(
     assert list((tmp_path / "data").iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_service_measures_replicas_publishing_and_a_peer(quick: Quick) -> None:
     content = quick("service", "--runs", "1")
 
@@ -167,6 +170,7 @@ def test_service_measures_replicas_publishing_and_a_peer(quick: Quick) -> None:
     assert {row["peer"] for row in content["results"]} == {"PyIceberg, in process", "without load"}
 
 
+@pytest.mark.nightly
 def test_watching_measures_the_cost_of_each_way_to_observe_plans(quick: Quick) -> None:
     content = quick("watching", "--plans", "10")
 
@@ -177,6 +181,7 @@ def test_watching_measures_the_cost_of_each_way_to_observe_plans(quick: Quick) -
     assert len({row["case"] for row in content["results"]}) == len(others)
 
 
+@pytest.mark.nightly
 def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
     content = quick("plan_scale", "--runs", "1", "--strategies", "balanced,tez")
 
@@ -189,6 +194,7 @@ def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
         assert one["peak_bytes"] > 0
 
 
+@pytest.mark.nightly
 def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(
     tmp_path: Path,
 ) -> None:
@@ -219,7 +225,7 @@ def test_partition_numbers_compares_plans_by_number_with_plans_by_filter(quick: 
     assert (content["files"], content["partitions"]) == (4_000, 400)
 
 
-@nightly
+@pytest.mark.nightly
 def test_first_task_compares_queries_of_some_partitions_with_the_whole_table(quick: Quick) -> None:
     content = quick("first_task", "--runs", "1", "--days", "10")
 
@@ -244,7 +250,7 @@ def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quic
     assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000
 
 
-@nightly
+@pytest.mark.nightly
 def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
     content = quick("compaction")
 
@@ -255,7 +261,7 @@ def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
     assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]
 
 
-@nightly
+@pytest.mark.nightly
 def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     content = quick("compaction_cost")
 
@@ -266,7 +272,7 @@ def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     assert costs["byte_s"] + costs["file_s"] > 0
 
 
-@nightly
+@pytest.mark.nightly
 def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quick) -> None:
     content = quick("writes")
 
@@ -283,7 +289,7 @@ def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quic
     assert (checked["files"], checked["largest_file"]) == (exact["files"], exact["largest_file"])
 
 
-@nightly
+@pytest.mark.nightly
 def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> None:
     content = quick("write_cost", "--runs", "1")
 
@@ -293,7 +299,7 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
         assert {len(turns) for turns in measured.values()} == {1}
 
 
-@nightly
+@pytest.mark.nightly
 def test_inserts_compares_planned_statements_with_those_of_spark(quick: Quick) -> None:
     content = quick("inserts", "--runs", "1")
 
@@ -301,7 +307,7 @@ def test_inserts_compares_planned_statements_with_those_of_spark(quick: Quick) -
     assert {len(turns) for turns in content["seconds"].values()} == {1}
 
 
-@nightly
+@pytest.mark.nightly
 def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: Quick) -> None:
     content = quick("star", "--queries", "in_list,limit,timestamps,udf")
 
@@ -318,7 +324,7 @@ def test_star_compares_the_rows_and_files_of_windrow_with_those_of_spark(quick: 
     assert queries["timestamps"]["files"]["windrow"]["read"] >= 6
 
 
-@nightly
+@pytest.mark.nightly
 @pytest.mark.skipif(
     find_spec("duckdb_extension_tpch") is None or find_spec("duckdb_extension_tpcds") is None,
     reason="needs the extra `benchmark`",
@@ -332,7 +338,7 @@ def test_tpc_reads_the_rows_of_spark_in_queries_of_both_sets(quick: Quick) -> No
     assert all(one["rows"] > 0 for one in queries.values())
 
 
-@nightly
+@pytest.mark.nightly
 def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     content = quick("read_grid", "--cells", "mix")
 
@@ -343,7 +349,7 @@ def test_read_grid_compares_every_cell_with_all_peers(quick: Quick) -> None:
     assert peers == {"spark", "spark tuned", "duckdb", "polars", *alone}
 
 
-@nightly
+@pytest.mark.nightly
 def test_read_calibration_measures_costs_of_both_readers(quick: Quick) -> None:
     content = quick("read_calibration")
 
@@ -351,7 +357,7 @@ def test_read_calibration_measures_costs_of_both_readers(quick: Quick) -> None:
     assert all(row["windrow"] > 0 for row in content["results"])
 
 
-@nightly
+@pytest.mark.nightly
 def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
     content = quick("formats")
 
@@ -362,7 +368,7 @@ def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
     }
 
 
-@nightly
+@pytest.mark.nightly
 def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick) -> None:
     content = quick("acid")
 
@@ -372,7 +378,7 @@ def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick
     assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])
 
 
-@nightly
+@pytest.mark.nightly
 def test_log_tables_compares_reads_with_the_formats_own_packages(quick: Quick) -> None:
     content = quick("log_tables")
 
@@ -390,7 +396,7 @@ def test_log_tables_compares_reads_with_the_formats_own_packages(quick: Quick) -
 # The following benchmarks need Spark contexts of their own; those before share one.
 
 
-@nightly
+@pytest.mark.nightly
 def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(
     quick: Quick,
 ) -> None:
@@ -405,7 +411,7 @@ def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store
     assert tasks["separate"] == 40 > tasks["by_worker"]
 
 
-@nightly
+@pytest.mark.nightly
 def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
     content = quick("metastore")
 
@@ -413,7 +419,7 @@ def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
     assert [row["metric"] for row in content["results"]] == ["again", "again by names"]
 
 
-@nightly
+@pytest.mark.nightly
 def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> None:
     content = quick("object_stores", "--server", "moto", "--delay", "0")
 
@@ -432,7 +438,7 @@ def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> N
     assert all(0 < read["limit_used"] < 1.5 for read in limited)
 
 
-@nightly
+@pytest.mark.nightly
 def test_hdfs_runs_tasks_on_the_hosts_of_their_bytes(quick: Quick) -> None:
     content = quick("hdfs")
 
@@ -441,7 +447,7 @@ def test_hdfs_runs_tasks_on_the_hosts_of_their_bytes(quick: Quick) -> None:
     assert sum(one["local_tasks"] for one in ours) >= 0.95 * sum(one["tasks"] for one in ours)
 
 
-@nightly
+@pytest.mark.nightly
 def test_large_objects_compares_with_sparks_reader(quick: Quick) -> None:
     content = quick("large_objects", "--latencies", "0,0.005")
 
@@ -454,7 +460,7 @@ def test_large_objects_compares_with_sparks_reader(quick: Quick) -> None:
     assert len(content["answers_per_file"]) == 10
 
 
-@nightly
+@pytest.mark.nightly
 @pytest.mark.parametrize("store", ["hdfs", "s3"])
 def test_stored_kills_loses_doubles_and_leaves_nothing(quick: Quick, store: str) -> None:
     figures = quick("stored_kills", "--stores", store)["stores"][store]
@@ -482,7 +488,7 @@ def test_pages_compares_first_bytes_with_their_bound(quick: Quick) -> None:
     ]
 
 
-@nightly
+@pytest.mark.nightly
 @pytest.mark.parametrize("kills", [0, 8])
 def test_streams_has_every_row_once(quick: Quick, kills: int) -> None:
     content = quick("streams", "--runs", "1", "--kills", str(kills), "--delay", "20s")

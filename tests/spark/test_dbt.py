@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.laws import is_nightly
 from tests.support.processes.environments import python_with
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 ROOT = Path(__file__).parents[2]
 _FILE = re.compile(r"^```\w+\n(?:#|--) (\S+)\n(.*?)^```", re.M | re.S)
@@ -23,8 +22,6 @@ _PACKAGES = ("dbt-core~=1.10.0", "dbt-spark~=1.10.0")
 @pytest.fixture(scope="module")
 def python() -> str:
     """The interpreter of an environment with dbt."""
-    if not is_nightly():
-        pytest.skip("dbt is tried at night")
     try:
         return python_with(_PACKAGES, ".venv-dbt", ".installed-1.10")
     except subprocess.CalledProcessError:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.spark.quick_spark import jvm_options
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 _ELSEWHERE = "10.255.255.1"
 # Longer than the driver may take, so that a task which waits for a host is noticed.

@@ -195,6 +195,7 @@ def test_a_namenode_in_safe_mode_is_read(
         hdfs.files.setSafeMode(actions.SAFEMODE_LEAVE)
 
 
+@pytest.mark.nightly
 def test_blocks_of_a_datanode_that_dies_are_read_from_another(
     spark: SparkSession, tmp_path: Path
 ) -> None:

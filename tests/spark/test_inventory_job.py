@@ -223,6 +223,7 @@ def test_declared_columns_and_buckets_apply_to_the_job_as_well(
     assert found["bucket"].to_pylist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
+@pytest.mark.nightly
 def test_the_inventory_of_a_table_on_s3_equals_that_of_the_coordinator(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
@@ -401,6 +402,7 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     assert done.stdout.decode().strip() == "[] [] 1 [] []"
 
 
+@pytest.mark.nightly
 def test_the_command_line_publishes_with_spark(coordinator: Coordinator, tmp_path: Path) -> None:
     write(tmp_path / "table", "ds=1/a.parquet", {"id": [1]})
     coordinator.client.register_table("t", str(tmp_path / "table"), columns={"id": "bigint"})

@@ -17,7 +17,6 @@ from py4j.finalizer import ThreadSafeFinalizer
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.laws import is_nightly
 from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from tests.support.tables import hive
@@ -29,7 +28,7 @@ JVM_THREADS = "threads of the JVM"
 # Longer than pools keep threads that have nothing to do.
 IDLE_S = 90.0
 # Enough to fill what keeps the latest 32 sessions and 100 scans, and then to see what else is kept.
-WARM, COUNT = (120, 200) if is_nightly() else (24, 40)
+WARM, COUNT = 120, 200
 # Of days and ids; `{t}` is a table or path.
 QUERIES = (
     "SELECT ds, count(*), count(DISTINCT name) FROM {t} GROUP BY ds",
@@ -88,6 +87,7 @@ def run_at_once(work: Callable[[int], None], count: int) -> None:
         threads.shutdown(wait=False, cancel_futures=True)
 
 
+@pytest.mark.nightly
 def test_queries_of_eight_threads_are_answered_and_leave_nothing_behind(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
@@ -115,8 +115,7 @@ def test_queries_of_eight_threads_are_answered_and_leave_nothing_behind(
     growth = {kind: count - before[kind] for kind, count in after.items()}
     assert growth.pop("classes of the JVM") <= 150
     objects = growth.pop("objects of the JVM that Python holds")
-    if is_nightly():
-        # Every sixth query opens a table of the catalog in a session of its own, of which Python
-        # holds five objects for each of the latest 64 tables.
-        assert objects <= 16 + 5 * COUNT / 6
+    # Every sixth query opens a table of the catalog in a session of its own, of which Python holds
+    # five objects for each of the latest 64 tables.
+    assert objects <= 16 + 5 * COUNT / 6
     assert {kind: by for kind, by in growth.items() if by > 16} == {}

@@ -20,6 +20,7 @@ from windrow_spark.commits import recover
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_a_spark_driver_that_is_killed_while_it_commits_loses_no_row(tmp_path: Path) -> None:
     location = hive.write_events(tmp_path / "events")
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))

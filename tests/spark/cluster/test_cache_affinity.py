@@ -226,6 +226,7 @@ def test_a_warmed_table_is_read_without_the_store_and_warming_it_again_does_noth
     assert not table.requested()
 
 
+@pytest.mark.nightly
 def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
     done = windrow_command(table.place, "cache", "warm", table.name, "--master", "local[1]")
 
