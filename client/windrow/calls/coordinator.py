@@ -5,6 +5,7 @@ from __future__ import annotations
 from windrow.calls.audit import AuditCalls
 from windrow.calls.cache_rules import CacheRuleCalls
 from windrow.calls.compaction import CompactionCalls
+from windrow.calls.engines import EngineCalls
 from windrow.calls.plans import PlanCalls
 from windrow.calls.refreshes import RefreshCalls
 from windrow.calls.snapshots import SnapshotCalls
@@ -20,6 +21,7 @@ class Coordinator(
     AuditCalls,
     CacheRuleCalls,
     CompactionCalls,
+    EngineCalls,
     PlanCalls,
     RefreshCalls,
     SnapshotCalls,

@@ -15,6 +15,7 @@ _HOMES = {
     "serve": ("serve", "serve"),
     "plan": ("plans", "plan"),
     "cat": ("cat", "cat"),
+    "engines": ("engines", "engines"),
     "explain": ("explain", "explain"),
     "history": ("history", "history"),
     "write-plan": ("write_plan", "write_plan"),

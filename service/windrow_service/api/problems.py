@@ -181,7 +181,7 @@ def _answer_with(request: Request, body: dict[str, Any], headers: Mapping[str, s
         body["detail"] += f" (request {request_id})"
     if is_page(request.url.path):
         return problem_page(request, body, headers)
-    if is_below(request.url.path):
+    if is_below(request.url.path) and MEDIA_TYPE not in request.headers.get("Accept", ""):
         return iceberg_error(body, headers)
     return JSONResponse(body, body["status"], headers=headers, media_type=MEDIA_TYPE)
 

@@ -17,6 +17,7 @@ import pytest
 
 PACKAGES = (
     "duckdb==1.5.5",
+    "duckdb-cli==1.5.5",
     "duckdb-extension-avro==1.5.5",
     "duckdb-extension-httpfs==1.5.5",
     "duckdb-extension-iceberg==1.5.5",
@@ -49,3 +50,20 @@ def python_with_engines() -> str:
             (own / "others.pth").write_text(f"import site; site.addsitedir({others!r})\n")
             stamp.write_text(content)
     return str(python)
+
+
+def duckdb_home(folder: Path) -> Path:
+    """Return a home folder in which DuckDB has its extensions, so that `INSTALL` fetches nothing.
+
+    Args:
+        folder: A folder for it.
+    """
+    environment = Path(python_with_engines()).parents[1]
+    shell = environment / "bin" / "duckdb"
+    command = [str(shell), "-csv", "-noheader", "-c", "PRAGMA platform"]
+    platform = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    for file in environment.rglob("*.duckdb_extension"):
+        home = folder / ".duckdb" / "extensions" / file.parent.name / platform
+        home.mkdir(parents=True, exist_ok=True)
+        (home / file.name).symlink_to(file)
+    return folder
