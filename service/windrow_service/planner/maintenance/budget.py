@@ -9,6 +9,9 @@ import numpy as np
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.keys import Floats
 
+# A budget without hours has no shares; this only keeps them finite.
+_LEAST = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -58,5 +61,4 @@ class Budget:
 
 
 def _parts(amount: Floats | Ints, hour: float) -> Floats:
-    empty = np.where(amount > 0, np.inf, 0.0)
-    return np.divide(amount, hour, out=empty, where=np.full(len(amount), hour > 0))
+    return np.asarray(amount / max(hour, _LEAST))

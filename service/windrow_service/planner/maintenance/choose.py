@@ -23,6 +23,8 @@ from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.keys import Floats
 
 _DAY = 86_400.0
+# Less than any rewrite takes; it only keeps scores finite.
+_LEAST_SECONDS = 1e-6
 # Beyond that, powers of two only overflow.
 _MOST_DOUBLINGS = 60
 
@@ -45,7 +47,7 @@ def choose(rewrites: Rewrites, policies: TablePolicies, budget: Budget, rules: R
     lasting = np.minimum(rewrites.lasting_days, rules.horizon_days)
     until_next = np.minimum(lasting, _days_alone(rewrites, policies))
     each_day = rewrites.gain_seconds * rewrites.reads_per_day
-    cost = np.maximum(rewrites.cost_seconds, np.finfo(np.float64).tiny)
+    cost = np.maximum(rewrites.cost_seconds, _LEAST_SECONDS)
     score = each_day * until_next / cost
     backoff = _backoff_left(
         rewrites.failures,

@@ -171,7 +171,7 @@ def find_candidates(
     weight = becomes_bytes / policy.target_bytes
     becomes = files_per_key(WriteKeys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
     gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
-    cost = _cost_seconds(counts, size_bytes, becomes, policy.target_bytes)
+    cost = rewrite_seconds(counts, size_bytes, becomes, policy.target_bytes)
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
     fits = has_layout(folders.names, partition)[folders.folder]
@@ -268,7 +268,15 @@ def _row_bytes(files: pa.Table, folders: FolderBuckets, columns: int) -> Floats:
     return np.zeros(len(folders)) if sizes is None else sizes.of_group
 
 
-def _cost_seconds(files: Ints, size_bytes: Ints, becomes: Ints, target_bytes: int) -> Floats:
+def rewrite_seconds(files: Ints, size_bytes: Ints, becomes: Ints, target_bytes: int) -> Floats:
+    """Return the time of one core to rewrite small files of n partitions.
+
+    Args:
+        files: Number of small files of each partition.
+        size_bytes: Their bytes.
+        becomes: Number of files that they become.
+        target_bytes: Target size of a file.
+    """
     # Small partitions share tasks.
     tasks = size_bytes / target_bytes
     reading = size_bytes + files * DEFAULT_OPEN_FILE_COST + tasks * TASK_COST
