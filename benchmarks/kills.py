@@ -75,9 +75,9 @@ def kill_spark(battle: Battle, running: Replicas, count: int, seed: int) -> None
 
 def _wait_for_another(client: Client, table: str, driver: subprocess.Popen[bytes]) -> None:
     """Wait until a driver has begun a write, or has ended; it takes seconds to start."""
-    newest = next(client.writes(table)).write_id
+    newest = client.writes(table)[0].write_id
     deadline_s = time.monotonic() + _START_S
-    while next(client.writes(table)).write_id == newest and driver.poll() is None:
+    while client.writes(table)[0].write_id == newest and driver.poll() is None:
         if time.monotonic() > deadline_s:
             raise SystemExit("a driver with a JVM has not begun to write in time")
         time.sleep(0.05)

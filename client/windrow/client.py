@@ -1,27 +1,41 @@
-"""The client: every call of a coordinator, reads without Spark, reads and writes on Spark."""
+"""The client: every call of a coordinator, reads without Spark, reads, writes and jobs on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from windrow.calls.coordinator import Coordinator
+from windrow.calls.arguments import check_choice, check_first
 from windrow.calls.transport import Transport
-from windrow.installed import require_package
+from windrow.installed import job, require_package
+from windrow.outcomes import Compaction, Warmth
+from windrow.reads import SparkReads
+from windrow_core.cards import Card, Shown, card_of
 from windrow_core.models import WriteConflict, WriteMode, WritePlan, WriteReport
+from windrow_core.sizes import parse_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from windrow.calls.plans import SplitPlan
     from windrow.scans.scan import Scan
-    from windrow_spark.catalog.importing import ImportedTable
-    from windrow_spark.relation.division import ReadExplanation
 
 
-class Client(Coordinator):
+_COUNTS = ("count", "files", "history")
+
+
+class Client(Shown, SparkReads):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
+
+    | to | use |
+    |---|---|
+    | register a table and list its files | `register_table`, `refresh`, `table`, `tables` |
+    | read on Spark | `read`, `create_view` for SQL |
+    | read without Spark | `scan` |
+    | write on Spark | `write`, `plan_write` |
+    | merge small files on Spark | `compact`, `plan_compaction`, `advise` |
+    | see why a read is planned as it is | `plan`, `explain`, `past_plans` |
+    | keep files on the disks of workers | `cache_table`, `cache`, `warm` |
 
     Every method raises `windrow.errors.ProblemError` (or a subclass) when the coordinator
     refuses, and `CoordinatorUnreachableError` when it does not answer.
@@ -47,7 +61,12 @@ class Client(Coordinator):
         self.close()
 
     def close(self) -> None:
-        """Close the connections, and the coordinator if it is embedded."""
+        """Close the connections, and the coordinator if it is embedded.
+
+        Example:
+            client = windrow.connect()
+            client.close()
+        """
         self._transport.close()
         if self._on_close is not None:
             self._on_close()
@@ -56,97 +75,6 @@ class Client(Coordinator):
     def is_embedded(self) -> bool:
         """Whether the coordinator runs inside this process, and no other can reach it."""
         return self._on_close is not None
-
-    def read(
-        self,
-        spark: SparkSession,
-        table: str,
-        *,
-        filter: str | Mapping[str, Any] | None = None,
-        columns: Sequence[str] | None = None,
-        snapshot_id: int | None = None,
-        version: str | int | None = None,
-        limit: int | None = None,
-        max_staleness: int | None = None,
-        reader: Literal["auto", "grouped", "native"] = "auto",
-        **options: Any,
-    ) -> DataFrame:
-        """Return a table as a DataFrame; each query reads the columns and files that it needs.
-
-        Spark's optimizer says which columns a query uses and how it filters them. That is planned,
-        with one task per split group. All queries see the same snapshot; keep this client open for
-        as long as they run. If a file has changed since the snapshot, the job fails with an error
-        that names the file.
-
-        Args:
-            spark: The session that runs the tasks.
-            table: Name of the table.
-            filter: Rows to keep, as in `plan`; no query sees other rows.
-            columns: Columns of the DataFrame, in this order; all by default.
-            snapshot_id: Id of a snapshot; the current one by default.
-            version: Instead of `snapshot_id`, a version in the table's own log, as in `plan`.
-            limit: Maximum number of rows to return, no matter which; at most 2,147,483,647.
-            max_staleness: Seconds, as in `plan`.
-            reader: `auto` reads each file in the way that is estimated to be faster: small files in
-                groups, large files with Spark's own reader. `grouped` reads all files in groups.
-                `native` uses Spark's own reader for every file for which it returns the same rows.
-            **options: As in `plan`. Options that are left out come from the session, for example
-                `SET spark.windrow.max_split_size=128MB`, then from the table's `plan_options`. If
-                the session does not set `parallelism`, it is Spark's default parallelism.
-        """
-        from windrow_spark.relation.table import open_table
-
-        return open_table(
-            self,
-            spark,
-            table,
-            filter=filter,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            version=version,
-            limit=limit,
-            max_staleness=max_staleness,
-            reader=reader,
-            options=options,
-        )
-
-    def explain_read(
-        self,
-        spark: SparkSession,
-        table: str,
-        *,
-        filter: str | Mapping[str, Any] | None = None,
-        columns: Sequence[str] | None = None,
-        snapshot_id: int | None = None,
-        version: str | int | None = None,
-        reader: Literal["auto", "grouped", "native"] = "auto",
-        **options: Any,
-    ) -> ReadExplanation:
-        """Return how many files a query would read with Spark's own reader or in groups, and why.
-
-        Args:
-            spark: The session that would run it.
-            table: Name of the table.
-            filter: The conditions of the query.
-            columns: The columns that it uses; all by default.
-            snapshot_id: Id of a snapshot; the current one by default.
-            version: Instead of `snapshot_id`, a version in the table's own log, as in `plan`.
-            reader: As in `read`.
-            **options: As in `read`.
-        """
-        from windrow_spark.relation.table import explain_read
-
-        return explain_read(
-            self,
-            spark,
-            table,
-            filter=filter,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            version=version,
-            reader=reader,
-            options=options,
-        )
 
     def scan(
         self,
@@ -180,6 +108,10 @@ class Client(Coordinator):
             buffer_size: Most bytes of rows, as in memory, that wait for their consumer. Each thread
                 holds some 32 MB more.
             **options: As in `plan`.
+
+        Example:
+            scan = client.scan("sales.events", filter="ds >= '2026-11-01'", columns=["id", "amount"])
+            scan.to_pandas()
         """
         require_package("numpy", "scan")
         from windrow.scans.scan import open_scan
@@ -194,170 +126,6 @@ class Client(Coordinator):
             **options,
         }
         return open_scan(self, table, threads, buffer_size, arguments)
-
-    def create_view(
-        self, spark: SparkSession, table: str, name: str | None = None, **options: Any
-    ) -> DataFrame:
-        """Create a temporary view of a table in a session, for SQL; replaces a view of that name.
-
-        Args:
-            spark: The session.
-            table: Name of the table.
-            name: Name of the view; by default the table's name after its last dot: `events` for
-                `sales.events`.
-            **options: As in `read`.
-
-        Returns:
-            The DataFrame that `read` returns.
-        """
-        rows = self.read(spark, table, **options)
-        view = table.rpartition(".")[2] if name is None else name
-        rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
-        return rows
-
-    def import_tables(
-        self,
-        spark: SparkSession,
-        *tables: str,
-        refresh: Literal["changed", "all", "none"] = "changed",
-        trust_partitions: bool = False,
-        take_over: bool = False,
-        delete_vanished: bool = False,
-    ) -> list[ImportedTable]:
-        """Register tables of Spark's catalog, such as Hive's metastore, or follow their changes.
-
-        Each becomes a table of the same name, with its format, columns, SerDe properties, buckets
-        and partitions, wherever these lie. Plan options and Bloom columns that a table has here
-        stay. Tables that cannot be read are listed with the reason; see `docs/how-to/metastore.md`.
-
-        Args:
-            spark: A classic session, built with `enableHiveSupport()` for Hive's metastore.
-            *tables: Their names, such as `sales.events` or `sales.*`.
-            refresh: Which of them get a new inventory: `changed`, those that are new or changed in
-                the catalog; `all`, so that new files are found too; or `none`.
-            trust_partitions: Whether to assume that known partitions have not moved, so that the
-                catalog is asked only for their names. This takes less time, but misses a partition
-                with a new location.
-            take_over: Whether to import over tables of the same name that were registered in
-                another way.
-            delete_vanished: Whether to delete the registration of imported tables that the catalog
-                no longer has; they are reported in any case.
-
-        Returns:
-            What was done with each table, by name.
-        """
-        from windrow_spark.catalog.importing import import_tables
-
-        return import_tables(
-            spark,
-            self,
-            tables,
-            refresh=refresh,
-            trust_partitions=trust_partitions,
-            take_over=take_over,
-            delete_vanished=delete_vanished,
-        )
-
-    def infer_columns(
-        self,
-        spark: SparkSession,
-        location: str,
-        format: str,
-        format_options: Mapping[str, str | bool | int] | None = None,
-    ) -> dict[str, str]:
-        """Return the columns that Spark infers, for `register_table`; Spark reads all files.
-
-        Args:
-            spark: The session.
-            location: Folder of the files, as Spark sees it.
-            format: `csv` or `json`; files of other formats state their columns.
-            format_options: As for `register_table`.
-        """
-        from windrow_spark.inferring import infer_columns
-
-        return infer_columns(spark, location, format, format_options or {})
-
-    def read_buckets(
-        self,
-        spark: SparkSession,
-        table: str,
-        *,
-        filter: str | Mapping[str, Any] | None = None,
-        columns: Sequence[str] | None = None,
-        snapshot_id: int | None = None,
-        max_staleness: int | None = None,
-    ) -> DataFrame:
-        """Read a bucketed table, one task per bucket, so that Spark need not shuffle it.
-
-        Spark joins two such DataFrames on their bucket columns, and aggregates by them, without
-        moving rows. Spark's hash of each row is compared with its bucket; a query that finds a row
-        in the wrong bucket fails. If Spark cannot use the buckets, a warning says why, and Spark
-        shuffles.
-
-        Args:
-            spark: The session.
-            table: Name of the table.
-            filter: Rows to keep, as in `plan`.
-            columns: Columns to read, in this order, including all bucket columns; all by default.
-                Spark cannot prune them afterwards.
-            snapshot_id: Id of a snapshot; the current one by default.
-            max_staleness: Seconds, as in `plan`.
-        """
-        from windrow_spark.relation.buckets import open_buckets
-
-        return open_buckets(
-            self,
-            spark,
-            table,
-            filter=filter,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            max_staleness=max_staleness,
-        )
-
-    def join_buckets(
-        self,
-        spark: SparkSession,
-        left: str,
-        right: str,
-        *,
-        on: Sequence[str] | None = None,
-        how: str = "inner",
-    ) -> DataFrame:
-        """Join two tables that are bucketed alike, one task per bucket, without a shuffle.
-
-        The rows are those of `left.join(right, on, how)`. To read fewer columns or rows, join the
-        DataFrames that `read_buckets` returns.
-
-        Args:
-            spark: The session.
-            left: Name of a table.
-            right: Name of another table, or of the same.
-            on: The bucket columns that both tables have in common, which is also the default.
-            how: As in Spark: `inner`, `left`, `right`, `full`, `left_semi`, `left_anti`.
-
-        Raises:
-            BucketsDifferError: The tables are bucketed differently, or by other columns.
-        """
-        from windrow_spark.relation.buckets import check_alike
-
-        names = check_alike(self, left, right, on)
-        rows = self.read_buckets(spark, left)
-        return rows.join(self.read_buckets(spark, right), names, how)
-
-    def read_plan(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
-        """Read one plan, with exactly its columns and files, however little a query needs.
-
-        Its `count()` decodes only the columns of residual filters.
-
-        Args:
-            spark: The session that runs the tasks.
-            plan: A plan that `plan` returned.
-        """
-        from windrow.spark import read_plan
-
-        rows = read_plan(spark, plan.info, plan.groups)
-        return rows if plan.info.limit is None else rows.limit(plan.info.limit)
 
     def write(
         self,
@@ -412,7 +180,13 @@ class Client(Coordinator):
             WriteConflictError: Meanwhile, others have published files that this write would remove.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
+
+        Example:
+            client.write(new_events, "sales.events", target_file_size="64MB")
+            client.write(new_events, "sales.events", mode="overwrite_partitions")
         """
+        _check_write(df, table, mode, counts)
+        check_choice("conflict", conflict, get_args(WriteConflict))
         from windrow_spark.writing.write import write
 
         return write(
@@ -436,7 +210,113 @@ class Client(Coordinator):
         counts: Literal["count", "files", "history"] | None = None,
         **options: Any,
     ) -> WritePlan:
-        """Plan what `write` would do with the same arguments, and compare all schemes."""
+        """Plan what `write` would do with the same arguments, and compare all schemes.
+
+        Example:
+            plan = client.plan_write(new_events, "sales.events")
+            plan.files, plan.scheme
+        """
+        _check_write(df, table, mode, counts)
         from windrow_spark.writing.write import plan_write
 
         return plan_write(self, df, table, mode, counts=counts, options=options)
+
+    def compact(
+        self,
+        spark: SparkSession,
+        table: str,
+        *,
+        target_file_size: int | str = "128MB",
+        filter: str | None = None,
+        readers_may_see_both: bool = False,
+        on_progress: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> Compaction:
+        """Merge the small files of a table where that pays off; a second run has no work.
+
+        Rows and columns stay as they are, and readers see the old files or the new. Each batch of
+        partitions is committed separately, so that a run that was stopped leaves whole ones.
+        `plan_compaction` shows what would be rewritten.
+
+        Args:
+            spark: A classic session, which rewrites the files.
+            table: Name of the table.
+            target_file_size: Target size of a file, in bytes or as text such as `"256MB"`.
+            filter: Filter on partition columns only, which selects the partitions to consider.
+            readers_may_see_both: Whether readers that list folders may find old and new files, and
+                so rows twice, until the old ones are removed; needed for tables on HDFS and S3.
+            on_progress: Called with each step and its outcome, which are printed by default.
+            **options: See `windrow_core.models.CompactionRequest`, for example `min_files=10`.
+
+        Raises:
+            NoConsentError: The table needs `readers_may_see_both`.
+            SparkConnectError: The session is one of Spark Connect.
+            WriteError: Nothing can be committed to the table.
+
+        Example:
+            client.compact(spark, "sales.events", filter="ds < '2026-11-01'")
+        """
+        check_first(spark, "createDataFrame", "a session", f"client.compact(spark, {table!r})")
+        size_bytes = parse_size(target_file_size)
+        outcome: Compaction = job("compact").compact(
+            lambda: spark,
+            self,
+            table,
+            target_file_size=size_bytes,
+            filter=filter,
+            readers_may_see_both=readers_may_see_both,
+            on_progress=on_progress or print,
+            **options,
+        )
+        return outcome
+
+    def warm(
+        self,
+        spark: SparkSession,
+        table: str,
+        rule: str | None = None,
+        *,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Warmth:
+        """Fetch a table's cacheable files into the caches of the workers chosen for them.
+
+        Files that the workers hold already are not fetched again.
+
+        Args:
+            spark: A classic session with executors on the workers' hosts. Its
+                `spark.locality.wait` is the time for which a task waits for the host that caches its
+                files; `60s` is long enough.
+            table: Name of the table.
+            rule: One of the table's rules; all by default.
+            on_progress: Called with each step, and regularly with its progress; both are printed by
+                default.
+
+        Raises:
+            SparkConnectError: The session is one of Spark Connect.
+
+        Example:
+            client.warm(spark, "sales.events", "november")
+        """
+        check_first(spark, "createDataFrame", "a session", f"client.warm(spark, {table!r})")
+        outcome: Warmth = job("warm").warm(lambda: spark, self, table, rule, on_progress or print)
+        return outcome
+
+
+def _check_write(df: object, table: str, mode: str, counts: str | None) -> None:
+    """Refuse wrong arguments of a write before anything else is done."""
+    check_first(df, "sparkSession", "a DataFrame of Spark", f"client.write(df, {table!r})")
+    check_choice("mode", mode, get_args(WriteMode))
+    if counts is not None:
+        check_choice("counts", counts, _COUNTS)
+
+
+@card_of.register
+def _(client: Client) -> Card:
+    state = "closed" if client.is_closed else "open"
+    where = "in this process" if client.is_embedded else client.url
+    facts = [("coordinator", where), ("state", state)]
+    # Nothing is asked to show a client: it may be away, or slow.
+    count = client.table_count
+    if count is not None:
+        facts.append(("tables", f"{count:,} when last listed"))
+    return Card("Windrow client", facts)

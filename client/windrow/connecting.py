@@ -12,13 +12,16 @@ from pathlib import Path
 
 import httpx
 
-from windrow.calls.transport import Transport
+from windrow.calls.transport import Transport, read_answer
 from windrow.client import Client
-from windrow.errors import WindrowError
+from windrow.errors import ProblemError, WindrowError
 from windrow.installed import require_service
+from windrow_core.models import Health
 
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+_DEFAULT_URL = "http://127.0.0.1:8080"
+_URL_VARIABLE = "WINDROW_URL"
 _TOKEN_VARIABLE = "WINDROW_TOKEN"
 _FILE_VARIABLE = "WINDROW_TOKEN_FILE"
 # Trusts nobody, so that no encrypted connection can be made with it.
@@ -43,25 +46,39 @@ class TokenFileError(WindrowError):
 
 
 def connect(
-    url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    timeout_s: float = 60.0,
+    attempts: int = 4,
+    check: bool = True,
 ) -> Client:
-    """Return a client of the coordinator at `url`, for example `http://127.0.0.1:8080`.
-
-    Nothing is sent yet.
+    """Return a client of a coordinator, once that has answered.
 
     Args:
-        url: URL of the coordinator.
+        url: URL of the coordinator, for example `http://127.0.0.1:8080`. By default the environment
+            variable WINDROW_URL, or else `http://127.0.0.1:8080`.
         token: Identifies the caller, if the coordinator requires tokens. By default the environment
             variable WINDROW_TOKEN, or else the file that WINDROW_TOKEN_FILE names. That file is
             read for each request, because such tokens are replaced before they expire.
         timeout_s: How long one answer may take.
         attempts: Maximum number of attempts at one request, for example while the coordinator
             cannot be reached.
+        check: Whether to make sure that a coordinator answers. Otherwise nothing is sent yet, and
+            the first call tells.
 
     Raises:
+        CoordinatorUnreachableError: No answer came.
+        UnsupportedAnswerError: Something else answered than a coordinator.
         InvalidTokenError: The token is malformed.
         TokenFileError: The file of the token cannot be read.
+
+    Example:
+        with windrow.connect("http://127.0.0.1:8080") as client:
+            client.tables()
     """
+    if url is None:
+        url = os.environ.get(_URL_VARIABLE) or _DEFAULT_URL
     secret = os.environ.get(_TOKEN_VARIABLE, "") if token is None else token
     file = os.environ.get(_FILE_VARIABLE, "")
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
@@ -74,7 +91,22 @@ def connect(
         # Another host must not get the token.
         follow_redirects=False,
     )
-    return Client(Transport(http, attempts=attempts))
+    transport = Transport(http, attempts=attempts)
+    if check:
+        _check(transport)
+    return Client(transport)
+
+
+def _check(transport: Transport) -> None:
+    """Make sure that a coordinator answers; one that refuses the call is there, too."""
+    try:
+        # A call that needs no token.
+        read_answer(Health, transport.call("GET", "/health/live"))
+    except ProblemError:
+        pass
+    except BaseException:
+        transport.close()
+        raise
 
 
 def embedded(
@@ -91,6 +123,10 @@ def embedded(
 
     Raises:
         ServiceNotInstalledError: The `[service]` extra is not installed.
+
+    Example:
+        with windrow.embedded() as client:
+            client.tables()
     """
     require_service()
     from windrow.embedding import EmbeddedCoordinator

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow_core.errors import StatedError
@@ -13,8 +17,12 @@ if TYPE_CHECKING:
 
 # The client's words for calls that are remedies, by operation and parameters.
 _CALLS = {
+    "beat(worker_id)": "`windrow worker run` on its host does the rest",
+    "create_token()": "set WINDROW_TOKEN to",
     "forget_worker(worker_id)": "client.forget_worker({worker_id!r})",
     "get_cache_rule(name, rule)": "client.cache_rule({name!r}, {rule!r})",
+    "get_plan(plan_id)": "try again in a moment",
+    "get_refresh(name)": "client.refresh({name!r}) starts one",
     "get_table(name)": "client.table({name!r})",
     "list_cache_rules(name)": "client.cache_rules({name!r})",
     "list_partition_values(name, snapshot_id)": "client.partition_values({name!r}, {snapshot_id})",
@@ -27,8 +35,31 @@ _CALLS = {
 }
 
 
+_OURS = ("windrow", "windrow_core", "windrow_spark", "windrow_jobs")
+
+
 class WindrowError(StatedError):
     """Base of every error that the client raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what notebooks show: the line of the caller, and what is wrong.
+
+        The traceback itself stays whole, for debuggers and logs.
+        """
+        return [*_line_of_caller(self), f"{type(self).__name__}: {self}"]
+
+
+def _line_of_caller(error: BaseException) -> list[str]:
+    """Return the last line outside of this package and the libraries that it uses."""
+    libraries = [str(Path(sys.prefix)), str(Path(sys.base_prefix) / "lib")]
+    ours = [spec.origin for name in _OURS if (spec := find_spec(name)) and spec.origin]
+    inside = (*(str(Path(origin).parent) for origin in ours), *libraries)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.line and not frame.filename.startswith(inside)
+    ]
+    return [f"line {frames[-1].lineno}: {frames[-1].line}"] if frames else []
 
 
 @dataclass(eq=False)

@@ -107,7 +107,15 @@ def _interpreter_error(detail: str) -> TaskFailedError:
 
 
 def task_failure(error: BaseException) -> TaskFailedError | None:
-    """Return the reader's error that failed a Spark job; None if another error did."""
+    """Return the reader's error that failed a Spark job; None if another error did.
+
+    Example:
+        try:
+            client.read(spark, "sales.events").count()
+        except Exception as error:
+            print(windrow.spark.task_failure(error))
+            raise
+    """
     text = str(error)
     raises = _RAISED.findall(text)
     if raises:
@@ -140,7 +148,7 @@ def plain_errors() -> Iterator[None]:
     """Raise the reader's own error, in one line, if a Spark job fails because of it.
 
     ```python
-    with plain_errors():
+    with windrow.spark.plain_errors():
         df.count()
     ```
 

@@ -30,6 +30,9 @@ def default_parallelism(spark: SparkSession) -> int:
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
+
+    Example:
+        windrow.spark.default_parallelism(spark)
     """
     require_classic(spark)
     return int(spark.sparkContext.defaultParallelism)

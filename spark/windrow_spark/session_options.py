@@ -29,6 +29,10 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
         InvalidArgumentError: A setting under `spark.windrow.` is not an option, or its value is not
             valid.
         SparkConnectError: The session is one of Spark Connect.
+
+    Example:
+        spark.conf.set("spark.windrow.max_split_size", "128MB")
+        windrow.spark.session_options(spark)
     """
     require_classic(spark)
     options = options_of_texts(settings_of(spark))

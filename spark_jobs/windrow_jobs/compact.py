@@ -21,6 +21,7 @@ from rich.table import Table
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.calls.coordinator import Coordinator
+from windrow.outcomes import Compaction
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     AsJson,
@@ -58,35 +59,6 @@ _UNSEEN_REMEDY = (
 )
 
 StartSpark = Callable[[], SparkSession]
-
-
-@dataclass(slots=True, kw_only=True)
-class Compaction:
-    """The outcome of the job.
-
-    Attributes:
-        table: Name of the table.
-        batches: Number of committed batches.
-        partitions: Number of rewritten partitions; each bucket counts separately.
-        files_before: Number of small files before.
-        files_after: Number of files that replace them.
-        bytes_before: Size of the small files.
-        bytes_after: Size of the files that replace them.
-        rows: Number of rows in them, the same before and after.
-        left: Partitions that could not be rewritten, and why.
-        seconds: Duration of the job.
-    """
-
-    table: str
-    batches: int = 0
-    partitions: int = 0
-    files_before: int = 0
-    files_after: int = 0
-    bytes_before: int = 0
-    bytes_after: int = 0
-    rows: int = 0
-    left: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 def compact(
@@ -191,9 +163,9 @@ class _Work:
         return (self.done.batches, len(self.left)) != before
 
     def _pages(self) -> Iterator[CompactionPlan]:
-        yield from self.client.plan_compaction(
+        return self.client.plan_compaction(
             self.table.name, filter=self.filter, with_paths=True, **self.options
-        )
+        ).stream()
 
     def _rewrite(self, spark: SparkSession, batch: Batch) -> bool:
         """Rewrite a batch; return whether the table was refreshed, as files of it are gone."""

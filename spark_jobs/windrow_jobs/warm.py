@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from rich.table import Table
 import windrow_core
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
+from windrow.outcomes import Warmth
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text
@@ -55,38 +56,6 @@ _MAX_SHOWN_REASONS = 10
 _LOCALITY_WAIT = "60s"
 
 StartSpark = Callable[[], SparkSession]
-
-
-@dataclass(slots=True, kw_only=True)
-class Warmth:
-    """The outcome of the job, in files, and in bytes of fetched and already cached files.
-
-    Attributes:
-        table: Name of the table.
-        rule: The requested rule; None means all rules.
-        cacheable_files: Files that the rules mark.
-        fetched_files: Files that their chosen workers have fetched.
-        present_files: Files that their chosen workers already held.
-        unplaced_files: Files without a worker, since none is running or has room.
-        elsewhere_files: Files whose tasks Spark ran on other hosts at every attempt; there is one
-            attempt where the session runs no tasks on their host.
-        failed_files: Files that could not be fetched or stored.
-        reasons: Reasons for a few of the failures.
-        seconds: Duration of the job.
-    """
-
-    table: str
-    rule: str | None
-    cacheable_files: int = 0
-    fetched_files: int = 0
-    fetched_bytes: int = 0
-    present_files: int = 0
-    present_bytes: int = 0
-    unplaced_files: int = 0
-    elsewhere_files: int = 0
-    failed_files: int = 0
-    reasons: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 def warm(

@@ -74,9 +74,9 @@ def test_invalid_arguments_are_reported_by_the_client_or_the_coordinator(
         client.cache_table(events, RECENT, expires_at=datetime(2099, 1, 1))  # noqa: DTZ001
     with pytest.raises(InvalidRequestError, match="'id' cannot be in a cache rule"):
         client.cache_table(events, "id = 5")
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(InvalidArgumentError, match="not the name of a rule: use letters"):
         client.cache_table(events, RECENT, rule="two words")
-    with pytest.raises(NotFoundError):
+    with pytest.raises(InvalidArgumentError, match="not the name of a rule"):
         client.cache_table(events, RECENT, rule="../../other/cache-rules/x")
     with pytest.raises(CacheSqlError, match="write DROP CACHE"):
         client.cache_sql(f"UNCACHE TABLE {events}")

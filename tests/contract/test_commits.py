@@ -293,7 +293,7 @@ def test_a_definition_change_during_a_write_undoes_it(
             begun.commit(report_of(rows))
 
     assert len(hive.data_files(location)) == 6
-    assert next(client.writes(events)).state == "undone"
+    assert client.writes(events)[0].state == "undone"
 
 
 def test_files_that_the_coordinator_refuses_are_reported_and_block_no_other_write(
@@ -306,7 +306,7 @@ def test_files_that_the_coordinator_refuses_are_reported_and_block_no_other_writ
     with pytest.raises(UnpublishedError, match=f"then `windrow table refresh {name}`"):
         write(client, name, {f"{DAY}/part-0_00002.parquet": [1]})
 
-    assert next(client.writes(name)).state == "published"
+    assert client.writes(name)[0].state == "published"
     assert not (location / "_windrow").exists()
     (location / DAY / "part-0_00002.parquet").unlink()
     assert_known(client, name)

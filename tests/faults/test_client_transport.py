@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import traceback
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from email.message import Message
 from email.utils import format_datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -25,6 +27,9 @@ from tests.support.tables import hive
 from windrow import errors
 from windrow_core.models import Limits
 from windrow_service.settings import Settings
+
+# These tests count requests, and make all of them.
+connect = partial(windrow.connect, check=False)
 
 HEALTHY = {
     "version": "9",
@@ -124,7 +129,7 @@ def test_an_unreachable_coordinator_is_named_after_bounded_attempts(call: str) -
     }
 
     with (
-        windrow.connect(url, attempts=2) as client,
+        connect(url, attempts=2) as client,
         pytest.raises(errors.CoordinatorUnreachableError) as caught,
     ):
         calls[call](client)
@@ -137,7 +142,7 @@ def test_an_unreachable_coordinator_is_named_after_bounded_attempts(call: str) -
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://127.0.0.1"])
 def test_an_invalid_url_is_refused_without_a_retry(url: str) -> None:
     with (
-        windrow.connect(url) as client,
+        connect(url) as client,
         pytest.raises(errors.CoordinatorUnreachableError) as caught,
     ):
         client.config()
@@ -145,9 +150,38 @@ def test_an_invalid_url_is_refused_without_a_retry(url: str) -> None:
     assert caught.value.attempts == 1
 
 
+def test_a_client_of_nobody_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("WINDROW_URL", url)
+
+    with pytest.raises(errors.CoordinatorUnreachableError, match="windrow serve") as caught:
+        windrow.connect(attempts=2)
+
+    assert (caught.value.url, caught.value.attempts) == (url, 2)
+
+
+@pytest.mark.parametrize("answer", [sends(200, b"<html>Spark</html>"), sends(404, b"")])
+def test_a_client_of_another_service_is_not_made(answer: Answer) -> None:
+    with (
+        answering(answer) as (url, _),
+        pytest.raises(errors.UnsupportedAnswerError, match="is this a Windrow coordinator"),
+    ):
+        windrow.connect(url)
+
+
+@pytest.mark.parametrize(
+    "answer", [sends(200, b'{"status": "ok"}'), sends(403, problem(403, "scope-missing"))]
+)
+def test_a_client_is_made_once_a_coordinator_has_answered(answer: Answer) -> None:
+    with answering(answer) as (url, seen), windrow.connect(url):
+        pass
+
+    assert seen == ["GET /health/live"]
+
+
 def test_a_busy_coordinator_is_retried_after_the_delay_that_it_sends() -> None:
     busy = sends(503, problem(503, "busy"), Retry_After="0")
-    with answering(busy, busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+    with answering(busy, busy, sends(200, CONFIG)) as (url, seen), connect(url) as client:
         config = client.config()
 
     assert config.version == "9"
@@ -158,7 +192,7 @@ def test_a_coordinator_that_stays_busy_is_an_error_after_bounded_attempts() -> N
     busy = sends(503, problem(503, "busy"), Retry_After="0")
     with (
         answering(busy) as (url, seen),
-        windrow.connect(url, attempts=3) as client,
+        connect(url, attempts=3) as client,
         pytest.raises(errors.BusyError) as caught,
     ):
         client.plan("events")
@@ -172,7 +206,7 @@ def test_a_client_does_not_wait_for_a_retry_after_beyond_the_bound(retry_after: 
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
     with (
         answering(busy) as (url, seen),
-        windrow.connect(url) as client,
+        connect(url) as client,
         pytest.raises(errors.BusyError) as caught,
     ):
         client.config()
@@ -187,13 +221,13 @@ def test_a_retry_after_may_be_a_date() -> None:
         sends(503, problem(503, "busy"), Retry_After=format_datetime(now + later, usegmt=True))
         for later in (timedelta(seconds=-1), timedelta(hours=1))
     )
-    with answering(soon, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+    with answering(soon, sends(200, CONFIG)) as (url, seen), connect(url) as client:
         client.config()
     assert len(seen) == 2
 
     with (
         answering(late) as (url, seen),
-        windrow.connect(url) as client,
+        connect(url) as client,
         pytest.raises(errors.BusyError),
     ):
         client.config()
@@ -203,7 +237,7 @@ def test_a_retry_after_may_be_a_date() -> None:
 @pytest.mark.parametrize("retry_after", ["soon", "-5", "nan", "", "1 Jan 99999 00:00:00 GMT"])
 def test_an_invalid_retry_after_still_leads_to_a_retry(retry_after: str) -> None:
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
-    with answering(busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+    with answering(busy, sends(200, CONFIG)) as (url, seen), connect(url) as client:
         client.config()
 
     assert len(seen) == 2
@@ -230,7 +264,7 @@ def test_a_problem_becomes_its_error_at_once(
 ) -> None:
     with (
         answering(sends(status, problem(status, slug))) as (url, seen),
-        windrow.connect(url) as client,
+        connect(url) as client,
         pytest.raises(expected, match="why") as caught,
     ):
         client.table("events")
@@ -255,7 +289,7 @@ def test_a_problem_becomes_its_error_at_once(
 def test_an_answer_from_another_service_is_refused_with_its_url(answer: Answer) -> None:
     with (
         answering(answer) as (url, seen),
-        windrow.connect(url) as client,
+        connect(url) as client,
         pytest.raises(errors.UnsupportedAnswerError) as caught,
     ):
         client.config()
@@ -271,7 +305,7 @@ def test_an_answer_from_another_service_is_refused_with_its_url(answer: Answer) 
 )
 def test_a_truncated_answer_is_requested_again(answer: Answer) -> None:
     once = sends(200, CONFIG)
-    with answering(answer, once) as (url, seen), windrow.connect(url, timeout_s=0.2) as client:
+    with answering(answer, once) as (url, seen), connect(url, timeout_s=0.2) as client:
         assert client.config().version == "9"
         assert len(seen) == 2
 
@@ -299,7 +333,7 @@ def test_a_change_is_retried_under_the_same_key(answer: Answer, call: str) -> No
 
     with (
         answering(answer, answer, done) as (url, seen),
-        windrow.connect(url, timeout_s=0.2) as client,
+        connect(url, timeout_s=0.2) as client,
     ):
         calls[call](client)
         calls[call](client)
@@ -323,7 +357,7 @@ def test_persistent_failures_are_errors_after_bounded_attempts(
 ) -> None:
     with (
         answering(answer) as (url, seen),
-        windrow.connect(url, attempts=3) as client,
+        connect(url, attempts=3) as client,
         pytest.raises(expected),
     ):
         client.delete_table("events")
@@ -332,7 +366,7 @@ def test_persistent_failures_are_errors_after_bounded_attempts(
 
 
 def test_a_read_request_has_no_idempotency_key() -> None:
-    with answering(sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+    with answering(sends(200, CONFIG)) as (url, seen), connect(url) as client:
         client.config()
 
     assert "Idempotency-Key" not in seen[0].headers
@@ -347,7 +381,7 @@ def test_the_token_is_sent_and_comes_from_the_environment_by_default(
     monkeypatch.setenv("WINDROW_TOKEN", f"{SECRET}\n")
     with answering(sends(200, CONFIG)) as (url, seen):
         for token in (None, "wdr_other", ""):
-            with windrow.connect(url, token=token) as client:
+            with connect(url, token=token) as client:
                 client.config()
 
     sent = [request.headers["Authorization"] for request in seen]
@@ -366,7 +400,7 @@ def test_a_token_in_a_file_is_read_anew_for_each_request(
     volume.symlink_to(folders[0])
     monkeypatch.setenv("WINDROW_TOKEN_FILE", str(file))
     with answering(sends(200, CONFIG)) as (url, seen):
-        with windrow.connect(url) as client:
+        with connect(url) as client:
             client.config()
             (tmp_path / "new").symlink_to(folders[1])
             (tmp_path / "new").rename(volume)
@@ -380,10 +414,10 @@ def test_a_token_in_a_file_is_read_anew_for_each_request(
             client.config()
         # Both an argument and WINDROW_TOKEN take precedence over the file.
         for token in ("given", ""):
-            with windrow.connect(url, token=token) as client:
+            with connect(url, token=token) as client:
                 client.config()
         monkeypatch.setenv("WINDROW_TOKEN", SECRET)
-        with windrow.connect(url) as client:
+        with connect(url) as client:
             client.config()
 
     sent = [request.headers["Authorization"] for request in seen]
@@ -401,14 +435,14 @@ def test_a_token_file_without_a_token_is_refused_with_its_setting_named(
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(errors.WindrowError, match=why) as caught:
-            windrow.connect("http://127.0.0.1:1")
+            connect("http://127.0.0.1:1")
         assert "WINDROW_TOKEN_FILE" in str(caught.value)
 
 
 def test_the_token_appears_in_no_text_of_client_or_error() -> None:
     with (
         answering(sends(401, problem(401, "unauthenticated"))) as (url, _),
-        windrow.connect(url, token=SECRET) as client,
+        connect(url, token=SECRET) as client,
         pytest.raises(errors.NotAuthenticatedError, match="WINDROW_TOKEN") as caught,
     ):
         client.config()
@@ -420,7 +454,7 @@ def test_the_token_appears_in_no_text_of_client_or_error() -> None:
 @pytest.mark.parametrize("token", [f"{SECRET}\nX: y", "wdr_\u00e9", f"{SECRET} {SECRET}"])
 def test_an_invalid_token_is_refused_and_not_repeated_in_the_error(token: str) -> None:
     with pytest.raises(errors.WindrowError, match="windrow token create") as caught:
-        windrow.connect("http://127.0.0.1:1", token=token)
+        connect("http://127.0.0.1:1", token=token)
 
     assert token not in str(caught.value) + repr(caught.value)
 
@@ -430,7 +464,7 @@ def test_the_token_is_not_sent_to_a_redirect_target() -> None:
         away = sends(307, b"", Location=f"{elsewhere}/config")
         with (
             answering(away) as (url, _),
-            windrow.connect(url, token=SECRET) as client,
+            connect(url, token=SECRET) as client,
             pytest.raises(errors.UnsupportedAnswerError),
         ):
             client.config()
@@ -479,8 +513,8 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
     with (
         running(settings) as upstream,
         losing_answers(upstream, 2) as (url, answered),
-        windrow.connect(url) as client,
-        windrow.connect(upstream) as beside,
+        connect(url) as client,
+        connect(upstream) as beside,
     ):
         made = client.register_table(
             "events", str(location), columns={"id": "bigint"}, partition_columns={"ds": "date"}
@@ -510,34 +544,52 @@ def test_certificates_are_loaded_only_for_https(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing"))
 
-    windrow.connect("http://127.0.0.1:1").close()
+    connect("http://127.0.0.1:1").close()
     for url in ("https://127.0.0.1:1", "HTTPS://127.0.0.1:1"):
         with pytest.raises(FileNotFoundError):
-            windrow.connect(url)
+            connect(url)
 
 
 def test_an_answer_that_cannot_be_decompressed_is_an_error_of_the_coordinator() -> None:
     garbled = sends(200, b"not gzip", Content_Encoding="gzip")
     with (
         answering(garbled) as (url, _),
-        windrow.connect(url, attempts=1) as client,
+        connect(url, attempts=1) as client,
         pytest.raises(errors.CoordinatorUnreachableError),
     ):
         client.config()
 
 
-def test_names_are_quoted_in_paths() -> None:
-    with (
-        answering(sends(404, problem(404, "table-not-found"))) as (url, seen),
-        windrow.connect(url) as client,
-    ):
-        for name in ("a/refresh", "a?b", "a#b", "a b", "é"):
-            with pytest.raises(errors.NotFoundError):
+def test_names_that_would_lead_to_another_path_are_not_sent() -> None:
+    with answering(sends(200, INFO)) as (url, seen), connect(url) as client:
+        for name in ("a/refresh", "a?b", "a#b", "a b", "é", "", "..", "a\n"):
+            with pytest.raises(errors.InvalidArgumentError):
                 client.table(name)
+            with pytest.raises(errors.InvalidArgumentError):
+                client.cache_rule("events", name)
 
-    assert seen == [
-        f"GET /tables/{quoted}" for quoted in ("a%2Frefresh", "a%3Fb", "a%23b", "a%20b", "%C3%A9")
-    ]
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [sends(404, problem(404, "table-not-found")), sends(200, b"<html>"), closes],
+    ids=["refusal", "another service", "nobody"],
+)
+def test_a_traceback_has_no_lines_of_the_libraries_below(answer: Answer) -> None:
+    with (
+        answering(answer) as (url, _),
+        connect(url, attempts=1) as client,
+        pytest.raises(errors.WindrowError) as caught,
+    ):
+        client.table("salse.events")
+
+    text = "".join(traceback.format_exception(caught.value))
+    assert not re.search("httpx|tenacity|pydantic|During handling|direct cause", text)
+    assert len(text.splitlines()) < 12
+    line, message = caught.value._render_traceback_()
+    assert re.fullmatch(r'line \d+: client.table\("salse.events"\)', line)
+    assert message == f"{type(caught.value).__name__}: {caught.value}"
 
 
 def test_the_client_covers_the_calls_of_the_coordinator(tmp_path: Path) -> None:
@@ -545,7 +597,7 @@ def test_the_client_covers_the_calls_of_the_coordinator(tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
     phases: list[str] = []
 
-    with running(settings) as url, windrow.connect(url) as client:
+    with running(settings) as url, connect(url) as client:
         client.register_table("events", str(location), sort_columns=["id"])
         with pytest.raises(errors.TableNotRefreshedError):
             client.plan("events")

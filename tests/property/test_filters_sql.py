@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from sqlglot import exp
 
 from tests.support.laws import examples
+from windrow_core.filter_text import filter_text
 from windrow_core.models import Comparison, FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
@@ -136,6 +137,16 @@ def test_a_tree_written_as_sql_is_read_as_the_same_tree(tree: Tree, data: st.Dat
     parsed = parse_sql(text)
 
     assert parsed.tree == TREES.validate_python(tree)
+
+
+@examples(100)
+@given(ALL_TREES)
+def test_a_tree_as_people_read_it_is_the_same_tree(tree: Tree) -> None:
+    model = TREES.validate_python(tree)
+
+    texts = {filter_text(tree), filter_text(model), filter_text(json.dumps(tree))}
+
+    assert [parse_sql(text).tree for text in texts] == [model]
 
 
 def truth(tree: Any, row: dict[int, bool]) -> bool:

@@ -441,9 +441,48 @@ def test_impossible_options_are_refused(
         client.write(events, "events", target_rows=100, salt_columns=["nothing"])
     with pytest.raises(ValueError, match="target_rows"):
         client.write(events, "events", target_rows=0)
-    with pytest.raises(ValueError, match="counts must be"):
+    with pytest.raises(ValueError, match="counts='guess': it must be"):
         client.write(events, "events", counts="guess")  # type: ignore[arg-type]
     assert list(location.iterdir()) == []
+
+
+def _interrupt(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("windrow_spark.writing.write._staged", "nothing of it is in the table"),
+        ("windrow_spark.commits.committing.Commit.finish", "the next write to it finishes"),
+        ("windrow_spark.commits.table_write.TableWrite.undo", "snapshot 1 has them"),
+    ],
+)
+def test_ctrl_c_stays_ctrl_c_and_says_what_stays(
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    words: str,
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    undo = TableWrite.undo
+
+    def undo_and_stop(write: TableWrite) -> None:
+        undo(write)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, undo_and_stop if place.endswith("undo") else _interrupt)
+
+    with pytest.raises(KeyboardInterrupt, match=words):
+        client.write(events, "events")
+
+    monkeypatch.undo()
+    client.write(events, "events")
+    stopped = "nothing" not in words
+    assert len(ids_in(events.sparkSession, location)) == events.count() * (1 + stopped)
 
 
 def _random_day(df: DataFrame) -> DataFrame:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +24,8 @@ WRONG: dict[str, tuple[Call, str, str]] = {
     ),
     "columns": (
         lambda c: c.register_table("t", "/data", partition_columns=["ds"]),
-        "partition_columns.0",
-        "partition_columns.0='ds'",
+        "partition_columns",
+        "write partition_columns={'ds': '…'}",
     ),
     "strategy": (
         lambda c: c.plan("t", strategy="balansed"),
@@ -51,6 +53,46 @@ WRONG: dict[str, tuple[Call, str, str]] = {
         "keep_last",
         "keep_last=0",
     ),
+    "typed columns": (
+        lambda c: c.register_table("t", "/data", partition_columns=["ds:date", "n:int"]),
+        "partition_columns",
+        "write partition_columns={'ds': 'date', 'n': 'int'}",
+    ),
+    "swapped table and location": (
+        lambda c: c.register_table("/data/events", "sales.events"),
+        "table",
+        "'/data/events' is not the name of a table: are name and location swapped?",
+    ),
+    "table": (lambda c: c.table("sales events"), "table", "letters, digits, '_' and '-'"),
+    "table of a plan": (lambda c: c.plan("sales events"), "table", "such as sales.events"),
+    "no text": (lambda c: c.table(None), "table", "is a text, not a NoneType"),
+    "filter for a rule": (
+        lambda c: c.drop_cache("t", "ds >= '2026-11-01'"),
+        "rule",
+        "is not the name of a rule: the rule of that filter is 'rule-",
+    ),
+    "rows after the table": (
+        lambda c: c.write("sales.events", "rows"),
+        "df",
+        "'sales.events' is not a DataFrame of Spark, which comes first, as in client.write(df, ",
+    ),
+    "session after the table": (
+        lambda c: c.read("sales.events", "spark"),
+        "spark",
+        "'sales.events' is not a session, which comes first, as in client.read(spark, ",
+    ),
+    "mode": (
+        lambda c: c.write(SimpleNamespace(sparkSession=None), "t", mode="appendd"),
+        "mode",
+        "did you mean 'append'?",
+    ),
+    "number": (lambda c: c.plan("t", parallelism="many"), "parallelism", "it must be a whole"),
+    "filter": (lambda c: c.plan("t", filter=3), "filter", "it must be SQL such as"),
+    "time": (
+        lambda c: c.cache_table("t", "x = 1", expires_at="2026-11-01T00:00:00"),
+        "expires_at",
+        "it must be a time with a zone",
+    ),
     "cache rule": (
         lambda c: c.cache_table("t", "x = 1", max_bytes=-1),
         "max_bytes",
@@ -64,7 +106,7 @@ def test_a_wrong_argument_is_named_with_the_allowed_values(
     call: Call, argument: str, said: str
 ) -> None:
     with (
-        windrow.connect("http://127.0.0.1:1") as client,
+        windrow.connect("http://127.0.0.1:1", check=False) as client,
         pytest.raises(InvalidArgumentError) as caught,
     ):
         call(client)
@@ -72,4 +114,4 @@ def test_a_wrong_argument_is_named_with_the_allowed_values(
     assert isinstance(caught.value, WindrowError)
     assert caught.value.argument == argument
     assert said in str(caught.value)
-    assert "pydantic" not in str(caught.value)
+    assert not re.search(r"pydantic|Input should|String should|\^\[", str(caught.value))

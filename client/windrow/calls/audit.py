@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
+from windrow.calls.listing import Listing
 from windrow.calls.transport import Calls
 from windrow_core.models import AuditPage, AuditRecord
 
@@ -18,13 +18,16 @@ class AuditCalls(Calls):
         table: str | None = None,
         principal: str | None = None,
         since: datetime | None = None,
-    ) -> Iterator[AuditRecord]:
-        """Yield the changes of tables, snapshots, cache rules, writes and tokens, newest first.
+    ) -> Listing[AuditRecord]:
+        """Return the changes of tables, snapshots, cache rules, writes and tokens, newest first.
 
         Args:
             table: Only changes of this table.
             principal: Only changes by this caller.
             since: Only changes from this time on, with a time zone.
+
+        Example:
+            client.changes(table="sales.events")
         """
         limits = {
             "table": table,
@@ -32,5 +35,4 @@ class AuditCalls(Calls):
             "since": None if since is None else since.isoformat(),
         }
         params = {name: value for name, value in limits.items() if value is not None}
-        for page in self._transport.pages(AuditPage, "/audit", params):
-            yield from page.changes
+        return self._transport.listing(AuditPage, "changes", "/audit", params)

@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
-from urllib.parse import quote
 
-from windrow.calls.arguments import checked
+from windrow.calls.arguments import RULE_NAMES, checked
 from windrow.calls.transport import Calls, read_answer, table_path
-from windrow.errors import CacheSqlError, NotFoundError
+from windrow.errors import CacheSqlError, InvalidArgumentError, NotFoundError
+from windrow_core.cards import Card, Shown, ShownList, card_of, grid_of
 from windrow_core.models import (
+    CACHE_RULE_PATTERN,
     CacheRule,
     CacheRuleDefinition,
     CacheRules,
@@ -31,8 +32,8 @@ _PARTS = re.compile(
 _DIGITS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class CacheSqlResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CacheSqlResult(Shown):
     """The result of a statement.
 
     Attributes:
@@ -44,6 +45,15 @@ class CacheSqlResult:
     action: Literal["cache", "drop", "show"]
     table: str | None
     rules: list[CacheRule]
+
+
+@card_of.register
+def _(result: CacheSqlResult) -> Card:
+    facts = [("table", result.table or "all"), ("rules", f"{len(result.rules):,}")]
+    grids = [grid_of(result.rules)] if result.rules else []
+    return Card(
+        {"cache": "Cached", "drop": "Dropped", "show": "Rules"}[result.action], facts, grids
+    )
 
 
 class CacheRuleCalls(Calls):
@@ -69,6 +79,9 @@ class CacheRuleCalls(Calls):
             expires_at: When the rule expires, with a time zone.
             max_bytes: Maximum bytes that the rule makes cacheable, as a number or as text such as
                 `"500GB"`; files whose paths sort last are chosen first.
+
+        Example:
+            client.cache_table("sales.events", "ds >= '2026-11-01'", rule="november", max_bytes="500GB")
         """
         definition = checked(
             CacheRuleDefinition,
@@ -79,28 +92,45 @@ class CacheRuleCalls(Calls):
         return read_answer(CacheRule, answer)
 
     def cache_rules(self, table: str | None = None) -> list[CacheRule]:
-        """Return the cache rules of a table, or of all tables, by name."""
+        """Return the cache rules of a table, or of all tables, by name.
+
+        Example:
+            client.cache_rules("sales.events")
+        """
         if table is not None:
             answer = self._transport.call("GET", f"{table_path(table)}/cache-rules")
-            return read_answer(CacheRules, answer).rules
+            return ShownList(read_answer(CacheRules, answer).rules, "rules")
         rules: list[CacheRule] = []
         for page in self._transport.pages(TablePage, "/tables"):
             for info in page.tables:
                 # The table may have been deleted since it was listed.
                 with suppress(NotFoundError):
                     rules += self.cache_rules(info.name)
-        return rules
+        return ShownList(rules, "rules")
 
     def cache_rule(self, table: str, rule: str) -> CacheRule:
-        """Return one cache rule of a table."""
+        """Return one cache rule of a table.
+
+        Example:
+            client.cache_rule("sales.events", "november")
+        """
         return read_answer(CacheRule, self._transport.call("GET", _rule_path(table, rule)))
 
     def drop_cache(self, table: str, rule: str) -> None:
-        """Delete a cache rule; its files stay in caches until other files need the room."""
+        """Delete a cache rule; its files stay in caches until other files need the room.
+
+        Example:
+            client.drop_cache("sales.events", "november")
+        """
         self._transport.call("DELETE", _rule_path(table, rule))
 
     def cache(self, table: str) -> TableCache:
-        """Return how much of a table is cacheable, and where it is cached."""
+        """Return how much of a table is cacheable, and where it is cached.
+
+        Example:
+            cache = client.cache("sales.events")
+            cache.cached_bytes, cache.cacheable_bytes
+        """
         return read_answer(TableCache, self._transport.call("GET", f"{table_path(table)}/cache"))
 
     def cache_sql(self, text: str) -> CacheSqlResult:
@@ -112,6 +142,9 @@ class CacheRuleCalls(Calls):
 
         Raises:
             CacheSqlError: The statement is not supported, or no rule has its filter.
+
+        Example:
+            client.cache_sql("CACHE TABLE sales.events WHERE ds >= '2026-11-01'")
         """
         # Few callers use SQL, and importing its parser takes a while.
         from windrow.calls.cache_sql import parse_cache_sql
@@ -171,4 +204,9 @@ def _space(part: re.Match[str]) -> str:
 
 
 def _rule_path(table: str, rule: str) -> str:
-    return f"{table_path(table)}/cache-rules/{quote(rule, safe='')}"
+    if not re.fullmatch(CACHE_RULE_PATTERN, rule):
+        # Names of rules that were made without one are derived from the filter.
+        is_filter = re.search(r"[=<>]|\b(IN|LIKE|IS)\b", rule, re.I)
+        hint = f"the rule of that filter is {rule_name(rule)!r}" if is_filter else RULE_NAMES
+        raise InvalidArgumentError("rule", f"{rule!r} is not the name of a rule: {hint}")
+    return f"{table_path(table)}/cache-rules/{rule}"

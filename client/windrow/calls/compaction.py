@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing, Page
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow_core.models import CompactionPlan, CompactionRequest, TableAdvice
 from windrow_core.sizes import parse_size
@@ -24,10 +25,10 @@ class CompactionCalls(Calls):
         snapshot_id: int | None = None,
         with_paths: bool = False,
         **options: Any,
-    ) -> Iterator[CompactionPlan]:
-        """Yield the partitions that are worth compacting, a batch at a time.
+    ) -> Listing[CompactionPlan]:
+        """Return the partitions that are worth compacting, as a list of batches.
 
-        There is at least one batch, which may be empty. All batches are of one snapshot, and
+        There is at least one batch, which may be empty; `totals` of each are those of all. All batches are of one snapshot, and
         nothing is rewritten.
 
         Args:
@@ -37,20 +38,25 @@ class CompactionCalls(Calls):
             with_paths: Whether to include the paths of the files.
             **options: See `windrow_core.models.CompactionRequest`, for example
                 `target_file_size="256MB"` or `min_files=10`.
+
+        Example:
+            plans = client.plan_compaction("sales.events", target_file_size="256MB")
+            plans[0].totals.files, plans[0].totals.becomes
         """
         request = checked(
             CompactionRequest,
             {"filter": filter, "snapshot_id": snapshot_id, "with_paths": with_paths, **options},
         )
+        return Listing(self._batches(table, request), "batches")
+
+    def _batches(self, table: str, request: CompactionRequest) -> Iterator[Page]:
         path = f"{table_path(table)}/compaction-plans"
         while True:
             answer = self._transport.call("POST", path, body=request.model_dump_json())
-            page = read_answer(CompactionPlan, answer)
-            yield page
-            if page.next_offset is None:
-                return
+            batch = read_answer(CompactionPlan, answer)
+            yield Page([batch], batch.next_offset is None)
             request = request.model_copy(
-                update={"snapshot_id": page.snapshot_id, "offset": page.next_offset}
+                update={"snapshot_id": batch.snapshot_id, "offset": batch.next_offset}
             )
 
     def advise(
@@ -61,6 +67,10 @@ class CompactionCalls(Calls):
         Args:
             table: Name of the table.
             target_file_size: Target size of a file, in bytes or as text such as `"128MB"`.
+
+        Example:
+            for advice in client.advise("sales.events").advice:
+                print(advice.problem, advice.remedy)
         """
         size_bytes = parse_size(target_file_size)
         assert isinstance(size_bytes, int)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from windrow.calls.audit import AuditCalls
 from windrow.calls.cache_rules import CacheRuleCalls
 from windrow.calls.compaction import CompactionCalls
@@ -15,6 +17,22 @@ from windrow.calls.transport import read_answer
 from windrow.calls.workers import WorkerCalls
 from windrow.calls.writes import WriteCalls
 from windrow_core.models import ServiceConfig
+
+# Calls of agents, jobs and writers, which nobody types: completion leaves them out.
+OF_PROGRAMS = frozenset(
+    {
+        "added_files",
+        "beat",
+        "gained_files",
+        "put_table",
+        "put_write",
+        "remove_partitions",
+        "report_cached_files",
+        "set_partitions",
+        "table_version",
+        "write_plan",
+    }
+)
 
 
 class Coordinator(
@@ -32,6 +50,9 @@ class Coordinator(
 ):
     """All calls of one coordinator; each is defined in the module of its resource."""
 
+    def __dir__(self) -> Iterable[str]:
+        return set(super().__dir__()) - OF_PROGRAMS
+
     @property
     def url(self) -> str:
         """URL of the coordinator."""
@@ -43,5 +64,9 @@ class Coordinator(
         return self._transport.is_closed
 
     def config(self) -> ServiceConfig:
-        """Return the coordinator's defaults and limits."""
+        """Return the coordinator's defaults and limits.
+
+        Example:
+            client.config().limits.max_plan_files
+        """
         return read_answer(ServiceConfig, self._transport.call("GET", "/config"))

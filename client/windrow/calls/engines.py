@@ -24,6 +24,9 @@ class EngineCalls(Calls):
 
         Raises:
             ProblemError: Such engines cannot read the table; it says why, and what to do.
+
+        Example:
+            client.describe_for_engines("sales.events")
         """
         *levels, table = name.split(".")
         namespace = quote(_BETWEEN_LEVELS.join(levels or [_DEFAULT]), safe="")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
-from windrow.errors import IncompletePlanError, error_of
+from windrow.errors import IncompletePlanError, InvalidArgumentError, error_of
+from windrow_core.cards import SHOWN_ROWS, Card, Grid, Shown, card_of
 from windrow_core.models import (
     AddedFiles,
     PastPlan,
@@ -29,6 +34,8 @@ from windrow_core.models import (
     PlanSummary,
     Problem,
 )
+from windrow_core.models.cards import plan_card
+from windrow_core.sizes import size_text
 
 _END_MARKER = b"windrow:end"
 _PLAN_KEY = b"windrow:plan"
@@ -36,10 +43,11 @@ _PLAN_KEY = b"windrow:plan"
 # finish it.
 _PATIENT = {"Prefer": "respond-async, wait=10", "Accept": f"{ARROW_STREAM}, application/json"}
 _POLL_S = 0.5
+_MOST_LOOKED_THROUGH = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class SplitPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class SplitPlan(Shown):
     """A plan with all its groups.
 
     Attributes:
@@ -58,6 +66,27 @@ class SplitPlan:
 
     def __len__(self) -> int:
         return len(self.groups)
+
+
+@card_of.register
+def _(plan: SplitPlan) -> Card:
+    groups = plan.groups.slice(0, SHOWN_ROWS)
+    counts = pc.list_value_length(groups["splits"]).to_pylist()
+    rows = [
+        (str(number), size_text(size_bytes), f"{count:,}", ", ".join(hosts or ()))
+        for number, size_bytes, count, hosts in zip(
+            groups["group_id"].to_pylist(),
+            groups["size_bytes"].to_pylist(),
+            counts,
+            groups["hosts"].to_pylist(),
+            strict=True,
+        )
+    ]
+    left = len(plan) - len(rows)
+    more = f"and {left:,} more" if left else ""
+    return plan_card(
+        plan.info, [Grid(("group>", "size>", "splits>", "hosts"), rows, "Groups", more)]
+    )
 
 
 class PlanCalls(Calls):
@@ -107,6 +136,10 @@ class PlanCalls(Calls):
 
         Raises:
             IncompletePlanError: The groups arrived incomplete.
+
+        Example:
+            plan = client.plan("sales.events", filter="country = 'SE'", columns=["id"], parallelism=16)
+            plan.summary.files_planned, len(plan)
         """
         request = checked(
             PlanRequest,
@@ -152,9 +185,16 @@ class PlanCalls(Calls):
         """Explain a plan, and compare it with the plans of the other strategies for its files.
 
         Args:
-            plan_id: `info.plan_id` of a plan.
+            plan_id: `info.plan_id` of a plan, or its first digits, at least eight.
+
+        Raises:
+            InvalidArgumentError: Several of the newest plans begin with these digits, or none does.
+
+        Example:
+            plan = client.plan("sales.events", filter="ds = '2026-11-01'")
+            client.explain(plan.info.plan_id)
         """
-        answer = self._transport.call("GET", f"/plans/{quote(plan_id, safe='')}/explain")
+        answer = self._transport.call("GET", f"{self._path_of(plan_id)}/explain")
         return read_answer(PlanExplanation, answer)
 
     def past_plans(
@@ -164,8 +204,8 @@ class PlanCalls(Calls):
         plan_id: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> Iterator[PastPlan]:
-        """Yield the figures of earlier plans, newest first, including expired ones.
+    ) -> Listing[PastPlan]:
+        """Return the figures of earlier plans, newest first, including expired ones.
 
         Plans of other callers need the scope `admin` on their tables.
 
@@ -174,6 +214,9 @@ class PlanCalls(Calls):
             plan_id: Only this plan.
             since: Only plans from this time on, with a time zone.
             until: Only plans before this time, with a time zone.
+
+        Example:
+            slow = [one for one in client.past_plans(table="sales.events") if one.seconds > 1]
         """
         limits = {
             "table": table,
@@ -182,12 +225,34 @@ class PlanCalls(Calls):
             "until": None if until is None else until.isoformat(),
         }
         params = {name: value for name, value in limits.items() if value is not None}
-        for page in self._transport.pages(PlanHistoryPage, "/plans", params):
-            yield from page.plans
+        return self._transport.listing(PlanHistoryPage, "plans", "/plans", params)
 
     def delete_plan(self, plan_id: str) -> None:
-        """Delete a plan before it expires."""
-        self._transport.call("DELETE", f"/plans/{quote(plan_id, safe='')}")
+        """Delete a plan before it expires.
+
+        Args:
+            plan_id: As for `explain`.
+
+        Example:
+            plan = client.plan("sales.events")
+            client.delete_plan(plan.info.plan_id)
+        """
+        self._transport.call("DELETE", self._path_of(plan_id))
+
+    def _path_of(self, plan_id: str) -> str:
+        """Return the path of a plan's calls; of its id, lists show the first digits."""
+        if re.fullmatch("[0-9a-f]{8,31}", plan_id):
+            plans = islice(self.past_plans(), _MOST_LOOKED_THROUGH)
+            ids = {one.plan_id for one in plans if one.plan_id.startswith(plan_id)}
+            if len(ids) != 1:
+                what = "several" if ids else "none"
+                raise InvalidArgumentError(
+                    "plan_id",
+                    f"{what} of the newest {_MOST_LOOKED_THROUGH:,} plans begin with {plan_id!r}: "
+                    "give all digits of a plan's id",
+                )
+            (plan_id,) = ids
+        return f"/plans/{quote(plan_id, safe='')}"
 
 
 def _read_plan_stream(answer: httpx.Response) -> SplitPlan:

@@ -50,6 +50,10 @@ class RefreshCalls(Calls):
         Raises:
             RefreshFailedError: The files cannot be read as a table, or the refresh was cancelled.
                 Nothing was published, and the previous snapshot is still current.
+
+        Example:
+            status = client.refresh("sales.events")
+            status.files_added, status.files_removed
         """
         path = _refresh_of(name)
         headers = {"Prefer": "respond-async"}
@@ -80,6 +84,9 @@ class RefreshCalls(Calls):
 
         Raises:
             NotFoundError: No refresh of the table is running.
+
+        Example:
+            client.cancel_refresh("sales.events")
         """
         answer = self._transport.call("DELETE", _refresh_of(name))
         return self._follow(read_answer(RefreshStatus, answer), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
 from windrow.errors import UnsupportedAnswerError
 from windrow_core.files.numbered_layouts import with_numbers
@@ -31,10 +32,14 @@ _STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
 class SnapshotCalls(Calls):
     """Calls about snapshots."""
 
-    def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
-        """Yield a table's snapshots, newest first, a page at a time."""
-        for page in self._transport.pages(SnapshotPage, f"{table_path(name)}/snapshots"):
-            yield from page.snapshots
+    def snapshots(self, name: str) -> Listing[SnapshotInfo]:
+        """Return a table's snapshots, newest first.
+
+        Example:
+            newest = client.snapshots("sales.events")[0]
+            newest.snapshot_id, newest.file_count
+        """
+        return self._transport.listing(SnapshotPage, "snapshots", f"{table_path(name)}/snapshots")
 
     def partition_values(self, name: str, snapshot_id: int) -> pa.Table:
         """Return the partitions of a snapshot: the distinct partition values among its files.
@@ -56,6 +61,10 @@ class SnapshotCalls(Calls):
 
         Raises:
             UnsupportedAnswerError: The answer is no Arrow stream.
+
+        Example:
+            snapshot = client.table("sales.events").current_snapshot
+            client.partition_values("sales.events", snapshot.snapshot_id).to_pandas()
         """
         answer = self._transport.call(
             "GET",
@@ -121,6 +130,10 @@ class SnapshotCalls(Calls):
                 table has changed since then, nothing is published.
             listed_at: When the listing of the files began, with a time zone.
             write_id: Id of the write that moved the files into the table.
+
+        Example:
+            file = {"path": "ds=2026-11-01/a.parquet", "size_bytes": 1024, "mtime_ns": 0, "row_count": 9}
+            client.publish("sales.copies", [file])
         """
         return self._publish(name, inventory_stream(files), "full", if_match, listed_at, write_id)
 
@@ -145,6 +158,10 @@ class SnapshotCalls(Calls):
             if_match: As for `publish`.
             listed_at: As for `publish`; every change up to then must be included.
             write_id: As for `publish`; with it, removed files need not be in the current snapshot.
+
+        Example:
+            file = {"path": "ds=2026-11-02/b.parquet", "size_bytes": 1024, "mtime_ns": 0, "row_count": 9}
+            client.publish_delta("sales.copies", added=[file])
         """
         stream = change_stream(added, removed)
         return self._publish(name, stream, "delta", if_match, listed_at, write_id)
@@ -183,6 +200,9 @@ class SnapshotCalls(Calls):
             keep_last: Number of newest snapshots that stay; the coordinator's setting by default.
             max_age: Younger snapshots stay too, up to the coordinator's maximum number; the
                 coordinator's setting by default.
+
+        Example:
+            client.expire_snapshots("sales.events", keep_last=10)
         """
         max_age_seconds = None if max_age is None else int(max_age.total_seconds())
         expiry = checked(

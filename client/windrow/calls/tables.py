@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
+from windrow.errors import InvalidArgumentError
 from windrow_core.models import (
     PartitionListChange,
     PartitionPage,
@@ -24,6 +26,9 @@ _PARTITIONS_PER_PAGE = 10_000
 
 class TableCalls(Calls):
     """Calls about tables."""
+
+    # The latest list of tables.
+    _tables: Listing[TableInfo] | None = None
 
     def register_table(
         self,
@@ -66,6 +71,10 @@ class TableCalls(Calls):
 
         Raises:
             UnconfirmedReplacementError: The change would drop them, and `replace` is not set.
+
+        Example:
+            client.register_table("sales.events", "/data/events")
+            client.register_table("sales.rates", "/data/rates", "csv", columns={"day": "date", "rate": "double"})
         """
         definition = checked(
             TableDefinition,
@@ -74,8 +83,8 @@ class TableCalls(Calls):
                 "format": format,
                 "format_options": option_texts(format_options),
                 "transactional": transactional,
-                "columns": _wire_columns(columns),
-                "partition_columns": _wire_columns(partition_columns),
+                "columns": _wire_columns("columns", columns),
+                "partition_columns": _wire_columns("partition_columns", partition_columns),
                 "bucket_spec": bucket_spec,
                 "sort_columns": [
                     {"name": column} if isinstance(column, str) else column
@@ -96,6 +105,9 @@ class TableCalls(Calls):
 
         Raises:
             TableChangedError: Someone else has changed the table at the same time.
+
+        Example:
+            client.alter_table("sales.events", plan_options={"max_split_size": "128MB"})
         """
         answer = self._transport.call("GET", table_path(name))
         before = read_answer(TableInfo, answer).definition
@@ -122,17 +134,30 @@ class TableCalls(Calls):
         return read_answer(TableInfo, answer)
 
     def table(self, name: str) -> TableInfo:
-        """Return one table with its current snapshot."""
+        """Return one table with its current snapshot.
+
+        Example:
+            client.table("sales.events").current_snapshot.file_count
+        """
         return read_answer(TableInfo, self._transport.call("GET", table_path(name)))
 
     def table_version(self, name: str) -> str:
         """Return a table's ETag for `if_match`; it changes with the definition and the snapshot."""
         return self._transport.call("GET", table_path(name)).headers["ETag"]
 
-    def tables(self) -> Iterator[TableInfo]:
-        """Yield the registered tables by name, a page at a time."""
-        for page in self._transport.pages(TablePage, "/tables"):
-            yield from page.tables
+    def tables(self) -> Listing[TableInfo]:
+        """Return the registered tables by name.
+
+        Example:
+            [table.name for table in client.tables()]
+        """
+        self._tables = self._transport.listing(TablePage, "tables", "/tables")
+        return self._tables
+
+    @property
+    def table_count(self) -> int | None:
+        """The number of tables when they were last listed; None if they never were."""
+        return None if self._tables is None else self._tables.known_count
 
     def set_partitions(
         self, name: str, partitions: pa.Table, *, if_match: str | None = None
@@ -153,11 +178,14 @@ class TableCalls(Calls):
         )
         return read_answer(PartitionListChange, answer)
 
-    def partitions(self, name: str) -> Iterator[TablePartition]:
-        """Yield the partitions that `set_partitions` set, by folder, a page at a time."""
+    def partitions(self, name: str) -> Listing[TablePartition]:
+        """Return the partitions in the list that a catalog gave, by folder.
+
+        Example:
+            client.partitions("sales.imports")
+        """
         path, size = f"{table_path(name)}/partitions", {"page_size": _PARTITIONS_PER_PAGE}
-        for page in self._transport.pages(PartitionPage, path, size):
-            yield from page.partitions
+        return self._transport.listing(PartitionPage, "partitions", path, size)
 
     def remove_partitions(self, name: str) -> PartitionListChange:
         """Delete a table's list of partitions; its folders are then its partitions again."""
@@ -165,7 +193,11 @@ class TableCalls(Calls):
         return read_answer(PartitionListChange, answer)
 
     def delete_table(self, name: str) -> None:
-        """Delete the registration of a table; its files stay."""
+        """Delete the registration of a table; its files stay.
+
+        Example:
+            client.delete_table("sales.old_events")
+        """
         self._transport.call("DELETE", table_path(name))
 
 
@@ -182,7 +214,13 @@ def option_texts(options: Any) -> Any:
     }
 
 
-def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:
+def _wire_columns(parameter: str, columns: Any) -> Any:
+    if isinstance(columns, list | tuple) and all(isinstance(one, str) for one in columns):
+        pairs = [one.partition(":") for one in columns]
+        types = {name: type_ or "…" for name, _, type_ in pairs}
+        raise InvalidArgumentError(
+            parameter, f"{parameter} are names with their types: write {parameter}={types}"
+        )
     if not isinstance(columns, Mapping):
         # None, or a value that the model refuses with an error that names the parameter.
         return columns

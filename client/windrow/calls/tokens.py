@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing
 from windrow.calls.transport import Calls, read_answer
 from windrow_core.models import NewToken, TokenInfo, TokenPage, TokenRequest
 
@@ -38,6 +39,12 @@ class TokenCalls(Calls):
         Raises:
             InvalidArgumentError: The name, a scope or the lifetime is not valid.
             ProblemError: The coordinator refused a name or a grant.
+
+        Example:
+            from datetime import timedelta
+
+            token = client.create_token("ana", grants=["read:sales.*"], expires_in=timedelta(days=90))
+            token.token
         """
         arguments: dict[str, Any] = {"name": name, "scopes": list(scopes), "grants": list(grants)}
         if expires_in is not None:
@@ -46,16 +53,22 @@ class TokenCalls(Calls):
         answer = self._transport.call("POST", "/tokens", body=request.model_dump_json())
         return read_answer(NewToken, answer)
 
-    def tokens(self) -> Iterator[TokenInfo]:
-        """Yield tokens by name, a page at a time; includes those that ended in the last 30 days."""
-        for page in self._transport.pages(TokenPage, "/tokens"):
-            yield from page.tokens
+    def tokens(self) -> Listing[TokenInfo]:
+        """Return tokens by name, including those that ended in the last 30 days.
+
+        Example:
+            client.tokens()
+        """
+        return self._transport.listing(TokenPage, "tokens", "/tokens")
 
     def revoke_token(self, token_id: str) -> TokenInfo:
         """Revoke a token: it is refused from now on, and within seconds on every replica.
 
         Raises:
             NotFoundError: No token has this id.
+
+        Example:
+            client.revoke_token(token.token_id)
         """
         path = f"/tokens/{quote(token_id, safe='')}"
         return read_answer(TokenInfo, self._transport.call("DELETE", path))

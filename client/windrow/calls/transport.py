@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from datetime import timezone
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
-from urllib.parse import quote
+from typing import Any, TypeVar
 
 import httpx
 import pyarrow as pa
@@ -23,11 +22,14 @@ from tenacity import (
     stop_before_delay,
 )
 
+from windrow.calls.arguments import check_table
+from windrow.calls.listing import Listing, Page
 from windrow.errors import (
     BusyError,
     CoordinatorUnreachableError,
     OutcomeUnknownError,
     UnsupportedAnswerError,
+    WindrowError,
     error_of,
 )
 from windrow_core.models import (
@@ -130,7 +132,10 @@ class Transport:
         except httpx.RequestError as error:
             attempts = retrying.statistics["attempt_number"]
             reason = str(error) or type(error).__name__
-            raise CoordinatorUnreachableError(self.url, attempts, reason) from error
+            raise CoordinatorUnreachableError(self.url, attempts, reason) from None
+        except WindrowError as error:
+            # Dozens of lines of the libraries that carried the request tell nobody anything.
+            raise error.with_traceback(None) from None
 
     def pages(
         self, model: type[P], path: str, params: Mapping[str, str | int] | None = None
@@ -149,6 +154,27 @@ class Transport:
             if page.next_page_token is None:
                 return
             query["page_token"] = page.next_page_token
+
+    def listing(
+        self,
+        model: type[P],
+        items: str,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+    ) -> Listing[Any]:
+        """Return a list, of which the first page is requested at once.
+
+        Args:
+            model: Model of one page.
+            items: The page's field with its items.
+            path: Path of the list.
+            params: Parameters of the query.
+        """
+        pages = (
+            Page(getattr(page, items), page.next_page_token is None)
+            for page in self.pages(model, path, params)
+        )
+        return Listing(pages, items)
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         # Only a program that has loaded OpenTelemetry itself can have a trace.
@@ -171,9 +197,13 @@ class Calls:
 
 
 def table_path(name: str) -> str:
-    """Return the path of a table's calls."""
-    # The coordinator refuses names that need quoting; unquoted, they could lead to another path.
-    return f"/tables/{quote(name, safe='')}"
+    """Return the path of a table's calls.
+
+    Raises:
+        InvalidArgumentError: No table can have this name.
+    """
+    check_table(name)
+    return f"/tables/{name}"
 
 
 def stream_of(table: pa.Table) -> bytes:
@@ -202,7 +232,7 @@ def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = 
             f"{answer.request.method} {answer.request.url} answered with something that is not a "
             f"{model.__name__} ({place + ': ' if place else ''}{first['msg']}): is this a Windrow "
             "coordinator of this client's version?"
-        ) from error
+        ) from None
 
 
 class _GatewayError(UnsupportedAnswerError):
@@ -228,12 +258,12 @@ def _raise_problem(answer: httpx.Response) -> None:
         return
     try:
         problem = Problem.model_validate_json(answer.content)
-    except ValidationError as error:
+    except ValidationError:
         is_transient = answer.status_code in _GATEWAY_STATUSES
         raise (_GatewayError if is_transient else UnsupportedAnswerError)(
             f"{answer.request.method} {answer.request.url} answered {answer.status_code} with "
             "something that is not a problem: is this a Windrow coordinator?"
-        ) from error
+        ) from None
     raise error_of(problem, _retry_after_s(answer.headers.get("Retry-After", "1")))
 
 

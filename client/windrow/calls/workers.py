@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
+from windrow.calls.listing import Listing
 from windrow.calls.transport import Calls, read_answer
 from windrow_core.models import (
     CachedFilesCount,
@@ -18,13 +18,20 @@ from windrow_core.models import (
 class WorkerCalls(Calls):
     """Calls about workers; the last two are for their agents."""
 
-    def workers(self) -> Iterator[WorkerInfo]:
-        """Yield the live workers by id, a page at a time."""
-        for page in self._transport.pages(WorkerPage, "/workers"):
-            yield from page.workers
+    def workers(self) -> Listing[WorkerInfo]:
+        """Return the live workers by id.
+
+        Example:
+            [worker.host for worker in client.workers()]
+        """
+        return self._transport.listing(WorkerPage, "workers", "/workers")
 
     def forget_worker(self, worker_id: str) -> None:
-        """Forget a worker and the files that it holds, until its next heartbeat."""
+        """Forget a worker and the files that it holds, until its next heartbeat.
+
+        Example:
+            client.forget_worker("node-3")
+        """
         self._transport.call("DELETE", _path_of(worker_id))
 
     def beat(self, worker_id: str, heartbeat: Heartbeat) -> WorkerInfo:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from windrow.calls.listing import Listing
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow_core.models import (
     GainedFiles,
@@ -33,31 +32,42 @@ class WriteCalls(Calls):
         answer = self._transport.call("POST", "/write-plans", body=request.model_dump_json())
         return read_answer(WritePlan, answer)
 
-    def writes(self, table: str, *, open_only: bool = False) -> Iterator[WriteRecord]:
-        """Yield a table's writes, newest first, a page at a time.
+    def writes(self, table: str, *, open_only: bool = False) -> Listing[WriteRecord]:
+        """Return a table's writes, newest first.
 
         Args:
             table: Name of the table.
             open_only: Whether to leave out finished writes.
+
+        Example:
+            newest = client.writes("sales.events")[0]
+            newest.state, newest.report.files
         """
         params: dict[str, str | int] = {"open": "true"} if open_only else {}
-        for page in self._transport.pages(WritePage, f"{table_path(table)}/writes", params):
-            yield from page.writes
+        path = f"{table_path(table)}/writes"
+        return self._transport.listing(WritePage, "writes", path, params)
 
     def write_record(self, table: str, write_id: str) -> WriteRecord:
-        """Return one write with its report, including the outcome by key if that is kept."""
+        """Return one write with its report, including the outcome by key if that is kept.
+
+        Example:
+            newest = client.writes("sales.events")[0]
+            client.write_record("sales.events", newest.write_id).report.keys
+        """
         return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
 
-    def streams(self, table: str) -> Iterator[StreamRecord]:
-        """Yield the streaming queries that have written to a table, newest first.
+    def streams(self, table: str) -> Listing[StreamRecord]:
+        """Return the streaming queries that have written to a table, newest first.
 
         Each tells the newest of its batches whose rows are in the table.
 
         Args:
             table: Name of the table.
+
+        Example:
+            client.streams("sales.events")
         """
-        for page in self._transport.pages(StreamPage, f"{table_path(table)}/streams"):
-            yield from page.streams
+        return self._transport.listing(StreamPage, "streams", f"{table_path(table)}/streams")
 
     def gained_files(self, table: str, since: int | None) -> GainedFiles:
         """Return the folders that have gained files since an older snapshot.
@@ -90,6 +100,10 @@ class WriteCalls(Calls):
 
         Raises:
             ProblemError: The write has begun to move its files, or has ended.
+
+        Example:
+            running = client.writes("sales.events", open_only=True)
+            client.cancel_write("sales.events", running[0].write_id)
         """
         return read_answer(WriteRecord, self._transport.call("DELETE", _path(table, write_id)))
 

@@ -16,6 +16,6 @@ def advise(
     as_json: AsJson = False,
 ) -> None:
     """Show where small files come from, and how to avoid them."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         advice = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
     show_result(advice, lambda: table_advice(advice), as_json)

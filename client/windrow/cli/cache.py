@@ -79,7 +79,7 @@ def add(
     if lasting is not None and until is not None:
         raise typer.BadParameter("--for and --until both set the end of the rule: give only one")
     ends = until if lasting is None else datetime.now(timezone.utc) + lasting
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         rule = client.cache_table(table, where, rule=name, expires_at=ends, max_bytes=max_bytes)
     show_result(
         rule,
@@ -98,7 +98,7 @@ def list_rules(
     as_json: AsJson = False,
 ) -> None:
     """List cache rules."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         rules = client.cache_rules(table)
     show_result({"rules": rules}, lambda: rule_list(rules, table), as_json)
 
@@ -116,7 +116,7 @@ def drop(
 
     Workers keep the files that it made cacheable until they need the room for others.
     """
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         client.drop_cache(table, name)
     show_result(
         {"table": table, "dropped": name}, lambda: message(f"{table}: dropped rule {name}"), as_json
@@ -126,7 +126,7 @@ def drop(
 @app.command("show")
 def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show a table's cacheable files and the workers that cache them."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         contents = client.cache(table)
     show_result(contents, lambda: table_cache(contents), as_json)
 
@@ -157,7 +157,7 @@ def warm(
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         run(table, client, rule, master=master, as_json=as_json)
 
 
@@ -174,7 +174,7 @@ def sql(
     as_json: AsJson = False,
 ) -> None:
     """Add, drop and list cache rules in SQL."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         result = client.cache_sql(text)
     if as_json:
         rules = [rule.model_dump(mode="json") for rule in result.rules]

@@ -55,7 +55,7 @@ def cat(
     in UTC; bytes are in Base64.
     """
     options: dict[str, Any] = {"snapshot_id": snapshot, "version": version}
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         scan = client.scan(
             name,
             filter=where,

@@ -53,7 +53,7 @@ def compact(
     }
     settings = {name: value for name, value in options.items() if value is not None}
     if dry_run:
-        with connect(url) as client:
+        with connect(url, check=False) as client:
             pages = list(client.plan_compaction(table, **settings))
         show_result({"pages": pages}, lambda: compaction_plan(pages), as_json)
         return
@@ -62,7 +62,7 @@ def compact(
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         run(
             table,
             client,

@@ -71,7 +71,7 @@ def explain(
             f"{names_text}: the options of an existing plan cannot change; give the name of a table "
             "to make a new plan"
         )
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         plan_id = what if is_plan else client.plan(what, **options).info.plan_id
         answer = client.explain(plan_id)
     show_result(answer, lambda: explanation(answer), as_json)

@@ -51,7 +51,7 @@ def history(
     Their figures are kept after their groups have expired. Plans of other callers are listed with
     the scope admin on their tables. Times are in UTC; --json has all figures.
     """
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
         plans = list(islice(all_plans, limit))
     show_result({"plans": plans}, lambda: plan_list(plans), as_json)

@@ -111,7 +111,7 @@ def register(
     bucket_spec: dict[str, Any] | None = None
     if bucket_columns is not None:
         bucket_spec = {"columns": names(bucket_columns), "count": buckets}
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         info = client.register_table(
             name,
             location if ":/" in location else os.path.abspath(location),
@@ -160,7 +160,7 @@ def alter(
     changes = dict.fromkeys(names(drop) or []) | plan_options(option or [])
     if not changes:
         raise typer.BadParameter("nothing to change: give --option NAME=VALUE or --drop NAME")
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         info = client.alter_table(name, plan_options=changes)
     options = plan_options_text(info.definition.plan_options) or "removed, so the defaults apply"
     show_result(info, lambda: message(f"{info.name}: plan options {options}"), as_json)
@@ -169,7 +169,7 @@ def alter(
 @app.command("list")
 def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the registered tables."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         tables = list(client.tables())
     show_result({"tables": tables}, lambda: table_list(tables), as_json)
 
@@ -177,7 +177,7 @@ def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 @app.command("show")
 def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show a table's definition and current snapshot."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         info = client.table(name)
     show_result(info, lambda: table_details(info), as_json)
 
@@ -244,7 +244,7 @@ def refresh(
     if on_spark:
         _refresh_on_spark(name, url, master, as_json)
         return
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         status = (
             client.cancel_refresh(name)
             if cancel
@@ -264,7 +264,7 @@ def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) ->
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         run(name, client, master=master, as_json=as_json)
 
 
@@ -292,7 +292,7 @@ def _followed(
 @app.command()
 def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Delete a table's registration; its files stay."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         client.delete_table(name)
     show_result(
         {"deleted": name},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windrow_core.cards import Shown
 from windrow_spark.errors import UnfitReadError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Rows(ABC):
+class Rows(Shown, ABC):
     """Rows of a table; each method that returns rows reads them anew.
 
     Any library that takes Arrow streams (`__arrow_c_stream__`) takes such an object.
@@ -31,7 +32,11 @@ class Rows(ABC):
         """Return the rows batch by batch, in bounded memory."""
 
     def to_table(self) -> pa.Table:
-        """Return all rows as a table of pyarrow."""
+        """Return all rows as a table of pyarrow.
+
+        Example:
+            client.scan("sales.events", limit=10).to_table().column_names
+        """
         return self.to_reader().read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -39,13 +44,20 @@ class Rows(ABC):
 
         Args:
             **options: As for `pyarrow.Table.to_pandas`.
+
+        Example:
+            client.scan("sales.events", limit=10).to_pandas().describe()
         """
         required("pandas")
         rows: pd.DataFrame = self.to_table().to_pandas(**options)
         return rows
 
     def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a DataFrame of Polars."""
+        """Return all rows as a DataFrame of Polars.
+
+        Example:
+            client.scan("sales.events", limit=10).to_polars().head()
+        """
         polars = required("polars")
         rows: pl.DataFrame = polars.from_arrow(self.to_table(), rechunk=False)
         return rows

@@ -17,10 +17,12 @@ from windrow.installed import require_package
 from windrow.scans.rows import Rows, required
 from windrow.scans.splits import ScanSplit, read
 from windrow.scans.threads import Batches
+from windrow_core.cards import Card, Grid, card_of
 from windrow_core.files.errors import UnknownTypeError
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.type_texts import canonical_type
 from windrow_core.models import Column, Plan
+from windrow_core.models.cards import plan_card
 from windrow_core.sizes import parse_size
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.executor.rebasing import Calendars
@@ -88,6 +90,10 @@ class Scan(Rows):
 
         Threads read ahead, and end with the last batch, at the first error, or when the reader is
         deleted.
+
+        Example:
+            for batch in client.scan("sales.events").to_reader():
+                print(batch.num_rows)
         """
         sources = [partial(read, self._spec, each) for each in self._descriptors()]
         batches = Batches(sources, self._reading.threads, self._reading.buffer_bytes)
@@ -106,6 +112,10 @@ class Scan(Rows):
         Args:
             name: Their name in SQL.
             connection: A connection; by default a new one to a database in memory.
+
+        Example:
+            duck = client.scan("sales.events").to_duckdb("events")
+            duck.sql("SELECT country, sum(amount) FROM events GROUP BY country").show()
         """
         engine = required("duckdb")
         own: duckdb.DuckDBPyConnection = engine.connect() if connection is None else connection
@@ -123,6 +133,10 @@ class Scan(Rows):
         Returns:
             As many parts, with about as much to read in each; some without rows if there are fewer
             files. Together they have each row once.
+
+        Example:
+            parts = client.scan("sales.events").splits(8)
+            sum(part.read().num_rows for part in parts)
         """
         if count < 1:
             raise InvalidArgumentError("count", f"a scan has at least one part, not {count}")
@@ -162,6 +176,14 @@ class Scan(Rows):
         if self._info.limit is not None:
             groups = with_small_first_groups(groups)
         return [each.content for each in descriptors_of(groups)]
+
+
+@card_of.register
+def _(scan: Scan) -> Card:
+    card = plan_card(scan.plan)
+    rows = [(field.name, str(field.type)) for field in scan.schema]
+    title = f"Scan of {scan.plan.table}"
+    return replace(card, title=title, grids=[*card.grids, Grid(("column", "type"), rows)])
 
 
 def open_scan(

@@ -8,6 +8,8 @@ from collections.abc import Generator, Sequence
 import pyarrow as pa
 
 from windrow.scans.rows import Rows
+from windrow_core.cards import Card, card_of
+from windrow_core.sizes import size_text
 from windrow_spark.executor.reading import read_descriptor
 from windrow_spark.executor.spec import ReadSpec
 
@@ -34,7 +36,12 @@ class ScanSplit(Rows):
         return ReadSpec.unpacked(self._spec).output_schema
 
     def read(self) -> pa.Table:
-        """Return all rows of this part; the same as `to_table`."""
+        """Return all rows of this part; the same as `to_table`.
+
+        Example:
+            part = client.scan("sales.events").splits(8)[0]
+            part.read().to_pandas()
+        """
         return self.to_table()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -45,6 +52,12 @@ class ScanSplit(Rows):
         spec = ReadSpec.unpacked(self._spec)
         for descriptor in self._descriptors:
             yield from read(spec, descriptor)
+
+
+@card_of.register
+def _(split: ScanSplit) -> Card:
+    names = ", ".join(split.schema.names)
+    return Card("Part of a scan", [("size", size_text(split.size_bytes)), ("columns", names)])
 
 
 def read(spec: ReadSpec, descriptor: bytes) -> Generator[pa.RecordBatch, None, None]:

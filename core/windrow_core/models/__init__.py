@@ -30,6 +30,7 @@ from windrow_core.models.caching import (
     TableCache,
     WorkerFigures,
 )
+from windrow_core.models.cards import pruning_of as pruning_of  # all cards are registered there
 from windrow_core.models.compaction import (
     CompactionPartitions,
     CompactionPlan,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints
 from pydantic_core import CoreSchema, core_schema
 
+from windrow_core.cards import Shown
 from windrow_core.sizes import parse_size
 
 TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
@@ -75,7 +76,7 @@ def _stop_lists_at_errors(part: Any) -> None:
         _stop_lists_at_errors(each)
 
 
-class Request(BaseModel):
+class Request(Shown, BaseModel):
     """Base of requests: frozen; unknown fields are errors.
 
     Of a list, only the first wrong item is an error: lists are long, and an error takes a hundred
@@ -92,7 +93,7 @@ class Request(BaseModel):
         return schema
 
 
-class Answer(BaseModel):
+class Answer(Shown, BaseModel):
     """Base of the coordinator's answers: frozen; readers ignore unknown fields."""
 
     model_config = ConfigDict(frozen=True)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import InvalidArgumentError
+from windrow_core.cards import Card, Shown, ShownList, card_of
 from windrow_spark.acceleration.decisions import Decision, Decisions
 from windrow_spark.acceleration.writes import Writes
 from windrow_spark.compiling import compiled
@@ -37,7 +38,7 @@ _factories: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _running: WeakKeyDictionary[Any, Acceleration] = WeakKeyDictionary()
 
 
-class Acceleration:
+class Acceleration(Shown):
     """Queries of an application that Windrow plans; a context manager, off at its end."""
 
     def __init__(self, spark: SparkSession, decisions: Decisions) -> None:
@@ -71,7 +72,7 @@ class Acceleration:
 
     def decisions(self) -> list[Decision]:
         """Return the newest 200 decisions, the newest last."""
-        return list(self._decisions.newest)
+        return ShownList(self._decisions.newest, "decisions")
 
     def explain(self, rows: DataFrame) -> dict[str, str]:
         """Return for each table or path of a query why Spark itself would plan it now.
@@ -98,6 +99,13 @@ class Acceleration:
         traceback: TracebackType | None,
     ) -> None:
         self.off()
+
+
+@card_of.register
+def _(acceleration: Acceleration) -> Card:
+    reasons = acceleration.reasons()
+    facts = [("is on", "yes" if acceleration.is_on else "no"), *reasons.items()]
+    return Card("Acceleration", facts)
 
 
 def accelerate(

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
+from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
 from windrow_spark.acceleration.comparing import check_same
@@ -39,8 +40,8 @@ _KEPT_DECISIONS = 200
 NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision(Shown):
     """What was decided for a table or path of a query.
 
     Attributes:

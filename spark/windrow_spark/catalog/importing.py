@@ -18,6 +18,7 @@ from windrow.errors import (
     ProblemError,
     WindrowError,
 )
+from windrow_core.cards import Shown, ShownList
 from windrow_core.models import PartitionListChange, TableDefinition, TableInfo
 from windrow_spark.catalog.entries import (
     CatalogEntry,
@@ -45,8 +46,8 @@ _AT_ONCE = 4
 _OF_USERS = ("plan_options", "bloom_columns")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTable:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ImportedTable(Shown):
     """The outcome of an import for one table.
 
     Attributes:
@@ -104,7 +105,7 @@ def import_tables(
     for one in _vanished(coordinator, tables, name_patterns, names, delete_vanished):
         done.append(one)
         on_table(one)
-    return sorted(done, key=lambda one: one.name)
+    return ShownList(sorted(done, key=lambda one: one.name), "tables")
 
 
 @dataclass(frozen=True, slots=True)

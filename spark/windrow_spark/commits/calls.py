@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,11 +23,11 @@ class CommitCalls(Protocol):
     def table(self, name: str, /) -> TableInfo:
         """Return a table with its current snapshot."""
 
-    def partitions(self, name: str, /) -> Iterator[TablePartition]:
-        """Yield the partitions that a catalog lists of a table."""
+    def partitions(self, name: str, /) -> Iterable[TablePartition]:
+        """Return the partitions that a catalog lists of a table."""
 
-    def writes(self, table: str, /, *, open_only: bool) -> Iterator[WriteRecord]:
-        """Yield a table's writes, newest first."""
+    def writes(self, table: str, /, *, open_only: bool) -> Iterable[WriteRecord]:
+        """Return a table's writes, newest first."""
 
     def write_record(self, table: str, write_id: str, /) -> WriteRecord:
         """Return one write."""

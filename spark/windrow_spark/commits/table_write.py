@@ -176,6 +176,7 @@ class TableWrite:
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
         self._inspection: tuple[pa.Table, FileInventory] | None = None
+        self._snapshot: PublishedSnapshot | None = None
 
     def __enter__(self) -> TableWrite:
         return self
@@ -221,6 +222,21 @@ class TableWrite:
             self._phase = "over"
             self._end_staging()
         self._lock.release()
+
+    def remains(self) -> str:
+        """Return a sentence that says what a write that was stopped has left."""
+        name = self.table.name
+        if self._snapshot is not None:
+            return (
+                f"the write to {name!r} was stopped when its rows were already in the table: "
+                f"snapshot {self._snapshot.snapshot_id} has them"
+            )
+        if self._phase == "moving":
+            return (
+                f"the write to {name!r} was stopped while its files were moved into the table: the "
+                f"next write to it finishes this one, or `windrow write recover {name}`"
+            )
+        return f"the write to {name!r} was stopped, and nothing of it is in the table"
 
     def _end_staging(self) -> None:
         """Tell the coordinator that nothing will be moved in, and remove the staged files."""
@@ -284,7 +300,7 @@ class TableWrite:
         try:
             commit = Commit(self._client, table, self._staging, intent, self._lease, began_s)
             snapshot = commit.finish(inventory, on_moved)
-            self._phase = "over"
+            self._phase, self._snapshot = "over", snapshot
         finally:
             # A half-done commit is left to the next writer, who finds the lock free.
             self.undo()

@@ -69,6 +69,11 @@ def read_plan(
         EqualTimesError: The session takes INT96 for local times, and the plan compares times for
             equality.
         UnsupportedTypeError: A column has a type that cannot be read.
+
+    Example:
+        plan = client.plan("sales.events", filter="ds = '2026-11-01'")
+        rows = windrow.spark.read_plan(spark, plan.info, plan.groups)
+        rows.count()
     """
     check_readable(spark, plan)
     check_groups(plan, groups)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
+from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
@@ -43,8 +44,8 @@ class Division:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadExplanation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReadExplanation(Shown):
     """How a scan would read its files.
 
     Attributes:

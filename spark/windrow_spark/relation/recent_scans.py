@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import SparkContext
 
+from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, field_text, row_of
+from windrow_core.filter_text import filter_text
 from windrow_core.models import Plan
+from windrow_core.models.cards import pruning_of
+from windrow_core.sizes import size_text
 from windrow_spark.executor.prefetching import most_prefetched_bytes
 from windrow_spark.executor.shipping import Count
 from windrow_spark.relation.counting import counted, counter_of, counts_of, forget_others
@@ -19,8 +23,8 @@ from windrow_spark.relation.filters import Tree
 _KEPT = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Figures(Shown):
     """What a scan's tasks have read; a task counts once, when it has ended, despite retries.
 
     Attributes:
@@ -47,8 +51,8 @@ class Figures:
     prefetched_bytes: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Scan:
+@dataclass(slots=True, kw_only=True, repr=False)
+class Scan(Shown):
     """One use of a table in a query.
 
     Attributes:
@@ -106,6 +110,35 @@ class Scan:
         )
 
 
+@card_of.register
+def _(scan: Scan) -> Card:
+    plan, read = scan.plan, scan.read
+    conditions = " AND ".join(filter_text(tree) for tree in scan.conditions)
+    facts = [
+        ("snapshot", str(plan.snapshot_id)),
+        ("conditions", conditions or "none that the plan could use"),
+        ("columns", field_text("", scan.columns)),
+        *card_of(plan.summary).facts,
+        ("by Spark's own reader", f"{scan.native_files:,} files"),
+        ("read so far", f"{read.files:,} files, {read.rows:,} rows, {size_text(read.bytes)}"),
+        ("plan", plan.plan_id),
+    ]
+    return Card(f"Scan of {scan.table}", facts, [pruning_of(plan.summary)])
+
+
+@row_of.register
+def _(scan: Scan) -> Mapping[str, Cell]:
+    summary = scan.plan.summary
+    return {
+        "table": scan.table,
+        "snapshot>": str(scan.plan.snapshot_id),
+        "conditions": " AND ".join(map(filter_text, scan.conditions)),
+        "files>": f"{summary.files_planned:,} of {summary.files_total:,}",
+        "groups>": f"{summary.group_count:,}",
+        "plan": scan.plan.plan_id[:8],
+    }
+
+
 _scans: deque[Scan] = deque(maxlen=_KEPT)
 _of_thread = threading.local()
 
@@ -128,5 +161,11 @@ def recent_scans(table: str | None = None) -> list[Scan]:
 
     Args:
         table: Name of a table, to return only its scans.
+
+    Example:
+        client.read(spark, "sales.events").where("ds = '2026-11-01'").count()
+        scans = windrow.spark.recent_scans("sales.events")
+        scans[0].read.files
     """
-    return [scan for scan in reversed(_scans.copy()) if table in (None, scan.table)]
+    scans = (scan for scan in reversed(_scans.copy()) if table in (None, scan.table))
+    return ShownList(scans, "scans")

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, row_of
 from windrow_core.models import WriteMode, WriteReport
 
 _KEPT = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Write(Shown):
     """A write that a statement of SQL or a writer of Spark's made.
 
     Attributes:
@@ -32,6 +33,24 @@ class Write:
     report: WriteReport
 
 
+@card_of.register
+def _(write: Write) -> Card:
+    report = card_of(write.report)
+    return Card(f"Write to {write.table}", [("mode", write.mode), *report.facts], report.grids)
+
+
+@row_of.register
+def _(write: Write) -> Mapping[str, Cell]:
+    report = write.report
+    return {
+        "table": write.table,
+        "mode": write.mode,
+        "rows>": f"{report.rows:,}",
+        "files>": f"{report.files:,}",
+        "small files>": f"{report.small_files:,}",
+    }
+
+
 _writes: deque[Write] = deque(maxlen=_KEPT)
 
 
@@ -45,5 +64,9 @@ def recent_writes(table: str | None = None) -> list[Write]:
 
     Args:
         table: Name of a table, to return only its writes.
+
+    Example:
+        windrow.spark.recent_writes("sales.events")
     """
-    return [write for write in reversed(_writes.copy()) if table in (None, write.table)]
+    writes = (write for write in reversed(_writes.copy()) if table in (None, write.table))
+    return ShownList(writes, "writes")

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Observation
 
 from windrow.calls.arguments import checked
 from windrow.calls.coordinator import Coordinator
-from windrow.errors import ProblemError
+from windrow.errors import InvalidArgumentError, ProblemError
 from windrow_core.files.access import is_of_system, why_unwritable
 from windrow_core.models import (
     Column,
@@ -88,7 +88,9 @@ def write(
     """
     require_classic(df.sparkSession)
     if replace is not None and mode != "overwrite_partitions":
-        raise ValueError(f"replace needs mode 'overwrite_partitions', not {mode!r}")
+        raise InvalidArgumentError(
+            "replace", f"replace needs mode 'overwrite_partitions', not {mode!r}"
+        )
     info = client.table(table)
     preparation = _Preparation.of(info, df, mode, options)
     region = None if replace is None else folder_values(df.sparkSession, info, replace)
@@ -103,6 +105,7 @@ def write(
             batch=batch,
             lists_partitions=on_staged is not None,
         ) as table_write,
+        _interrupts(table_write),
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
@@ -357,6 +360,16 @@ def _staged(
         raise UnfitRowsError(table, str(error)) from error
     check_files(table, files, file_sums, report.keys, planning.keys)
     return report
+
+
+@contextmanager
+def _interrupts(write: TableWrite) -> Iterator[None]:
+    """Say what has become of a write that Ctrl-C stops."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        write.undo()
+        raise KeyboardInterrupt(write.remains()) from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +23,8 @@ from pydantic.fields import FieldInfo
 
 import windrow
 import windrow.spark
+from windrow.calls.coordinator import OF_PROGRAMS
+from windrow.reads import SparkReads
 from windrow.scans.rows import Rows
 from windrow.scans.scan import Scan
 from windrow.scans.splits import ScanSplit
@@ -134,32 +137,48 @@ with windrow.connect("http://127.0.0.1:8080") as client:
     client.refresh("sales.events")
 ```
 
-A client needs no Spark, except for the methods under *On Spark*. Every method raises `windrow.errors.ProblemError`, or a subclass, when the coordinator [refuses](problems.md), and `CoordinatorUnreachableError` when it does not answer. Requests and answers are the models of `windrow.models`.
+A client needs no Spark, except for the methods that take a session of it. Every method raises `windrow.errors.ProblemError`, or a subclass, when the coordinator [refuses](problems.md), and `CoordinatorUnreachableError` when it does not answer. Requests and answers are the models of `windrow.models`.
 """
 
 
 def _python() -> Iterator[str]:
     yield _PYTHON
-    yield "## Connect\n"
-    for function in (windrow.connect, windrow.embedded, windrow.register, windrow.accelerate):
-        yield from _function(f"windrow.{function.__name__}", function)
-    yield "## Without Spark\n"
-    yield from _function("client.scan", windrow.Client.scan)
+    for title, functions in (*public_functions().items(), (_FOR_PROGRAMS, _of_programs())):
+        yield f"## {title}\n"
+        for name, function in functions.items():
+            yield from _function(name, function)
+
+
+_FOR_PROGRAMS = "For agents, jobs and writers"
+
+
+def public_functions() -> dict[str, dict[str, FunctionType]]:
+    """Return what people call, by name, in sections by title."""
+    starts = (windrow.connect, windrow.embedded, windrow.register, windrow.accelerate)
+    without_spark = {"client.scan": windrow.Client.scan}
     for method in (*_methods(Rows), *_methods(Scan)):
         if not getattr(method, "__isabstractmethod__", False):
-            yield from _function(f"scan.{method.__name__}", method)
-    yield from _function("split.read", ScanSplit.read)
-    for owner in windrow.Client.__mro__[:-1]:
-        methods = [each for each in _methods(owner) if each.__name__ != "scan"]
-        if methods:
-            yield f"## {_title(owner)}\n"
-        for method in methods:
-            yield from _function(f"client.{method.__name__}", method)
-    yield "## windrow.spark\n"
-    for name in windrow.spark.__all__:
-        each = getattr(windrow.spark, name)
-        if isinstance(each, FunctionType):
-            yield from _function(f"windrow.spark.{name}", each)
+            without_spark[f"scan.{method.__name__}"] = method
+    sections: dict[str, dict[str, Any]] = {
+        "Connect": {f"windrow.{each.__name__}": each for each in starts},
+        "Without Spark": {**without_spark, "split.read": ScanSplit.read},
+    }
+    for owner in (SparkReads, *windrow.Client.__mro__[:-1]):
+        methods = {f"client.{each.__name__}": each for each in _methods(owner)}
+        names = methods.keys() - {"client.scan"} - _of_programs().keys()
+        if names:
+            sections[_title(owner)] = {name: methods[name] for name in methods if name in names}
+    parts = {name: getattr(windrow.spark, name) for name in windrow.spark.__all__}
+    sections["windrow.spark"] = {
+        f"windrow.spark.{name}": each
+        for name, each in parts.items()
+        if isinstance(each, FunctionType)
+    }
+    return sections
+
+
+def _of_programs() -> dict[str, FunctionType]:
+    return {f"client.{name}": getattr(windrow.Client, name) for name in sorted(OF_PROGRAMS)}
 
 
 def _methods(owner: type) -> Iterable[FunctionType]:
@@ -172,9 +191,8 @@ def _methods(owner: type) -> Iterable[FunctionType]:
 
 def _title(owner: type) -> str:
     module = sys.modules[owner.__module__]
-    if owner is windrow.Client:
-        return "On Spark"
-    return _subject(module)
+    titles: dict[type, str] = {SparkReads: "Read on Spark", windrow.Client: "Write and compact"}
+    return titles.get(owner) or _subject(module)
 
 
 def _subject(module: ModuleType) -> str:
@@ -210,12 +228,14 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Return Google's sections as lists."""
-    beginning, *rest = re.split(r"^(Args|Returns|Raises|Yields):\n", text, flags=re.M)
+    """Return Google's sections as lists, and the example as a block of code."""
+    beginning, *rest = re.split(r"^(Args|Returns|Raises|Yields|Example):\n", text, flags=re.M)
     lines = [_prose(beginning), ""]
     for title, body in zip(rest[::2], rest[1::2], strict=True):
         entries = re.findall(r"^    (\S.*(?:\n {5,}.*)*)", body, re.M)
-        if title in ("Args", "Raises"):
+        if title == "Example":
+            lines.append(f"```python\n{textwrap.dedent(body).strip()}\n```")
+        elif title in ("Args", "Raises"):
             if title == "Raises":
                 lines += ["Raises:", ""]
             for entry in entries:

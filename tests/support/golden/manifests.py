@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pydantic import BaseModel
+
 from tests.support.golden.files import lines_of
 from tests.support.tables.iceberg import published_tables, table_with_odd_names
 from windrow.models import TableDefinition
@@ -110,7 +112,11 @@ def _row(root: Path, name: str, location: Path, options: dict[str, Any]) -> dict
         inventory = inventories.take(definition, None, (), None, True, lambda _: None, never)
     except Exception as error:
         return {**row, "refused": str(error).replace(str(root), "")}
-    schemas = f"{inventory.data_schema}\n{inventory.partition_schema}\n{inventory.log}\n{inventory.delete_files}"
+    # All fields: the model itself shows them shortened.
+    log = inventory.log and BaseModel.__str__(inventory.log)
+    schemas = (
+        f"{inventory.data_schema}\n{inventory.partition_schema}\n{log}\n{inventory.delete_files}"
+    )
     return {
         **row,
         "files": inventory.file_count,

@@ -1,0 +1,262 @@
+"""How objects show themselves: as a line at a prompt, and as HTML in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import singledispatch
+from html import escape
+from typing import Any, TypeAlias, TypeVar
+
+from windrow_core.sizes import size_text
+
+T = TypeVar("T")
+
+MAX_LINE = 500
+# Rows of a grid that are shown, and characters of a cell.
+SHOWN_ROWS = 20
+MAX_CELL = 200
+MAX_TEXT = 2_000
+DASH = "\N{EN DASH}"
+_MAX_FACT = 100
+_MAX_ITEMS = 6
+
+_STYLE = (
+    "<style>.windrow td,.windrow th{text-align:left;vertical-align:top;padding:1px 12px 1px 0;"
+    "border:0;background:none}.windrow table{border:0;margin:4px 0 8px;border-collapse:collapse}"
+    ".windrow td.n,.windrow th.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".windrow th{font-weight:600}.windrow td.f{opacity:.65}.windrow .more{opacity:.65}"
+    ".windrow i.bar{display:inline-block;height:.7em;background:#2a7;min-width:1px}"
+    ".windrow i.loss{background:#c54}</style>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell with a bar.
+
+    Attributes:
+        share: Its length, from 0 to 1.
+        is_loss: Whether it stands for what is left out.
+    """
+
+    share: float
+    is_loss: bool = False
+
+
+Cell: TypeAlias = str | Bar
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table within a card.
+
+    Attributes:
+        titles: Titles of the columns; those that end in `>` are for figures, and stand on the right.
+        rows: The cells; only the first `SHOWN_ROWS` rows are shown.
+        title: What is listed.
+        more: What is said of further rows that are not among these.
+    """
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    more: str = ""
+
+    def html(self) -> str:
+        """Return the grid as HTML."""
+        kinds = [' class="n"' if title.endswith(">") else "" for title in self.titles]
+        head = "".join(
+            f"<th{kind}>{escape(title.rstrip('>'))}</th>"
+            for kind, title in zip(kinds, self.titles, strict=True)
+        )
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)
+            )
+            + "</tr>"
+            for row in self.rows[:SHOWN_ROWS]
+        )
+        title = f"<div><b>{escape(self.title)}</b></div>" if self.title else ""
+        left = len(self.rows) - SHOWN_ROWS
+        more = self.more or (f"and {left:,} more" if left > 0 else "")
+        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (
+            f'<div class="more">{escape(more)}</div>' if more else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is shown of an object.
+
+    Attributes:
+        title: What it is, with its name.
+        facts: Names, and what is said of each.
+        grids: Tables, which only HTML shows.
+        remark: A sentence below.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    grids: Sequence[Grid] = ()
+    remark: str = ""
+
+    def line(self) -> str:
+        """Return the card in at most `MAX_LINE` characters, without its grids."""
+        facts = "; ".join(f"{name}: {text}" for name, text in self.facts)
+        text = " ".join((f"{self.title}: {facts}" if facts else self.title).split())
+        return f"<{shortened(text, MAX_LINE - 2)}>"
+
+    def html(self) -> str:
+        """Return the card as HTML; all texts are escaped."""
+        facts = "".join(
+            f'<tr><td class="f">{escape(name)}</td><td>{_cell(text, MAX_TEXT)}</td></tr>'
+            for name, text in self.facts
+        )
+        return (
+            f'<div class="windrow">{_STYLE}<div><b>{escape(self.title)}</b></div>'
+            + (f"<table>{facts}</table>" if facts else "")
+            + "".join(grid.html() for grid in self.grids)
+            + (f'<div class="more">{escape(self.remark)}</div>' if self.remark else "")
+            + "</div>"
+        )
+
+
+class Shown:
+    """An object that shows itself by its card."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return card_of(self).line()
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return card_of(self).html()
+
+
+class ShownList(Shown, list[T]):
+    """A list that notebooks show as a table.
+
+    Args:
+        items: The items.
+        noun: What is listed, such as `scans`.
+    """
+
+    def __init__(self, items: Iterable[T], noun: str) -> None:
+        super().__init__(items)
+        self.noun = noun
+
+
+@singledispatch
+def card_of(value: Any) -> Card:
+    """Return what is shown of an object: by default, the fields of a model or a dataclass."""
+    if not isinstance(value, Shown):
+        return Card(str(value))
+    return Card(
+        words(type(value).__name__),
+        [
+            (name.replace("_", " "), field_text(name, content))
+            for name, content in _fields_of(value).items()
+            if content is not None and name[0] != "_"
+        ],
+    )
+
+
+def _fields_of(value: Any) -> Mapping[str, Any]:
+    fields = getattr(type(value), "model_fields", None)
+    if fields is None:
+        fields = {field.name: field for field in dataclasses.fields(value) if field.repr}
+    return {name: getattr(value, name) for name in fields}
+
+
+@singledispatch
+def row_of(item: Any) -> Mapping[str, Cell]:
+    """Return the cells of an item in a list, by the titles of their columns."""
+    return dict(card_of(item).facts[:6])
+
+
+def grid_of(items: Sequence[Any], title: str = "", more: str = "") -> Grid:
+    """Return a grid with a row for each item."""
+    rows = [row_of(item) for item in items[:SHOWN_ROWS]]
+    titles = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name, "") for name in titles] for row in rows]
+    left = len(items) - len(rows)
+    return Grid(titles, cells, title, more or (f"and {left:,} more" if left else ""))
+
+
+@card_of.register
+def _(items: ShownList) -> Card:  # type: ignore[type-arg]
+    grids = [grid_of(items)] if items else []
+    return Card(count_text(len(items), items.noun.removesuffix("s"), items.noun), grids=grids)
+
+
+def words(name: str) -> str:
+    """Return the words in the name of a class: `Table info` for `TableInfo`."""
+    parts = "".join(f" {one.lower()}" if one.isupper() else one for one in name).split()
+    return " ".join(parts).capitalize()
+
+
+def field_text(name: str, value: object) -> str:
+    """Return the value of a field as people read it; its name tells bytes, seconds and ids."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        if name.endswith(("bytes", "_size", "_cost")):
+            return size_text(value)
+        return str(value) if name.endswith(("id", "process", "version")) else f"{value:,}"
+    if isinstance(value, float):
+        text = f"{value:,.3g}" if abs(value) < 1_000 else f"{value:,.0f}"
+        return f"{text} s" if name.endswith(("seconds", "_s")) else text
+    if isinstance(value, datetime):
+        return moment_text(value)
+    if isinstance(value, Mapping):
+        return _items(f"{key}={field_text(str(key), one)}" for key, one in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return _items(field_text(name, one) for one in value)
+    if isinstance(value, Shown):
+        return shortened(repr(value).strip("<>"), _MAX_FACT)
+    return shortened(str(value), _MAX_FACT)
+
+
+def _items(texts: Iterable[str]) -> str:
+    items = list(texts)
+    head = shortened(", ".join(items[:_MAX_ITEMS]), _MAX_FACT)
+    left = len(items) - _MAX_ITEMS
+    return f"{head} and {left:,} more" if left > 0 else head or "none"
+
+
+def moment_text(at: datetime) -> str:
+    """Return a time to the second, with its zone."""
+    return f"{at:%Y-%m-%d %H:%M:%S %Z}".strip()
+
+
+def seconds_text(seconds: float) -> str:
+    """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`."""
+    for limit, digits in ((0.9995, 3), (9.995, 2), (99.95, 1)):
+        if seconds < limit:
+            return f"{seconds:.{digits}f} s"
+    return f"{seconds:,.0f} s"
+
+
+def count_text(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 file`, `1,200 files`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return at most so many characters of a text."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _cell(cell: Cell, most: int = MAX_CELL) -> str:
+    if isinstance(cell, str):
+        return escape(shortened(cell, most)).replace("\n", "<br>")
+    kind = "bar loss" if cell.is_loss else "bar"
+    return f'<i class="{kind}" style="width:{max(0.0, min(1.0, cell.share)) * 160:.0f}px"></i>'
