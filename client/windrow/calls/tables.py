@@ -74,7 +74,8 @@ class TableCalls(Calls):
 
         Example:
             client.register_table("sales.events", "/data/events")
-            client.register_table("sales.rates", "/data/rates", "csv", columns={"day": "date", "rate": "double"})
+            rates = {"day": "date", "rate": "double"}
+            client.register_table("sales.rates", "/data/rates", "csv", columns=rates)
         """
         definition = checked(
             TableDefinition,
