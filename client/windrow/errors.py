@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 # The client's words for calls that are remedies, by operation and parameters.
 _CALLS = {
     "beat(worker_id)": "`windrow worker run` on its host does the rest",
+    "claim_work()": "client.claim_work(worker)",
     "create_token()": "set WINDROW_TOKEN to",
     "forget_worker(worker_id)": "client.forget_worker({worker_id!r})",
+    "get_budget()": "client.maintenance_budget()",
     "get_cache_rule(name, rule)": "client.cache_rule({name!r}, {rule!r})",
     "get_plan(plan_id)": "try again in a moment",
+    "get_policy(pattern)": "client.policy({pattern!r})",
     "get_refresh(name)": "client.refresh({name!r}) starts one",
     "get_table(name)": "client.table({name!r})",
     "list_cache_rules(name)": "client.cache_rules({name!r})",
     "list_partition_values(name, snapshot_id)": "client.partition_values({name!r}, {snapshot_id})",
+    "list_policies()": "client.policies()",
     "list_snapshots(name)": "client.snapshots({name!r})",
     "list_streams(name)": "client.streams({name!r})",
     "list_writes(name)": "client.writes({name!r})",
@@ -185,6 +189,10 @@ class BatchOrderError(WriteLostError):
     """The stream has published other batches than the write was to follow."""
 
 
+class ClaimLostError(ProblemError):
+    """The lease of work ran out, and it is no longer the caller's; its commits are safe."""
+
+
 class RefreshFailedError(ProblemError):
     """A refresh ended with a problem; nothing was published."""
 
@@ -198,6 +206,7 @@ _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:write-taken": WriteLostError,
     "urn:windrow:problem:write-cancelled": WriteCancelledError,
     "urn:windrow:problem:batch-order": BatchOrderError,
+    "urn:windrow:problem:claim-lost": ClaimLostError,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
     401: NotAuthenticatedError,

@@ -22,6 +22,8 @@ class Compaction(Shown):
         bytes_after: Size of the files that replace them.
         rows: Number of rows in them, the same before and after.
         left: Partitions that could not be rewritten, and why.
+        conflicts: Number of those that a writer has changed meanwhile.
+        core_seconds: Seconds of all cores that rewrote files, together.
         seconds: Duration of the job.
     """
 
@@ -34,6 +36,8 @@ class Compaction(Shown):
     bytes_after: int = 0
     rows: int = 0
     left: dict[str, str] = field(default_factory=dict)
+    conflicts: int = 0
+    core_seconds: float = 0.0
     seconds: float = 0.0
 
 

@@ -27,6 +27,7 @@ from windrow_service.wiring.rooms import (
     open_caches,
     open_caching,
     open_engines,
+    open_maintenance,
     open_manifests,
     open_operations,
     open_partitions,
@@ -118,6 +119,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             writes=open_writes(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
+            maintenance=open_maintenance(adapters, manifests),
             engines=open_engines(adapters),
             operations=await open_operations(adapters),
         )

@@ -156,6 +156,21 @@ class HistorySettings(_Section):
     """Most plans."""
 
 
+class MaintenanceSettings(_Section):
+    """How often maintenance is decided about, and how long its receipts are kept."""
+
+    every: Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(days=1))] = timedelta(
+        minutes=5
+    )
+    """Time between decisions about all tables that have a policy."""
+    max_age: Annotated[timedelta, Field(ge=timedelta(days=30), le=timedelta(days=36_500))] = (
+        timedelta(days=90)
+    )
+    """How long receipts are kept."""
+    max_receipts: Annotated[int, Field(ge=1_000)] = 100_000
+    """Most receipts."""
+
+
 class MetricsSettings(_Section):
     """Where metrics are served, and how many series they have."""
 
@@ -250,6 +265,7 @@ class Settings(BaseSettings):
     snapshots: SnapshotSettings = SnapshotSettings()
     audit: AuditSettings = AuditSettings()
     history: HistorySettings = HistorySettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     metrics: MetricsSettings = MetricsSettings()
     engines: EngineSettings = EngineSettings()
 

@@ -157,7 +157,9 @@ class _Work:
                     return True
             except PartitionChangedError as error:
                 # The other partitions of the batch are tried again without it.
-                self._leave(batch.partitions_in(error.partition), str(error))
+                partitions = batch.partitions_in(error.partition)
+                self.done.conflicts += len(partitions)
+                self._leave(partitions, str(error))
             except (PySparkException, Py4JError) as error:
                 self._leave(list(batch.partitions), str(task_failure(error) or stated_cause(error)))
         return (self.done.batches, len(self.left)) != before
@@ -183,6 +185,8 @@ class _Work:
         for partition, reason in rewritten.left.items():
             self._leave([partition], reason)
         done, report = self.done, rewritten.report
+        cores = min(report.tasks, int(spark.sparkContext.defaultParallelism))
+        done.core_seconds += cores * report.write_seconds
         if report.files:
             self.scale = rewritten.scale
             done.batches += 1

@@ -107,7 +107,7 @@ def callers(folder: Path) -> Iterator[Callers]:
 def answered(callers: Callers, call: Call, grants: tuple[str, ...], *, own: bool) -> str:
     """Make a call that changes nothing that other calls need, and return the outcome."""
     where = "mine" if own else "other"
-    values = {"name": f"{where}.t", "worker_id": where}
+    values = {"name": f"{where}.t", "pattern": f"{where}.*", "worker_id": where}
     if call.subject == "plan":
         values["plan_id"] = callers.plan_id(
             *(grants if own else ("read",)), principal="" if own else "else"

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 # Placeholders, replaced by the values of a real plan.
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
+POLICY = "fuzzed.*"
 _EXISTING = {
     "name": TABLE,
     "table": TABLE,
     "worker_id": WORKER,
     "rule": RULE,
+    "pattern": POLICY,
     "plan_id": PLAN_ID,
     "page_token": PAGE_TOKEN,
 }
@@ -45,7 +47,7 @@ _EXAMPLES = 25 if is_nightly() else 6
 # Filters have thousands of edge cases and are read alike in all requests and with any database:
 # they are tested once, in plans of the embedded coordinator. So are edge cases that do not fit the
 # contract, as they are refused before a database plays a part.
-_ONE_COMPARISON = ("CacheRuleDefinition", "CompactionRequest")
+_ONE_COMPARISON = ("CacheRuleDefinition", "CompactionRequest", "PolicyDefinition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def real(service: Service) -> dict[str, str]:
         http.put(f"/workers/{WORKER}", json=beat).raise_for_status()
         rule = {"filter": "ds >= '2026-11-02'"}
         http.put(f"/tables/{TABLE}/cache-rules/{RULE}", json=rule).raise_for_status()
+        http.put(f"/policies/{POLICY}", json=rule).raise_for_status()
         options = {"max_split_size": 1}
         plan = http.post("/plans", json={"table": TABLE, "page_size": 1, "options": options})
         plan.raise_for_status()

@@ -46,6 +46,9 @@ RECORDED = {
     "cancel_write": ("write", "cancelled"),
     "define_cache_rule": ("cache_rule", "created"),
     "delete_cache_rule": ("cache_rule", "deleted"),
+    "define_policy": ("policy", "created"),
+    "delete_policy": ("policy", "deleted"),
+    "set_budget": ("budget", "changed"),
     "create_token": ("token", "created"),
     "revoke_token": ("token", "deleted"),
 }
@@ -53,6 +56,9 @@ NOT_RECORDED = {
     "make_plan": "plans expire by themselves",
     "delete_plan": "plans expire by themselves",
     "plan_compaction": "stores nothing",
+    "decide_maintenance": "receipts say what was decided",
+    "claim_work": "receipts say who has it",
+    "update_claim": "receipts say how it went; the writes are recorded",
     "plan_write": "stores nothing",
     "beat": "workers are forgotten by themselves",
     "forget_worker": "workers are forgotten by themselves",
@@ -133,6 +139,9 @@ class Caller:
             "cancel_write": lambda: http.delete(f"{self.path}/writes/{WRITE}"),
             "define_cache_rule": lambda: http.put(rule, json={"filter": "ds > '2026-11-01'"}),
             "delete_cache_rule": lambda: http.delete(rule),
+            "define_policy": lambda: http.put(f"/policies/{table}", json={}),
+            "delete_policy": lambda: http.delete(f"/policies/{table}"),
+            "set_budget": lambda: self.set_budget(60),
             "create_token": lambda: self.create_token("read"),
             "revoke_token": lambda: http.delete(f"/tokens/{self.token_id}"),
         }
@@ -146,6 +155,10 @@ class Caller:
 
     def create_token(self, scope: str) -> httpx.Response:
         return self.http.post("/tokens", json={"name": "cy", "scopes": [scope]})
+
+    def set_budget(self, core_seconds: int) -> httpx.Response:
+        body = {"core_seconds_per_hour": core_seconds}
+        return self.http.put("/maintenance/budget", json=body)
 
     def write(self, state: str) -> Call:
         url = f"{self.path}/writes/{WRITE}"
@@ -172,6 +185,10 @@ class Caller:
             self.calls["set_partitions"]().raise_for_status()
         if operation == "delete_cache_rule":
             self.calls["define_cache_rule"]().raise_for_status()
+        if operation == "delete_policy":
+            self.calls["define_policy"]().raise_for_status()
+        if operation == "set_budget":
+            self.set_budget(59).raise_for_status()
         if operation == "cancel_write":
             self.write("staging")().raise_for_status()
         if operation == "cancel_refresh":
@@ -209,6 +226,8 @@ def test_a_change_leaves_one_record_and_a_failure_none(
 ) -> None:
     missing = Caller(http, f"{name}_missing", Path("/nowhere"))
     missing.calls["create_token"] = lambda: missing.create_token("everything")
+    missing.calls["define_policy"] = lambda: http.put("/policies/t", json={"max_share": 2})
+    missing.calls["set_budget"] = lambda: missing.set_budget(-1)
     caller.prepare(operation)
     before = changes(http)
 
@@ -227,7 +246,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
             "principal": "ana",
             "operation": operation,
             "request_id": answer.headers["X-Request-Id"],
-            "table": None if kind == "token" else name,
+            "table": None if kind in ("token", "budget") else name,
             "kind": kind,
             "outcome": outcome,
         }.items()

@@ -8,6 +8,7 @@ from windrow.calls.audit import AuditCalls
 from windrow.calls.cache_rules import CacheRuleCalls
 from windrow.calls.compaction import CompactionCalls
 from windrow.calls.engines import EngineCalls
+from windrow.calls.maintenance import MaintenanceCalls
 from windrow.calls.plans import PlanCalls
 from windrow.calls.refreshes import RefreshCalls
 from windrow.calls.snapshots import SnapshotCalls
@@ -40,6 +41,7 @@ class Coordinator(
     CacheRuleCalls,
     CompactionCalls,
     EngineCalls,
+    MaintenanceCalls,
     PlanCalls,
     RefreshCalls,
     SnapshotCalls,

@@ -21,6 +21,8 @@ _HOMES = {
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
     "advise": ("advise", "advise"),
+    "maintain": ("maintain", "maintain"),
+    "policy": ("policy", "app"),
     "table": ("tables", "app"),
     "cache": ("cache", "app"),
     "worker": ("worker", "app"),

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 # By operation and parameters.
 _COMMANDS = {
     "beat(worker_id)": "`windrow worker run` on its host does the rest",
+    "claim_work()": "`windrow maintain`",
     "create_token()": "set WINDROW_TOKEN to",
     "forget_worker(worker_id)": "`windrow worker forget {worker_id}`",
     "get_cache_rule(name, rule)": "`windrow cache list {name}`",
+    "get_budget()": "`windrow policy budget`",
     "get_plan(plan_id)": "try again in a moment",
+    "get_policy(pattern)": "`windrow policy list`",
     "get_refresh(name)": "`windrow table refresh {name}` starts one",
     "get_table(name)": "`windrow table show {name}`",
     "list_cache_rules(name)": "`windrow cache list {name}`",
     "list_partition_values(name, snapshot_id)": "`client.partition_values` in Python",
+    "list_policies()": "`windrow policy list`",
     "list_snapshots(name)": "`windrow table snapshots {name}`",
     "list_streams(name)": "`windrow write streams {name}`",
     "list_writes(name)": "`windrow write list {name}`",

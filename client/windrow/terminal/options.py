@@ -30,6 +30,19 @@ def table_name(text: str) -> str:
     return text
 
 
+def policy_pattern(text: str) -> str:
+    """Return a valid pattern of table names unchanged."""
+    # Imported here because only commands about tables need the wire models.
+    from windrow_core.models import POLICY_PATTERN
+
+    if not re.fullmatch(POLICY_PATTERN, text):
+        raise typer.BadParameter(
+            f"{text!r} names no tables: use a name such as sales.events, one that ends in '.*' for "
+            "all below it, or '*' in quotes"
+        )
+    return text
+
+
 def byte_size(text: str) -> int:
     """Return the number of bytes in a size such as `64MB`."""
     try:
@@ -266,5 +279,31 @@ DeleteVanished = Annotated[
     typer.Option(
         "--delete-vanished",
         help="Delete the registration of imported tables that the metastore no longer has.",
+    ),
+]
+
+# Options of maintenance.
+MaintainedTables = Annotated[
+    str,
+    typer.Option(
+        "--tables",
+        parser=policy_pattern,
+        help="Only work on these tables, such as 'sales.*'; all by default.",
+        metavar="PATTERN",
+    ),
+]
+Once = Annotated[
+    bool,
+    typer.Option(
+        "--once", help="Do what is due, and end; by default, wait for work until stopped."
+    ),
+]
+LeaseSeconds = Annotated[
+    int,
+    typer.Option(
+        help="After how many seconds the work of a worker that has died is given to another; 60 by "
+        "default.",
+        min=5,
+        max=3600,
     ),
 ]

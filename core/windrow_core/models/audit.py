@@ -10,7 +10,15 @@ from pydantic import Field
 from windrow_core.models.base import Answer
 
 AuditedKind: TypeAlias = Literal[
-    "table", "partitions", "snapshot", "refresh", "write", "cache_rule", "token"
+    "table",
+    "partitions",
+    "snapshot",
+    "refresh",
+    "write",
+    "cache_rule",
+    "token",
+    "policy",
+    "budget",
 ]
 AuditedOutcome: TypeAlias = Literal["created", "changed", "deleted", "cancelled"]
 

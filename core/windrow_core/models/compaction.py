@@ -34,6 +34,12 @@ class CompactionRequest(Request):
         default=None,
         description="A filter on partition columns only, which selects the partitions to consider.",
     )
+    folders: Annotated[list[str], Field(max_length=10_000)] | None = Field(
+        default=None,
+        description="Folders of partitions, relative to the table's location: only these are "
+        "considered. All by default.",
+        exclude_if=lambda value: value is None,
+    )
     min_files: Annotated[int, Whole(2, 1_000_000)] = Field(
         default=2, description="Partitions with fewer small files than this are left alone."
     )

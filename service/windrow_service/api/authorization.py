@@ -51,6 +51,12 @@ _has_scope_on_table = _rule(
 _has_scope_on_name = _rule(
     lambda caller, scope, request: caller.require_on(scope, request.path_params["name"])
 )
+_has_scope_on_all = _rule(
+    lambda caller, scope, request: caller.require_on(scope, request.path_params["pattern"])
+)
+_has_scope_on_some = _rule(
+    lambda caller, scope, request: caller.require_on_some(scope, request.path_params["pattern"])
+)
 _has_scope_on_worker = _rule(
     lambda caller, scope, request: caller.require_on(scope, request.path_params["worker_id"])
 )
@@ -69,6 +75,8 @@ async def _known_plan(
 # For calls about no table, or about all tables that the caller may read. Also for calls whose body
 # names the table: their handler checks it.
 READ = Security(_has_scope, scopes=["read"])
+# The same, for calls that change tables: their handler passes on which ones the caller may change.
+WRITE = Security(_has_scope, scopes=["write"])
 # For calls about the caller itself.
 SIGNED_IN = Security(_has_scope, scopes=[])
 # For calls about all tables.
@@ -79,6 +87,9 @@ WRITE_TABLE = Security(_has_scope_on_table, scopes=["write"])
 ADMIN_TABLE = Security(_has_scope_on_table, scopes=["admin"])
 # For calls about the table that the path names, which need not exist.
 REGISTER_TABLE = Security(_has_scope_on_name, scopes=["write"])
+# For calls about all tables of the pattern that the path names, or about some of them.
+WRITE_ALL = Security(_has_scope_on_all, scopes=["write"])
+READ_SOME = Security(_has_scope_on_some, scopes=["read"])
 # For calls about the worker that the path names.
 THIS_WORKER = Security(_has_scope_on_worker, scopes=["worker"])
 # For calls about a plan that the caller may see; together with READ.
@@ -92,6 +103,7 @@ KnownPlanDep = Annotated[KnownPlan, KNOWN_PLAN]
 _OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
     "name": {_has_scope_on_table, _has_scope_on_name},
     "plan_id": {_own_plan, _known_plan},
+    "pattern": {_has_scope_on_all, _has_scope_on_some},
     "worker_id": {_has_scope_on_worker},
     # A token belongs to no table.
     "token_id": {_has_scope_everywhere},

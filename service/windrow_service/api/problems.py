@@ -54,14 +54,18 @@ _STATUSES: Mapping[Fault, HTTPStatus] = {
 _CALLS = {
     "beat(worker_id)": "send PUT /workers/{worker_id}, then report all the files that it holds under "
     "the session of the answer",
+    "claim_work()": "POST /maintenance/claims",
     "create_token()": "send `Authorization: Bearer ...` with",
     "forget_worker(worker_id)": "DELETE /workers/{worker_id} and report anew",
     "get_cache_rule(name, rule)": "GET /tables/{name}/cache-rules/{rule}",
+    "get_budget()": "GET /maintenance/budget",
     "get_plan(plan_id)": "GET /plans/{plan_id} until its status is completed",
+    "get_policy(pattern)": "GET /policies/{pattern}",
     "get_refresh(name)": "GET /tables/{name}/refresh tells how the last one ended",
     "get_table(name)": "GET /tables/{name}",
     "list_cache_rules(name)": "GET /tables/{name}/cache-rules",
     "list_partition_values(name, snapshot_id)": "GET /tables/{name}/snapshots/{snapshot_id}/partitions",
+    "list_policies()": "GET /policies",
     "list_snapshots(name)": "GET /tables/{name}/snapshots",
     "list_streams(name)": "GET /tables/{name}/streams",
     "list_writes(name)": "GET /tables/{name}/writes",

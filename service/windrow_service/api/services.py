@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from windrow_core.models import ServiceConfig
 from windrow_service.api.browsers import Browsers
 from windrow_service.api.page_tokens import PageTokens
+from windrow_service.runs.maintenance import MaintenanceRounds
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters
@@ -24,6 +25,9 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.maintenance.policies import DefinePolicy
+from windrow_service.usecases.maintenance.ports import PolicyStore
+from windrow_service.usecases.maintenance.work import WorkStore
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
@@ -132,6 +136,18 @@ class CacheServices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceServices:
+    """Policies of maintenance and its budget; decisions, work and receipts."""
+
+    tables: TableStore
+    policies: PolicyStore
+    define: DefinePolicy
+    rounds: MaintenanceRounds
+    work: WorkStore
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineServices:
     """Tables for engines other than Spark; `describe` is None if none are described."""
 
@@ -163,6 +179,7 @@ class Services:
     writes: WriteServices
     upkeep: UpkeepServices
     caches: CacheServices
+    maintenance: MaintenanceServices
     engines: EngineServices
     operations: OperationServices
 
@@ -187,5 +204,6 @@ PlansDep = Annotated[PlanServices, _group(lambda services: services.plans)]
 WritesDep = Annotated[WriteServices, _group(lambda services: services.writes)]
 UpkeepDep = Annotated[UpkeepServices, _group(lambda services: services.upkeep)]
 CachesDep = Annotated[CacheServices, _group(lambda services: services.caches)]
+MaintenanceDep = Annotated[MaintenanceServices, _group(lambda services: services.maintenance)]
 EnginesDep = Annotated[EngineServices, _group(lambda services: services.engines)]
 OperationsDep = Annotated[OperationServices, _group(lambda services: services.operations)]

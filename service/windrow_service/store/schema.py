@@ -113,6 +113,61 @@ cache_rules = sa.Table(
     sa.Column("expires_at", sa.DateTime(timezone=True), index=True),
 )
 
+# How tables are maintained, by the pattern of their names.
+policies = sa.Table(
+    "policies",
+    metadata,
+    sa.Column("pattern", sa.String(256), primary_key=True),
+    sa.Column("version", sa.String(32), nullable=False),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+# What all tables share: one row, which also serves as a lock.
+maintenance = sa.Table(
+    "maintenance",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True),
+    # Null until a budget is set.
+    sa.Column("version", sa.String(32)),
+    sa.Column("budget", sa.Text),
+    # Which coordinator decides now; a holder whose lease has run out is presumed dead.
+    sa.Column("holder", sa.String(32)),
+    sa.Column("lease_until", sa.DateTime(timezone=True)),
+    # What is left of the budget, and since when.
+    sa.Column("left_at", sa.DateTime(timezone=True)),
+    sa.Column("left_seconds", sa.Float, nullable=False, server_default="0"),
+    sa.Column("left_bytes", sa.Float, nullable=False, server_default="0"),
+    # Figures of the last round of decisions, as JSON.
+    sa.Column("round", sa.Text),
+)
+
+# What was decided about tables: work, and why others are left alone.
+receipts = sa.Table(
+    "receipts",
+    metadata,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    # A name, not an id, since the table may be gone.
+    sa.Column("table_name", sa.String(256), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("reason", sa.String(32), nullable=False),
+    sa.Column("first_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("last_at", sa.DateTime(timezone=True), nullable=False),
+    # How often the same was decided; of work, how often it was given to a worker.
+    sa.Column("times", sa.Integer, nullable=False),
+    # Null for what is left alone; a worker whose lease has run out is presumed dead.
+    sa.Column("claim", sa.String(32), index=True),
+    sa.Column("worker", sa.String(128)),
+    sa.Column("lease_until", sa.DateTime(timezone=True)),
+    # Everything else, as JSON.
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("ix_receipts_table_name", "table_name", "number"),
+    sa.Index("ix_receipts_state", "state", "last_at"),
+    # Numbers are never reused.
+    sqlite_autoincrement=True,
+)
+
 refreshes = sa.Table(
     "refreshes",
     metadata,

@@ -20,13 +20,27 @@ class Names:
     below: frozenset[str] = frozenset()
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether a name is in the set; case matters, as in the names of tables."""
+        """Tell whether a name is in the set; case matters, as in the names of tables.
+
+        A pattern (a name followed by `.*`, or `*`) is in the set if all of its names are.
+        """
         if self.every or name in self.exact:
             return True
         if not self.below:
             return False
         parts = name.split(".")
         return any(".".join(parts[:count]) + "." in self.below for count in range(1, len(parts)))
+
+    def meet(self, pattern: str) -> bool:
+        """Tell whether a pattern may describe a name of the set."""
+        if pattern in self:
+            return True
+        if pattern == "*":
+            return bool(self)
+        if not pattern.endswith(".*"):
+            return False
+        prefix = pattern[:-1]
+        return any(one.startswith(prefix) for one in (*self.exact, *self.below))
 
     def __bool__(self) -> bool:
         """Tell whether the set contains any name."""

@@ -9,6 +9,7 @@ from windrow_service.api.problems import describe
 from windrow_service.api.services import (
     CacheServices,
     EngineServices,
+    MaintenanceServices,
     OperationServices,
     PlanServices,
     SnapshotServices,
@@ -21,6 +22,7 @@ from windrow_service.directories import DirectoryInventories
 from windrow_service.engines.folder import MetadataFolder
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
+from windrow_service.runs.maintenance import MaintenanceRounds
 from windrow_service.runs.metric_lookups import MetricLookups
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
@@ -31,6 +33,8 @@ from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.plan_history import SqlPlanHistory
+from windrow_service.store.policies import SqlPolicyStore
+from windrow_service.store.receipts import SqlWorkStore
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.streams import SqlStreamStore
 from windrow_service.usecases.caches.reports import ReportCachedFiles
@@ -38,6 +42,10 @@ from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.maintenance.decide import Decide
+from windrow_service.usecases.maintenance.partitions import PartitionFinder
+from windrow_service.usecases.maintenance.policies import DefinePolicy
+from windrow_service.usecases.maintenance.reads import PastReads
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -297,6 +305,42 @@ def open_caches(
         report_files=ReportCachedFiles(
             tables=adapters.tables, cache=cache, runner=adapters.runner, clock=now
         ),
+        clock=now,
+    )
+
+
+def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> MaintenanceServices:
+    """Return the services of maintenance; decide, and forget old receipts, in the background."""
+    settings, database = adapters.settings.maintenance, adapters.database
+    policies = adapters.stored(SqlPolicyStore(database, now), "policies")
+    work = adapters.stored(SqlWorkStore(database), "receipts")
+    decide = Decide(
+        adapters.tables,
+        policies,
+        PartitionFinder(adapters.snapshots, manifests),
+        PastReads(adapters.stored(SqlPlanHistory(database), "plan_history")),
+        work,
+        # Plans must not wait for a round, which may look at all files of large tables.
+        adapters.threads("maintenance"),
+        now,
+    )
+    rounds = MaintenanceRounds(decide, policies, work, now)
+
+    async def purge() -> int:
+        return await work.purge(now() - settings.max_age, settings.max_receipts)
+
+    adapters.repeat("decide about maintenance", rounds.run_if_free, settings.every.total_seconds())
+    adapters.repeat("forget old receipts", purge, _EXPIRE_EVERY_S)
+    return MaintenanceServices(
+        tables=adapters.tables,
+        policies=policies,
+        define=DefinePolicy(
+            policies=policies,
+            runner=adapters.runner,
+            filter_limits=_filter_limits(adapters.settings),
+        ),
+        rounds=rounds,
+        work=work,
         clock=now,
     )
 

@@ -33,6 +33,7 @@ IDENTITIES: dict[str, tuple[str, ...] | None] = {
     "`worker:mine`": ("worker:mine",),
 }
 _OF_ALL = {"/audit", "/tokens"}
+_OF_ALL_CALLS = {"PUT /maintenance/budget"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Call:
 
     name: str
     scope: str
-    subject: Literal["table", "new table", "plan", "worker", "all", None]
+    subject: Literal["table", "new table", "pattern", "plan", "worker", "all", None]
 
 
 def calls() -> Iterator[Call]:
@@ -66,12 +67,13 @@ def _subject(name: str, operation: dict[str, Any]) -> Any:
         return "new table"
     for start, subject in (
         ("/tables/{name}", "table"),
+        ("/policies/{pattern}", "pattern"),
         ("/plans/{plan_id}", "plan"),
         ("/workers/{worker_id}", "worker"),
     ):
         if path.startswith(start):
             return subject
-    if any(path.startswith(start) for start in _OF_ALL):
+    if name in _OF_ALL_CALLS or any(path.startswith(start) for start in _OF_ALL):
         return "all"
     return "table" if _body_names_table(operation) else None
 
@@ -128,9 +130,9 @@ def page() -> str:
         "coordinator for each cell.",
         "",
         "Columns are what a token allows. Where a cell has two answers, the first is for the "
-        "caller's own: a table `mine.…`, the worker `mine`, or a plan that it made. The second is "
-        "for another: a table `other.…`, the worker `other`, or somebody else's plan of a table "
-        "`mine.…`.",
+        "caller's own: a table `mine.…`, the pattern `mine.*`, the worker `mine`, or a plan that it "
+        "made. The second is for another: a table `other.…`, the pattern `other.*`, the worker "
+        "`other`, or somebody else's plan of a table `mine.…`.",
         "",
         f"| call | {' | '.join(IDENTITIES)} |",
         "|---" * (len(IDENTITIES) + 1) + "|",

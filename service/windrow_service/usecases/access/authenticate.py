@@ -65,12 +65,24 @@ class Principal:
     def require_on(self, scope: str, name: str) -> None:
         """Make sure that the caller has a scope on a worker, or on a table that may be new.
 
+        `name` may also be a pattern of tables, all of which the caller then needs the scope on.
+
         Raises:
             ScopeMissingError: The token does not have it.
         """
         self.require(scope)
         if name not in self.grants.of(scope):
             raise ScopeMissingError(scope, name)
+
+    def require_on_some(self, scope: str, pattern: str) -> None:
+        """Make sure that the caller has a scope on at least one name of a pattern.
+
+        Raises:
+            ScopeMissingError: The token does not have it.
+        """
+        self.require(scope)
+        if not self.grants.of(scope).meet(pattern):
+            raise ScopeMissingError(scope, pattern)
 
     def require_table(self, scope: str, name: str) -> None:
         """Make sure that the caller has a scope on a table.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow_core.files.formats import LOGGED
 from windrow_core.models import (
@@ -15,10 +16,12 @@ from windrow_core.models import (
     CompactionTotals,
     LeftAlone,
     LeftAloneReason,
+    TableInfo,
 )
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import read_filter
 from windrow_service.planner.caching.cacheable import MarkingRule
+from windrow_service.planner.folders import numbered_folders
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints
 from windrow_service.planner.upkeep.compaction import (
@@ -29,6 +32,7 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
+from windrow_service.planner.upkeep.value_folders import Homes
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import (
@@ -83,14 +87,8 @@ class PlanCompaction:
             BusyError: Too much is waiting already.
         """
         table, snapshot = await self.snapshots.get(name, request.snapshot_id)
+        require_compactable(table.info)
         definition = table.info.definition
-        if definition.transactional is not None:
-            raise TransactionalTableError(name, "compaction here", COMPACT_IN_HIVE)
-        if definition.format in LOGGED:
-            instead = f"compact it with {LOGGED[definition.format]}, then refresh it"
-            raise LoggedTableError(name, definition.format, "compaction here", instead)
-        if definition.format != "parquet":
-            raise FormatNotCompactableError(name, definition.format)
         is_bucketed = definition.bucket_spec is not None
         # The catalog would still know of the folders that were left.
         joins = table.info.partition_count is None
@@ -117,6 +115,24 @@ class PlanCompaction:
         return expression
 
 
+def require_compactable(table: TableInfo) -> None:
+    """Make sure that a table can be compacted here.
+
+    Raises:
+        TransactionalTableError: Hive compacts the table.
+        LoggedTableError: The table's own engine compacts it.
+        FormatNotCompactableError: The table's files are not Parquet.
+    """
+    name, definition = table.name, table.definition
+    if definition.transactional is not None:
+        raise TransactionalTableError(name, "compaction here", COMPACT_IN_HIVE)
+    if definition.format in LOGGED:
+        instead = f"compact it with {LOGGED[definition.format]}, then refresh it"
+        raise LoggedTableError(name, definition.format, "compaction here", instead)
+    if definition.format != "parquet":
+        raise FormatNotCompactableError(name, definition.format)
+
+
 def _planned(
     name: str,
     scan: SnapshotScan,
@@ -127,6 +143,8 @@ def _planned(
 ) -> CompactionPlan:
     if scan.expression is not None:
         files = files.filter(pa.array(MarkingRule(scan.expression).marks(files)))
+    if request.folders is not None:
+        files = files.filter(pc.is_in(_homes(scan, files, joins), pa.array(request.folders)))
     policy = CompactionPolicy(
         target_bytes=request.target_file_size,
         min_files=request.min_files,
@@ -158,6 +176,16 @@ def _planned(
         partitions=_columns(files, candidates, page, with_paths=request.with_paths),
         next_offset=end if end < len(candidates.chosen) else None,
     )
+
+
+def _homes(scan: SnapshotScan, files: pa.Table, joins: bool) -> pa.Array:
+    """Return the folder that each file is compacted into."""
+    coded = numbered_folders(files)
+    if not joins:
+        return coded.dictionary_decode()
+    homes = Homes.of(files, scan.snapshot.partition_schema)
+    folder = coded.indices.to_numpy(zero_copy_only=False)
+    return homes.names.take(pa.array(homes.of_folder[folder]))
 
 
 def _totals(candidates: Candidates) -> CompactionTotals:

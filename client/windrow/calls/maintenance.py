@@ -1,0 +1,141 @@
+"""Maintenance that runs itself: policies, and the budget of all tables together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from windrow.calls.arguments import checked
+from windrow.calls.transport import Calls, read_answer, table_path
+from windrow.errors import NotFoundError
+from windrow_core.models import (
+    ClaimRequest,
+    ClaimUpdate,
+    MaintenanceBudget,
+    MaintenanceReceipt,
+    MaintenanceRound,
+    Policy,
+    PolicyDefinition,
+    PolicyList,
+    ReceiptPage,
+    TableMaintenance,
+    WorkItem,
+)
+
+_BUDGET = "/maintenance/budget"
+
+
+class MaintenanceCalls(Calls):
+    """Calls about maintenance."""
+
+    def set_policy(self, pattern: str, **fields: Any) -> Policy:
+        """Make a policy, or change some fields of it; the others stay as they are.
+
+        Args:
+            pattern: A table's name, a name followed by `.*` for all below it, or `*`.
+            **fields: See `windrow_core.models.PolicyDefinition`, for example
+                `target_file_size="256MB"`, `min_age_seconds=3600` or
+                `windows=["22:00-06:00 Europe/Berlin"]`; None leaves a field to less specific
+                policies.
+        """
+        path = _path(pattern)
+        headers = {}
+        try:
+            answer = self._transport.call("GET", path)
+        except NotFoundError:
+            before: dict[str, Any] = {}
+        else:
+            policy = read_answer(Policy, answer).model_dump(exclude_none=True)
+            before = {name: policy.get(name) for name in PolicyDefinition.model_fields}
+            headers = {"If-Match": answer.headers["ETag"]}
+        body = checked(PolicyDefinition, before | fields).model_dump_json()
+        answer = self._transport.call("PUT", path, body=body, headers=headers)
+        return read_answer(Policy, answer)
+
+    def policies(self) -> list[Policy]:
+        """Return the policies that may apply to tables which the caller may read, by pattern."""
+        return read_answer(PolicyList, self._transport.call("GET", "/policies")).policies
+
+    def policy(self, pattern: str) -> Policy:
+        """Return the policy of one pattern."""
+        return read_answer(Policy, self._transport.call("GET", _path(pattern)))
+
+    def remove_policy(self, pattern: str) -> None:
+        """Remove a policy; less specific ones then decide about its tables."""
+        self._transport.call("DELETE", _path(pattern))
+
+    def maintenance(self, table: str) -> TableMaintenance:
+        """Return how a table is maintained, which policies say so, and what was decided."""
+        answer = self._transport.call("GET", f"{table_path(table)}/maintenance")
+        return read_answer(TableMaintenance, answer)
+
+    def decide_maintenance(self) -> MaintenanceRound:
+        """Decide now which partitions are to be rewritten, of all tables that a policy applies to.
+
+        The coordinator does it every few minutes in any case.
+        """
+        return read_answer(MaintenanceRound, self._transport.call("POST", "/maintenance/rounds"))
+
+    def claim_work(
+        self, worker: str, *, pattern: str = "*", lease_seconds: int = 60
+    ) -> WorkItem | None:
+        """Claim the work that comes first; None if nothing is to be done.
+
+        Args:
+            worker: Name of the worker, for receipts.
+            pattern: Only work on these tables.
+            lease_seconds: How long the work belongs to the worker unless it renews its lease.
+        """
+        request = checked(
+            ClaimRequest, {"worker": worker, "pattern": pattern, "lease_seconds": lease_seconds}
+        )
+        body = request.model_dump_json()
+        answer = self._transport.call("POST", "/maintenance/claims", body=body)
+        return read_answer(WorkItem, answer) if answer.content else None
+
+    def update_claim(self, claim_id: str, update: ClaimUpdate) -> MaintenanceReceipt:
+        """Renew the lease of work, or report how it ended.
+
+        Raises:
+            ClaimLostError: The lease ran out, and the work is no longer the caller's.
+        """
+        path = f"/maintenance/claims/{claim_id}"
+        answer = self._transport.call("PUT", path, body=update.model_dump_json())
+        return read_answer(MaintenanceReceipt, answer)
+
+    def receipts(self, table: str | None = None) -> Iterator[MaintenanceReceipt]:
+        """Yield what was decided about tables and why, newest first.
+
+        Args:
+            table: Only receipts of this table.
+        """
+        params: dict[str, str | int] = {} if table is None else {"table": table}
+        for page in self._transport.pages(ReceiptPage, "/maintenance/receipts", params):
+            yield from page.receipts
+
+    def maintenance_budget(self) -> MaintenanceBudget:
+        """Return how much the maintenance of all tables may use in an hour."""
+        return read_answer(MaintenanceBudget, self._transport.call("GET", _BUDGET))
+
+    def set_maintenance_budget(self, **fields: Any) -> MaintenanceBudget:
+        """Change how much the maintenance of all tables may use in an hour.
+
+        Args:
+            **fields: `core_seconds_per_hour`, where 0 pauses all maintenance, and `bytes_per_hour`,
+                as a number, as text such as `"100GB"`, or None for any number; what is not given
+                stays as it is.
+        """
+        answer = self._transport.call("GET", _BUDGET)
+        before = read_answer(MaintenanceBudget, answer).model_dump()
+        answer = self._transport.call(
+            "PUT",
+            _BUDGET,
+            body=checked(MaintenanceBudget, before | fields).model_dump_json(),
+            headers={"If-Match": answer.headers["ETag"]},
+        )
+        return read_answer(MaintenanceBudget, answer)
+
+
+def _path(pattern: str) -> str:
+    return f"/policies/{quote(pattern, safe='')}"

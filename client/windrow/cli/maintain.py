@@ -1,0 +1,64 @@
+"""`windrow maintain`: do the work of maintenance, or explain what is decided about a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windrow.cli.maintenance_render import table_maintenance
+from windrow.connecting import connect
+from windrow.installed import MissingPackageError
+from windrow.terminal.consoles import show_result
+from windrow.terminal.java import require_java
+from windrow.terminal.options import (
+    DEFAULT_URL,
+    AsJson,
+    LeaseSeconds,
+    MaintainedTables,
+    Once,
+    Url,
+    table_name,
+)
+
+
+def maintain(
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            parser=table_name,
+            help="Only say what is decided about a table, and why; nothing is rewritten.",
+            metavar="TABLE",
+        ),
+    ] = None,
+    tables: MaintainedTables = "*",
+    once: Once = False,
+    lease_seconds: LeaseSeconds = 60,
+    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Merge small files of the tables that policies name, as the budget allows.
+
+    Runs a Spark job that does the work which the coordinator has decided on. Several may run at the
+    same time.
+    """
+    if explain is not None:
+        with connect(url) as client:
+            maintenance = client.maintenance(explain)
+        show_result(maintenance, lambda: table_maintenance(maintenance), as_json)
+        return
+    try:
+        from windrow_jobs.maintain import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    require_java()
+    with connect(url) as client:
+        run(
+            client,
+            pattern=tables,
+            once=once,
+            lease_seconds=lease_seconds,
+            master=master,
+            as_json=as_json,
+        )

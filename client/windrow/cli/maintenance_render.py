@@ -1,0 +1,53 @@
+"""Rendering of what was decided about a table with rich."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from windrow.cli.cache_render import time_text
+from windrow.cli.policy_render import table_policy
+from windrow.terminal.render import listing, message, titled
+from windrow_core.models import MaintenanceReceipt, TableMaintenance
+
+_STATES = {
+    "waiting": "next",
+    "running": "running",
+    "done": "done",
+    "gave_up": "given up",
+    "failed": "failed",
+    "left_alone": "left alone",
+}
+
+
+def table_maintenance(maintenance: TableMaintenance) -> RenderableType:
+    """Show how a table is maintained, and what was decided about it in the last day."""
+    parts: list[RenderableType] = [table_policy(maintenance)]
+    if not maintenance.sources:
+        return parts[0]
+    if maintenance.decided_at is None:
+        parts.append(message("nothing was decided yet", "`windrow maintain --once` decides now"))
+        return Group(*parts)
+    if not maintenance.receipts:
+        parts.append(
+            message(
+                "nothing was decided about this table yet: its policy is newer than the last round"
+            )
+        )
+        return Group(*parts)
+    table = listing("when", "what", "times>", "why…")
+    for receipt in sorted(maintenance.receipts, key=_order):
+        table.add_row(
+            time_text(receipt.last_at),
+            _STATES[receipt.state],
+            f"{receipt.times:,}",
+            Text(receipt.text),
+        )
+    parts.append(titled(f"Decided at {time_text(maintenance.decided_at)}", table))
+    return Group(*parts)
+
+
+def _order(receipt: MaintenanceReceipt) -> tuple[int, float]:
+    """Put what comes next first, then what runs, then the rest, newest first."""
+    rank = {"waiting": 0, "running": 1}.get(receipt.state, 2)
+    return rank, -receipt.last_at.timestamp()

@@ -1,0 +1,240 @@
+"""`windrow policy …`: which tables are maintained, and how much that may use."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.groups import command_group
+from windrow.cli.policy_render import budget_text, policy_list, policy_text, table_policy
+from windrow.connecting import connect
+from windrow.terminal.consoles import show_result
+from windrow.terminal.options import (
+    DEFAULT_URL,
+    AsJson,
+    MinFiles,
+    TableName,
+    Url,
+    byte_size,
+    duration,
+    policy_pattern,
+)
+from windrow.terminal.render import message
+
+app = command_group("Choose which tables are maintained by themselves, and how.")
+
+_UNSET = {
+    "target": "target_file_size",
+    "min-files": "min_files",
+    "min-gain": "min_gain",
+    "reads-per-day": "reads_per_day",
+    "min-age": "min_age_seconds",
+    "window": "windows",
+    "max-share": "max_share",
+    "filter": "filter",
+    "readers-may-see-both": "readers_may_see_both",
+}
+
+
+def _percentage(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%", text.strip())
+    share = float(match[1]) / 100 if match else 0.0
+    if not 0 < share <= 1:
+        raise typer.BadParameter(f"{text!r} is not a share from 0.001% to 100%, such as 25%")
+    return share
+
+
+def _unset_field(text: str) -> str:
+    if text not in _UNSET:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_UNSET)}")
+    return text
+
+
+Pattern = Annotated[
+    str,
+    typer.Argument(
+        parser=policy_pattern,
+        metavar="PATTERN",
+        help="A table's name, a name followed by '.*' for all below it, or '*'; in quotes.",
+    ),
+]
+
+
+@app.command("set")
+def set_policy(
+    pattern: Pattern,
+    enabled: Annotated[
+        bool | None,
+        typer.Option("--on/--off", help="Whether the tables are maintained; on by default."),
+    ] = None,
+    target: Annotated[
+        int | None,
+        typer.Option(
+            parser=byte_size,
+            help="Target size of a file, such as 256MB; 128MB by default.",
+            metavar="SIZE",
+        ),
+    ] = None,
+    min_files: MinFiles = None,
+    min_gain: Annotated[
+        float | None,
+        typer.Option(
+            help="The smallest useful gain: seconds of reading that each second of rewriting must "
+            "be expected to save; 1 by default.",
+            min=0,
+            metavar="SECONDS",
+        ),
+    ] = None,
+    reads_per_day: Annotated[
+        float | None,
+        typer.Option(
+            help="Reads of each partition to expect in any case, for tables that are also read "
+            "without Windrow; 0 by default.",
+            min=0,
+            metavar="COUNT",
+        ),
+    ] = None,
+    min_age: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=duration,
+            help="Leave partitions alone that were written to more recently, such as 1h; 15m by "
+            "default.",
+            metavar="TIME",
+        ),
+    ] = None,
+    window: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="When work may begin, such as 22:00-06:00 in UTC, or '22:00-06:00 Europe/Berlin'; "
+            "repeatable; at any time by default.",
+            metavar="WINDOW",
+        ),
+    ] = None,
+    max_share: Annotated[
+        float | None,
+        typer.Option(
+            parser=_percentage,
+            help="Most of each hour's budget that one table may use, such as 25%.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    filter_: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            help="Partitions to maintain, in SQL: \"ds >= '2026-11-01'\"; the others are left alone.",
+            metavar="FILTER",
+        ),
+    ] = None,
+    readers_may_see_both: Annotated[
+        bool | None,
+        typer.Option(
+            help="Needed on HDFS and S3: readers that list folders, instead of asking Windrow, find "
+            "old and new files, and so rows twice, until the old ones are removed.",
+        ),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            parser=_unset_field,
+            help="An option to leave to less specific policies again, such as window; repeatable.",
+            metavar="OPTION",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Let tables be maintained, or change how.
+
+    Options that are not given stay as they are. Of several policies that apply to a table, the most
+    specific one that has an option decides about it.
+    """
+    options: dict[str, Any] = {
+        "enabled": enabled,
+        "target_file_size": target,
+        "min_files": min_files,
+        "min_gain": min_gain,
+        "reads_per_day": reads_per_day,
+        "min_age_seconds": None if min_age is None else int(min_age.total_seconds()),
+        "windows": window or None,
+        "max_share": max_share,
+        "filter": filter_,
+        "readers_may_see_both": readers_may_see_both,
+    }
+    fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
+    fields |= {name: value for name, value in options.items() if value is not None}
+    with connect(url) as client:
+        policy = client.set_policy(pattern, **fields)
+    show_result(
+        policy,
+        lambda: message(
+            f"{policy.pattern}: {policy_text(policy)}",
+            "`windrow policy show TABLE` shows what decides about a table",
+        ),
+        as_json,
+    )
+
+
+@app.command("list")
+def list_policies(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List policies."""
+    with connect(url) as client:
+        policies = client.policies()
+    show_result({"policies": policies}, lambda: policy_list(policies), as_json)
+
+
+@app.command("show")
+def show_policy(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show how a table is maintained, and which policies say so."""
+    with connect(url) as client:
+        maintenance = client.maintenance(table)
+    show_result(maintenance, lambda: table_policy(maintenance), as_json)
+
+
+@app.command()
+def remove(pattern: Pattern, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Remove a policy; less specific ones then decide about its tables."""
+    with connect(url) as client:
+        client.remove_policy(pattern)
+    show_result({"removed": pattern}, lambda: message(f"removed the policy for {pattern}"), as_json)
+
+
+@app.command()
+def budget(
+    core_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds of one core in an hour: 3600 keeps one core busy, and 0 pauses all "
+            "maintenance.",
+            min=0,
+            metavar="SECONDS",
+        ),
+    ] = None,
+    bytes_: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes",
+            parser=byte_size,
+            help="Bytes of small files to rewrite in an hour, such as 100GB; any number by default.",
+            metavar="SIZE",
+        ),
+    ] = None,
+    any_bytes: Annotated[bool, typer.Option("--any-bytes", help="Do not limit the bytes.")] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Show how much the maintenance of all tables may use, or change it."""
+    if bytes_ is not None and any_bytes:
+        raise typer.BadParameter("--bytes and --any-bytes contradict each other: give only one")
+    fields: dict[str, Any] = {}
+    if core_seconds is not None:
+        fields["core_seconds_per_hour"] = core_seconds
+    if bytes_ is not None or any_bytes:
+        fields["bytes_per_hour"] = bytes_
+    with connect(url) as client:
+        limits = client.set_maintenance_budget(**fields) if fields else client.maintenance_budget()
+    show_result(limits, lambda: message(budget_text(limits)), as_json)

@@ -1,0 +1,137 @@
+"""Wire models of maintenance: policies, which tables they apply to, and the budget."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StrictBool, StringConstraints
+
+from windrow_core.models.base import (
+    TABLE_NAME_PATTERN,
+    Answer,
+    ByteSize,
+    Request,
+    Whole,
+)
+from windrow_core.models.filters import Filter
+
+POLICY_PATTERN = rf"^(\*|{TABLE_NAME_PATTERN[1:-1]}(\.\*)?)$"
+WINDOW_PATTERN = (
+    r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]"
+    r"( [A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,32}){0,2})?$"
+)
+MAX_MIN_AGE_S = 366 * 86_400
+_MAX_WINDOWS = 24
+
+Window = Annotated[str, StringConstraints(pattern=WINDOW_PATTERN, max_length=128)]
+
+
+class PolicyDefinition(Request):
+    """How the tables of a pattern are maintained; fields that are not set are left to others."""
+
+    enabled: StrictBool = Field(
+        default=True,
+        description="Whether the tables are maintained. The most specific policy decides, so that "
+        "`false` for `sales.events` excludes this table from `sales.*`.",
+    )
+    target_file_size: ByteSize | None = Field(
+        default=None,
+        description="Target size of a file in bytes, or as text such as '256MB'; 128MB by default.",
+    )
+    min_files: Annotated[int, Whole(2, 1_000_000)] | None = Field(
+        default=None,
+        description="Partitions with fewer small files than this are left alone; 2 by default.",
+    )
+    min_gain: Annotated[float, Field(ge=0, le=1e6, strict=True)] | None = Field(
+        default=None,
+        description="The smallest useful gain: seconds of reading that each second of rewriting "
+        "must be expected to save, as often as the partition is read; 1 by default.",
+    )
+    reads_per_day: Annotated[float, Field(ge=0, le=1e6, strict=True)] | None = Field(
+        default=None,
+        description="Reads of each partition that are expected in any case, for tables that are "
+        "also read without Windrow, whose history of plans does not know these reads; 0 by "
+        "default.",
+    )
+    min_age_seconds: Annotated[int, Whole(0, MAX_MIN_AGE_S)] | None = Field(
+        default=None,
+        description="Quiet time: partitions that were written to more recently are left alone, "
+        "such as the one that is being written; 900 by default.",
+    )
+    windows: Annotated[list[Window], Field(min_length=1, max_length=_MAX_WINDOWS)] | None = Field(
+        default=None,
+        description="When work may begin, such as `22:00-06:00`, in UTC, or with a time zone, "
+        "`22:00-06:00 Europe/Berlin`; at any time by default.",
+    )
+    max_share: Annotated[float, Field(gt=0, le=1, strict=True)] | None = Field(
+        default=None,
+        description="Most of each hour's budget that one table may use, such as 0.25; all of it by "
+        "default.",
+    )
+    filter: Filter | None = Field(
+        default=None,
+        description="Partitions to maintain, as a filter on partition columns only; the others are "
+        "left alone. All by default.",
+    )
+    readers_may_see_both: StrictBool | None = Field(
+        default=None,
+        description="Consent for tables on HDFS and S3, which are left alone without it: readers "
+        "that list folders may find old and new files, and so rows twice, until the old ones are "
+        "removed.",
+    )
+
+
+class Policy(Answer):
+    """A policy of maintenance."""
+
+    pattern: str = Field(
+        description="A table's name, a name followed by `.*` for all below it, or `*`."
+    )
+    enabled: bool
+    target_file_size: int | None
+    min_files: int | None
+    min_gain: float | None
+    reads_per_day: float | None
+    min_age_seconds: int | None
+    windows: list[str] | None
+    max_share: float | None
+    filter: Filter | None
+    readers_may_see_both: bool | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class PolicyList(Answer):
+    """Policies by pattern."""
+
+    policies: list[Policy]
+
+
+class EffectivePolicy(Answer):
+    """How one table is maintained: each field from the most specific policy that sets it."""
+
+    enabled: bool = False
+    target_file_size: int = 128 * 2**20
+    min_files: int = 2
+    min_gain: float = 1.0
+    reads_per_day: float = 0.0
+    min_age_seconds: int = 900
+    windows: list[str] = Field(default=[])
+    max_share: float = 1.0
+    filter: Filter | None = None
+    readers_may_see_both: bool = False
+
+
+class MaintenanceBudget(Request):
+    """How much the maintenance of all tables together may use."""
+
+    core_seconds_per_hour: Annotated[float, Field(ge=0, le=1e9, strict=True)] = Field(
+        default=3_600.0,
+        description="Seconds of one core; 3,600 keeps one core busy all the time, and 0 pauses all "
+        "maintenance.",
+    )
+    bytes_per_hour: ByteSize | None = Field(
+        default=None,
+        description="Bytes of small files that are rewritten; any number by default.",
+    )

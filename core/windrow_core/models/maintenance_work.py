@@ -1,0 +1,177 @@
+"""Wire models of the work of maintenance: what is decided, done, and left alone, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+
+from windrow_core.models.base import Answer, Request, TableName, Whole
+from windrow_core.models.maintenance import POLICY_PATTERN, EffectivePolicy
+
+WorkState: TypeAlias = Literal["waiting", "running", "done", "gave_up", "failed"]
+ReceiptState: TypeAlias = Literal["waiting", "running", "done", "gave_up", "failed", "left_alone"]
+
+CLAIM_ID_PATTERN = "^[0-9a-f]{32}$"
+_LEASE = Annotated[int, Whole(5, 3_600)]
+_Text = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\x00]*$")]
+_MAX_COUNT = 2**50
+
+
+class WorkPrediction(Answer):
+    """What a rewrite is expected to cost and to gain; seconds are those of one core."""
+
+    partitions: int
+    files: int = Field(description="Number of small files.")
+    becomes: int = Field(description="Number of files that they become.")
+    size_bytes: int
+    cost_seconds: float = Field(description="Under the cost model, without corrections.")
+    gain_seconds: float = Field(
+        description="What each read of all of these partitions saves, without corrections."
+    )
+    reads_per_day: float = Field(description="Expected reads of a partition, on average.")
+    saved_seconds: float = Field(description="What all expected reads save together.")
+    score: float = Field(description="Seconds of reading saved for each second of rewriting.")
+
+
+class WorkOutcome(Request):
+    """What a worker did."""
+
+    partitions: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    files_before: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    files_after: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    bytes_before: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    bytes_after: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    rows: Annotated[int, Whole(0, _MAX_COUNT)] = 0
+    core_seconds: Annotated[float, Field(ge=0, le=1e9, strict=True)] = Field(
+        default=0.0, description="Seconds of all cores that worked on it, together."
+    )
+    seconds: Annotated[float, Field(ge=0, le=1e9, strict=True)] = Field(
+        default=0.0, description="Duration of the run."
+    )
+
+
+class RealisedGain(Answer):
+    """What later reads of a table saved, compared with the same reads before the rewrite."""
+
+    reads: int = Field(description="Number of later plans that were compared.")
+    files_before: float = Field(description="Files of such a plan before, on average.")
+    files_after: float
+    gain_seconds: float = Field(description="Seconds of one core that each of them saves.")
+    predicted_seconds: float = Field(description="What was predicted for the same reads.")
+
+
+class MaintenanceReceipt(Answer):
+    """One decision: partitions to rewrite and what came of it, or why partitions are left alone."""
+
+    number: int = Field(description="Higher than that of every earlier receipt.")
+    table: str
+    state: ReceiptState
+    reason: str = Field(description="Name of the reason, such as `quiet`; of work, its state.")
+    text: str = Field(description="The reason in words.")
+    times: int = Field(
+        default=1, description="How often the same was decided within a day; of work, its attempts."
+    )
+    first_at: datetime
+    last_at: datetime
+    worker: str | None = Field(default=None, description="Who does or did the work.")
+    folders: list[str] = Field(
+        default=[], description="At most ten of the partitions, relative to the table's location."
+    )
+    prediction: WorkPrediction | None = None
+    outcome: WorkOutcome | None = None
+    gain: RealisedGain | None = Field(
+        default=None, description="What it really gains, once later reads tell."
+    )
+
+
+class ReceiptPage(Answer):
+    """One page of receipts, newest first."""
+
+    receipts: list[MaintenanceReceipt]
+    next_page_token: str | None = None
+
+
+class ClaimRequest(Request):
+    """A worker's request for work."""
+
+    worker: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[!-~]+$")] = (
+        Field(description="Name of the worker, such as its host and process, for receipts.")
+    )
+    lease_seconds: _LEASE = Field(
+        default=60,
+        description="How long the work belongs to the worker unless it renews its lease.",
+    )
+    pattern: Annotated[str, StringConstraints(pattern=POLICY_PATTERN, max_length=256)] = Field(
+        default="*", description="Only work on these tables."
+    )
+
+
+class WorkItem(Answer):
+    """Work that belongs to one worker as long as it renews its lease."""
+
+    claim_id: str
+    number: int = Field(description="Number of its receipt.")
+    table: TableName
+    folders: list[str] = Field(description="Partitions to rewrite, as folders.")
+    target_file_size: int
+    min_files: int
+    readers_may_see_both: bool
+    prediction: WorkPrediction
+    lease_until: datetime
+
+
+class ClaimUpdate(Request):
+    """How a worker gets on with its work."""
+
+    state: Literal["running", "done", "gave_up", "failed"] = Field(
+        description="`running` renews the lease; `gave_up`: a writer was faster."
+    )
+    lease_seconds: _LEASE = 60
+    text: _Text = Field(default="", description="What happened, in words.")
+    outcome: WorkOutcome | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> ClaimUpdate:
+        if self.state == "done" and self.outcome is None:
+            raise ValueError("work that is done has an outcome")
+        return self
+
+
+class BudgetLeft(Answer):
+    """What maintenance may still use."""
+
+    core_seconds: float
+    size_bytes: float | None = Field(description="Null if bytes are not limited.")
+
+
+class MaintenanceRound(Answer):
+    """One round of decisions about all tables."""
+
+    began_at: datetime
+    seconds: float
+    tables: int = Field(description="Number of tables that a policy applies to.")
+    partitions: int = Field(description="Number of their partitions with files to merge.")
+    items: int = Field(description="Number of work items that wait for a worker.")
+    excess_files: int = Field(
+        description="By how many the files of these partitions would become fewer."
+    )
+    left: BudgetLeft = Field(description="What is left once the items are done.")
+
+
+class TableMaintenance(Answer):
+    """How a table is maintained, and why; what was decided about it."""
+
+    table: TableName
+    policy: EffectivePolicy
+    sources: dict[str, str] = Field(
+        description="The pattern of the policy that sets a field; fields without one have their "
+        "default."
+    )
+    decided_at: datetime | None = Field(
+        default=None, description="When the last round of decisions began; null if none has run."
+    )
+    receipts: list[MaintenanceReceipt] = Field(
+        default=[], description="The newest receipts of the last day, newest first."
+    )

@@ -1,0 +1,385 @@
+"""Work of maintenance and its receipts in a SQL database."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from windrow_core.models import (
+    Answer,
+    ClaimUpdate,
+    MaintenanceReceipt,
+    MaintenanceRound,
+    RealisedGain,
+    WorkItem,
+)
+from windrow_service.store import schema
+from windrow_service.store.database import Database, utc
+from windrow_service.store.pages import fetch_page
+from windrow_service.store.policies import ROW, lock_maintenance
+from windrow_service.store.table_names import is_among
+from windrow_service.usecases.maintenance.errors import ClaimLostError
+from windrow_service.usecases.maintenance.policies import names_of
+from windrow_service.usecases.maintenance.work import (
+    MAX_ATTEMPTS,
+    Decisions,
+    NewWork,
+    SharedState,
+    Skip,
+    WorkBody,
+    WorkRecord,
+)
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Page
+
+_receipts, _maintenance = schema.receipts, schema.maintenance
+_WORK_STATES = ("running", "done", "gave_up", "failed")
+_LEFT_ALONE = "left_alone"
+# The same decision again is counted for so long, and then gets another receipt.
+_SAME = timedelta(days=1)
+_SHOWN_FOLDERS = 10
+_DEAD = f"its workers died {MAX_ATTEMPTS} times"
+
+
+class _SkipBody(Answer):
+    text: str
+
+
+class SqlWorkStore:
+    """`WorkStore` in a SQL database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin_round(self, holder: str, now: datetime, lease_until: datetime) -> bool:
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            result = await connection.execute(
+                _shared_update()
+                .where(_maintenance.c.lease_until.is_(None) | (_maintenance.c.lease_until < now))
+                .values(holder=holder, lease_until=lease_until)
+            )
+            return result.rowcount == 1
+
+    async def renew_round(self, holder: str, lease_until: datetime) -> bool:
+        async with self._database.writing() as connection:
+            result = await connection.execute(
+                _shared_update()
+                .where(_maintenance.c.holder == holder)
+                .values(lease_until=lease_until)
+            )
+            return result.rowcount == 1
+
+    async def shared(self) -> SharedState:
+        row = await self._database.row(sa.select(_maintenance).where(_maintenance.c.number == ROW))
+        if row is None:
+            return SharedState(left_at=None, left_seconds=0.0, left_bytes=0.0, round=None)
+        return SharedState(
+            left_at=None if row.left_at is None else utc(row.left_at),
+            left_seconds=row.left_seconds,
+            left_bytes=row.left_bytes,
+            round=None if row.round is None else MaintenanceRound.model_validate_json(row.round),
+        )
+
+    async def decide(self, holder: str, decisions: Decisions, now: datetime) -> bool:
+        seconds, size_bytes = decisions.refill
+        async with self._database.writing() as connection:
+            result = await connection.execute(
+                _shared_update()
+                .where(_maintenance.c.holder == holder)
+                .values(
+                    holder=None,
+                    lease_until=None,
+                    left_at=now,
+                    # Workers may have spent something meanwhile.
+                    left_seconds=_maintenance.c.left_seconds + seconds,
+                    left_bytes=_maintenance.c.left_bytes + size_bytes,
+                    round=decisions.round.model_dump_json(),
+                )
+            )
+            if result.rowcount != 1:
+                return False
+            await connection.execute(sa.delete(_receipts).where(_receipts.c.state == "waiting"))
+            await _add_work(connection, decisions.work, now)
+            await _add_skips(connection, decisions.skips, now)
+        return True
+
+    async def claim(
+        self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
+    ) -> WorkItem | None:
+        columns, name = _receipts.c, _receipts.c.table_name
+        is_dead = (columns.state == "running") & (columns.lease_until < now)
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            await self._give_up_dead(connection, is_dead, now)
+            row = (
+                await connection.execute(
+                    sa.select(_receipts)
+                    .where((columns.state == "waiting") | is_dead)
+                    .where(is_among(among, name), is_among(names_of(pattern), name))
+                    .order_by(columns.number)
+                    .limit(1)
+                )
+            ).one_or_none()
+            if row is None:
+                return None
+            body = WorkBody.model_validate_json(row.body)
+            claim_id = secrets.token_hex(16)
+            await connection.execute(
+                sa.update(_receipts)
+                .where(columns.number == row.number)
+                .values(
+                    state="running",
+                    reason="running",
+                    claim=claim_id,
+                    worker=worker,
+                    lease_until=lease_until,
+                    last_at=now,
+                    times=row.times + 1 if row.state == "running" else 1,
+                )
+            )
+            if row.state == "waiting":
+                prediction = body.prediction
+                await _spend(connection, prediction.cost_seconds, prediction.size_bytes)
+        return WorkItem(
+            claim_id=claim_id,
+            number=row.number,
+            table=row.table_name,
+            folders=body.folders,
+            target_file_size=body.target_file_size,
+            min_files=body.min_files,
+            readers_may_see_both=body.readers_may_see_both,
+            prediction=body.prediction,
+            lease_until=lease_until,
+        )
+
+    async def update(
+        self, claim_id: str, among: Names, update: ClaimUpdate, now: datetime, until: datetime
+    ) -> MaintenanceReceipt:
+        columns = _receipts.c
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            query = sa.select(_receipts).where(columns.claim == claim_id)
+            row = (await connection.execute(query)).one_or_none()
+            is_over = row is not None and row.state not in ("running", update.state)
+            if row is None or row.table_name not in among or is_over:
+                raise ClaimLostError(claim_id)
+            if row.state == "running":
+                values: dict[str, Any] = {"last_at": now}
+                if update.state == "running":
+                    values["lease_until"] = until
+                else:
+                    body = WorkBody.model_validate_json(row.body)
+                    await _settle_budget(connection, body, update)
+                    changes = {"outcome": update.outcome, "text": update.text or body.text}
+                    values |= {
+                        "state": update.state,
+                        "reason": update.state,
+                        "lease_until": None,
+                        "body": body.model_copy(update=changes).model_dump_json(),
+                    }
+                of_claim = sa.update(_receipts).where(columns.claim == claim_id)
+                await connection.execute(of_claim.values(values))
+                row = (await connection.execute(query)).one()
+            return _receipt(row)
+
+    async def work_since(self, last_at: datetime, limit: int) -> Sequence[WorkRecord]:
+        columns = _receipts.c
+        rows = await self._database.rows(
+            sa.select(_receipts)
+            .where(columns.state.in_(_WORK_STATES), columns.last_at >= last_at)
+            .order_by(columns.last_at, columns.number)
+            .limit(limit)
+        )
+        return [
+            WorkRecord(
+                number=row.number,
+                table=row.table_name,
+                state=row.state,
+                body=WorkBody.model_validate_json(row.body),
+                first_at=utc(row.first_at),
+                last_at=utc(row.last_at),
+            )
+            for row in rows
+        ]
+
+    async def realise(self, number: int, gain: RealisedGain) -> None:
+        columns = _receipts.c
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            query = sa.select(_receipts).where(columns.number == number, columns.state == "done")
+            row = (await connection.execute(query)).one_or_none()
+            if row is not None:
+                body = WorkBody.model_validate_json(row.body).model_copy(update={"gain": gain})
+                await connection.execute(
+                    sa.update(_receipts)
+                    .where(columns.number == number)
+                    .values(body=body.model_dump_json())
+                )
+
+    async def page(
+        self, before: int, limit: int, among: Names, table: str | None = None
+    ) -> Page[MaintenanceReceipt]:
+        columns = _receipts.c
+        query = (
+            sa.select(_receipts)
+            .where(columns.number < before, is_among(among, columns.table_name))
+            .order_by(columns.number.desc())
+        )
+        if table is not None:
+            query = query.where(columns.table_name == table)
+        async with self._database.reading() as connection:
+            rows, more = await fetch_page(connection, query, columns.number, (columns.body,), limit)
+        return Page(map(_receipt, rows), more=more)
+
+    async def purge(self, last_before: datetime, max_receipts: int) -> int:
+        columns = _receipts.c
+        newest = sa.select(sa.func.max(columns.number)).scalar_subquery()
+        old = (columns.last_at < last_before) | (columns.number <= newest - max_receipts)
+        has_ended = columns.state.not_in(("waiting", "running"))
+        return await self._database.delete(_receipts, old & has_ended)
+
+    async def _give_up_dead(
+        self, connection: AsyncConnection, is_dead: sa.ColumnElement[bool], now: datetime
+    ) -> None:
+        columns = _receipts.c
+        query = sa.select(columns.number, columns.body).where(
+            is_dead, columns.times >= MAX_ATTEMPTS
+        )
+        for row in (await connection.execute(query)).all():
+            body = WorkBody.model_validate_json(row.body).model_copy(update={"text": _DEAD})
+            await connection.execute(
+                sa.update(_receipts)
+                .where(columns.number == row.number)
+                .values(
+                    state="failed",
+                    reason="failed",
+                    lease_until=None,
+                    last_at=now,
+                    body=body.model_dump_json(),
+                )
+            )
+
+
+async def _add_work(connection: AsyncConnection, work: Sequence[NewWork], now: datetime) -> None:
+    query = sa.select(_receipts.c.table_name, _receipts.c.body).where(
+        _receipts.c.state == "running"
+    )
+    busy = {
+        (row.table_name, folder)
+        for row in (await connection.execute(query)).all()
+        for folder in WorkBody.model_validate_json(row.body).folders
+    }
+    # A worker may have taken some of it since it was decided.
+    rows = [
+        {
+            "table_name": one.table,
+            "state": "waiting",
+            "reason": "waiting",
+            "first_at": now,
+            "last_at": now,
+            "times": 0,
+            "body": one.body.model_dump_json(),
+        }
+        for one in work
+        if not any((one.table, folder) in busy for folder in one.body.folders)
+    ]
+    if rows:
+        await connection.execute(sa.insert(_receipts), rows)
+
+
+async def _add_skips(connection: AsyncConnection, skips: Sequence[Skip], now: datetime) -> None:
+    columns = _receipts.c
+    query = sa.select(columns.number, columns.table_name, columns.reason).where(
+        columns.state == _LEFT_ALONE, columns.last_at > now - _SAME, columns.first_at > now - _SAME
+    )
+    numbers = {
+        (row.table_name, row.reason): row.number for row in (await connection.execute(query)).all()
+    }
+    again, fresh = [], []
+    for skip in skips:
+        number = numbers.get((skip.table, skip.reason))
+        body = _SkipBody(text=skip.text).model_dump_json()
+        if number is not None:
+            again.append({"at_number": number, "new_last_at": now, "new_body": body})
+        else:
+            fresh.append(
+                {
+                    "table_name": skip.table,
+                    "state": _LEFT_ALONE,
+                    "reason": skip.reason,
+                    "first_at": now,
+                    "last_at": now,
+                    "times": 1,
+                    "body": body,
+                }
+            )
+    if again:
+        await connection.execute(
+            sa.update(_receipts)
+            .where(columns.number == sa.bindparam("at_number"))
+            .values(
+                last_at=sa.bindparam("new_last_at"),
+                body=sa.bindparam("new_body"),
+                times=columns.times + 1,
+            ),
+            again,
+        )
+    if fresh:
+        await connection.execute(sa.insert(_receipts), fresh)
+
+
+def _shared_update() -> sa.Update:
+    return sa.update(_maintenance).where(_maintenance.c.number == ROW)
+
+
+async def _spend(connection: AsyncConnection, seconds: float, size_bytes: float) -> None:
+    await connection.execute(
+        _shared_update().values(
+            left_seconds=_maintenance.c.left_seconds - seconds,
+            left_bytes=_maintenance.c.left_bytes - size_bytes,
+        )
+    )
+
+
+async def _settle_budget(connection: AsyncConnection, body: WorkBody, update: ClaimUpdate) -> None:
+    """Spend what work has really cost, in place of what was predicted."""
+    if update.outcome is not None:
+        prediction, outcome = body.prediction, update.outcome
+        await _spend(
+            connection,
+            outcome.core_seconds - prediction.cost_seconds,
+            outcome.bytes_before - prediction.size_bytes,
+        )
+
+
+def _receipt(row: Any) -> MaintenanceReceipt:
+    figures: dict[str, Any] = {}
+    if row.state == _LEFT_ALONE:
+        text = _SkipBody.model_validate_json(row.body).text
+    else:
+        body = WorkBody.model_validate_json(row.body)
+        text = body.text
+        figures = {
+            "folders": body.folders[:_SHOWN_FOLDERS],
+            "prediction": body.prediction,
+            "outcome": body.outcome,
+            "gain": body.gain,
+        }
+    return MaintenanceReceipt(
+        number=row.number,
+        table=row.table_name,
+        state=row.state,
+        reason=row.reason,
+        text=text,
+        times=row.times,
+        first_at=utc(row.first_at),
+        last_at=utc(row.last_at),
+        worker=row.worker,
+        **figures,
+    )

@@ -1,0 +1,1 @@
+"""Maintenance that runs itself: policies, a budget, decisions, and the work that follows."""

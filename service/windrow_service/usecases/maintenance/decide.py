@@ -1,0 +1,390 @@
+"""A round of maintenance: look at all tables that have a policy, and decide what to rewrite."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from windrow_core.errors import StatedError
+from windrow_core.files.schemes import is_remote
+from windrow_core.models import (
+    BudgetLeft,
+    EffectivePolicy,
+    MaintenanceBudget,
+    MaintenanceRound,
+    Policy,
+    WorkPrediction,
+)
+from windrow_service.planner.maintenance.budget import Budget
+from windrow_service.planner.maintenance.choose import choose
+from windrow_service.planner.maintenance.columns import (
+    REASONS,
+    Choice,
+    Reason,
+    Rewrites,
+    Rules,
+    TablePolicies,
+)
+from windrow_service.planner.maintenance.corrections import Receipts, corrections
+from windrow_service.planner.maintenance.reading import expected_events
+from windrow_service.planner.splits import Ints
+from windrow_service.usecases.maintenance.ledger import (
+    NOTHING,
+    Ledger,
+    past_of_folders,
+    rewritten_at,
+    share_debt,
+)
+from windrow_service.usecases.maintenance.partitions import PartitionFinder, SmallParts
+from windrow_service.usecases.maintenance.policies import maintenance_of
+from windrow_service.usecases.maintenance.ports import PolicyStore
+from windrow_service.usecases.maintenance.reads import PastReads, daily_reads
+from windrow_service.usecases.maintenance.realised import realised_gain
+from windrow_service.usecases.maintenance.texts import Case, chosen, left_alone
+from windrow_service.usecases.maintenance.windows import is_open
+from windrow_service.usecases.maintenance.work import (
+    Decisions,
+    NewWork,
+    SharedState,
+    Skip,
+    WorkBody,
+    WorkRecord,
+    WorkStore,
+)
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
+
+_PAGE = 200
+_HOUR = timedelta(hours=1)
+_DAY_S = 86_400.0
+_HORIZON_DAYS = 30
+# A byte limit that no cluster reaches in an hour.
+_ANY_BYTES = 1e15
+_RECEIPTS = 50
+# Partitions of one piece of work; others of a batch follow in the next round.
+_MAX_FOLDERS = 1_000
+_NEVER_S = 365 * _DAY_S
+
+
+@dataclass(slots=True, kw_only=True)
+class _Table:
+    """A table that a policy applies to, and what is known about it."""
+
+    table: StoredTable
+    policy: EffectivePolicy
+    since: datetime
+    parts: SmallParts
+    work: Sequence[WorkRecord]
+    at: int = 0
+    columns: dict[str, Any] = field(default_factory=dict)
+
+
+class Decide:
+    """Decide what to rewrite; only one round at a time may store what it decides."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        policies: PolicyStore,
+        finder: PartitionFinder,
+        reads: PastReads,
+        store: WorkStore,
+        runner: Runner,
+        clock: Clock,
+    ) -> None:
+        self._tables = tables
+        self._policies = policies
+        self._finder = finder
+        self._reads = reads
+        self._store = store
+        self._runner = runner
+        self._clock = clock
+        self._ledger = Ledger(store)
+
+    async def __call__(self, holder: str) -> MaintenanceRound | None:
+        """Run one round; return its figures, or None if another holder decides by now.
+
+        Raises:
+            StoreUnavailableError: The database is away, full or read-only.
+        """
+        began_s, now = time.monotonic(), self._clock()
+        policies = [one.info for one in await self._policies.list()]
+        budget = (await self._policies.budget()).info
+        state = await self._store.shared()
+        await self._ledger.update(now)
+        await self._reads.update(now)
+        skips: list[Skip] = []
+        tables = [one async for one in self._gathered(policies, skips)]
+        await self._realise()
+        full = _refilled(budget, state, now)
+        work, more_skips, left = await self._runner.run(lambda: self._decided(tables, full, now))
+        figures = MaintenanceRound(
+            began_at=now,
+            seconds=round(time.monotonic() - began_s, 3),
+            tables=len(tables) + len({one.table for one in skips}),
+            partitions=sum(len(one.parts) for one in tables),
+            items=len(work),
+            excess_files=sum(int((one.parts.files - one.parts.becomes).sum()) for one in tables),
+            left=BudgetLeft(
+                core_seconds=round(left.seconds, 3),
+                size_bytes=None if budget.bytes_per_hour is None else left.size_bytes,
+            ),
+        )
+        decisions = Decisions(
+            work=work,
+            skips=[*skips, *more_skips],
+            refill=(full.seconds - state.left_seconds, full.size_bytes - state.left_bytes),
+            round=figures,
+        )
+        return figures if await self._store.decide(holder, decisions, now) else None
+
+    async def _gathered(
+        self, policies: Sequence[Policy], skips: list[Skip]
+    ) -> AsyncIterator[_Table]:
+        """Yield the tables with partitions to rewrite; add why others are left alone."""
+        after, more = "", bool(policies)
+        while more:
+            page = await self._tables.page(after, _PAGE, Names(every=True))
+            more = page.more
+            for table in page:
+                after = table.info.name
+                maintenance = maintenance_of(after, policies)
+                if not maintenance.sources:
+                    continue
+                reason = _unfit(table, maintenance.policy)
+                if reason is not None:
+                    skips.append(Skip(table=after, reason=reason[0], text=reason[1]))
+                    continue
+                try:
+                    parts = await self._finder.find(table, maintenance.policy)
+                except StatedError as error:
+                    # An error in a filter goes on to show where it is.
+                    text = str(error).partition("\n")[0]
+                    skips.append(Skip(table=after, reason="unfit", text=text))
+                    continue
+                if not len(parts):
+                    text = "nothing to do: no partition has small files to merge"
+                    skips.append(Skip(table=after, reason="nothing_small", text=text))
+                    continue
+                source = maintenance.sources["enabled"]
+                yield _Table(
+                    table=table,
+                    policy=maintenance.policy,
+                    since=next(one.created_at for one in policies if one.pattern == source),
+                    parts=parts,
+                    work=self._ledger.of(after),
+                )
+
+    async def _realise(self) -> None:
+        """Record what finished work has gained, once later plans tell."""
+        for record in self._ledger.unmeasured():
+            gain = realised_gain(record, self._reads.of(record.table))
+            if gain is not None:
+                await self._store.realise(record.number, gain)
+
+    def _decided(
+        self, tables: Sequence[_Table], budget: Budget, now: datetime
+    ) -> tuple[list[NewWork], list[Skip], Budget]:
+        for at, one in enumerate(tables):
+            one.at = at
+            one.columns = _columns(one, self._reads, now)
+        if not tables:
+            return [], [], budget
+        names = tables[0].columns.keys()
+        columns = {name: np.concatenate([one.columns[name] for one in tables]) for name in names}
+        factors = corrections(_receipts(tables), len(tables))
+        rewrites = Rewrites(
+            **columns
+            | {
+                "cost_seconds": columns["cost_seconds"] * factors.cost[columns["table"]],
+                "gain_seconds": columns["gain_seconds"] * factors.gain[columns["table"]],
+            }
+        )
+        choice = choose(rewrites, _policies(tables, budget, now), budget, Rules())
+        return (
+            _work(tables, rewrites, columns, choice),
+            _skips(tables, rewrites, choice),
+            choice.left,
+        )
+
+
+def _unfit(table: StoredTable, policy: EffectivePolicy) -> tuple[str, str] | None:
+    """Return why a table is left alone without looking at its files; None if it is not."""
+    name = table.info.name
+    if not policy.enabled:
+        return "off", "its policy is off"
+    if table.info.current_snapshot is None:
+        return "no_snapshot", f"it has no snapshot yet: `windrow table refresh {name}` makes one"
+    if is_remote(table.info.definition.location) and not policy.readers_may_see_both:
+        return "no_consent", (
+            "it is on HDFS or S3, where readers that list folders may find old and new files for a "
+            "while: allow that with `windrow policy set … --readers-may-see-both`"
+        )
+    return None
+
+
+def _refilled(budget: MaintenanceBudget, state: SharedState, now: datetime) -> Budget:
+    hour_bytes = _ANY_BYTES if budget.bytes_per_hour is None else float(budget.bytes_per_hour)
+    full = Budget(
+        seconds=state.left_seconds,
+        size_bytes=state.left_bytes,
+        hour_seconds=budget.core_seconds_per_hour,
+        hour_bytes=hour_bytes,
+    )
+    # The first round has what an hour brings.
+    hours = 1.0 if state.left_at is None else max((now - state.left_at) / _HOUR, 0.0)
+    return full.refilled(hours)
+
+
+def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
+    parts, count = one.parts, len(one.parts)
+    now_ns = int(now.timestamp() * 1e9)
+    past = past_of_folders(one.work)
+    pasts = [past.get(folder, NOTHING) for folder in parts.folders.to_pylist()]
+
+    def days_since(moment_ns: Ints) -> Any:
+        return np.maximum(now_ns - moment_ns, 0) / (_DAY_S * 1e9)
+
+    def seconds_since(at: datetime | None) -> float:
+        return _NEVER_S if at is None else max((now - at).total_seconds(), 0.0)
+
+    quiet = days_since(parts.last_ns)
+    events = daily_reads(reads.of(one.table.info.name), parts, now)
+    expectation = expected_events(
+        np.zeros(count, np.int64),
+        days_since(parts.first_ns),
+        events,
+        _HORIZON_DAYS,
+    )
+    least = one.policy.reads_per_day
+    is_known = expectation.per_day >= least
+    return {
+        "table": np.full(count, one.at, np.int64),
+        "partition": np.arange(count),
+        "files": parts.files,
+        "becomes": parts.becomes,
+        "size_bytes": parts.size_bytes,
+        "cost_seconds": parts.cost_seconds,
+        "gain_seconds": parts.gain_seconds,
+        "reads_per_day": np.maximum(expectation.per_day, least),
+        "lasting_days": np.where(is_known, expectation.lasting_days, _HORIZON_DAYS),
+        "next_write_days": np.where(quiet > 3 * parts.gap_days, np.inf, parts.gap_days),
+        "gathering_days": days_since(parts.small_ns),
+        "quiet_seconds": quiet * _DAY_S,
+        "written_bytes": np.maximum(parts.all_bytes, parts.size_bytes),
+        "rewritten_bytes": np.array([one.rewritten_bytes for one in pasts], np.int64),
+        "failures": np.array([one.failures for one in pasts], np.int64),
+        "failure_seconds": np.array([seconds_since(one.failure_at) for one in pasts]),
+        "idle_runs": np.array([one.idle_runs for one in pasts], np.int64),
+        "run_seconds": np.array([seconds_since(one.run_at) for one in pasts]),
+        "is_excluded": parts.is_excluded,
+        "is_running": np.array([one.is_running for one in pasts], np.bool_),
+    }
+
+
+def _policies(tables: Sequence[_Table], budget: Budget, now: datetime) -> TablePolicies:
+    policies = [one.policy for one in tables]
+    waits = [rewritten_at(one.work) or one.since for one in tables]
+    return TablePolicies(
+        target_bytes=np.array([one.target_file_size for one in policies], np.int64),
+        is_off=np.zeros(len(tables), np.bool_),
+        is_open=np.array([is_open(one.windows, now) for one in policies], np.bool_),
+        min_quiet_seconds=np.array([one.min_age_seconds for one in policies], np.float64),
+        min_ratio=np.array([one.min_gain for one in policies], np.float64),
+        max_share=np.array([one.max_share for one in policies], np.float64),
+        share_debt=np.array(
+            [share_debt(one.work, budget, one.policy.max_share, now) for one in tables]
+        ),
+        waiting_days=np.array(
+            [max((now - at).total_seconds(), 0.0) / _DAY_S for at in waits], np.float64
+        ),
+    )
+
+
+def _receipts(tables: Sequence[_Table]) -> Receipts:
+    rows = [
+        (
+            one.at,
+            record.body.prediction.cost_seconds,
+            record.body.outcome.core_seconds,
+            gain.predicted_seconds if (gain := record.body.gain) else np.nan,
+            gain.gain_seconds if gain else np.nan,
+        )
+        for one in tables
+        for record in one.work[-_RECEIPTS:]
+        if record.state == "done" and record.body.outcome is not None
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    table, *others = columns
+    costs = [np.array(one, np.float64) for one in others]
+    return Receipts(
+        table=np.array(table, np.int64),
+        predicted_cost=costs[0],
+        cost=costs[1],
+        predicted_gain=costs[2],
+        gain=costs[3],
+    )
+
+
+def _work(
+    tables: Sequence[_Table], rewrites: Rewrites, model: dict[str, Any], choice: Choice
+) -> list[NewWork]:
+    """Return the batches of a choice; `model` has the costs and gains without corrections."""
+    work = []
+    for batch in range(int(choice.batch.max(initial=-1)) + 1):
+        rows = choice.order[choice.batch == batch][:_MAX_FOLDERS]
+        one = tables[int(rewrites.table[rows[0]])]
+        savings = float(choice.saved_seconds[rows].sum())
+        prediction = WorkPrediction(
+            partitions=len(rows),
+            files=int(rewrites.files[rows].sum()),
+            becomes=int(rewrites.becomes[rows].sum()),
+            size_bytes=int(rewrites.size_bytes[rows].sum()),
+            cost_seconds=float(model["cost_seconds"][rows].sum()),
+            gain_seconds=float(model["gain_seconds"][rows].sum()),
+            reads_per_day=float(rewrites.reads_per_day[rows].mean()),
+            saved_seconds=savings,
+            score=savings / max(float(rewrites.cost_seconds[rows].sum()), 1e-9),
+        )
+        body = WorkBody(
+            folders=[one.parts.folders[at].as_py() for at in rewrites.partition[rows].tolist()],
+            folder_bytes=rewrites.size_bytes[rows].tolist(),
+            target_file_size=one.policy.target_file_size,
+            min_files=one.policy.min_files,
+            readers_may_see_both=one.policy.readers_may_see_both,
+            prediction=prediction,
+            text=chosen(prediction, one.policy),
+        )
+        work.append(NewWork(table=one.table.info.name, body=body))
+    return work
+
+
+def _skips(tables: Sequence[_Table], rewrites: Rewrites, choice: Choice) -> list[Skip]:
+    rows_of: dict[tuple[int, Reason], list[int]] = defaultdict(list)
+    for row, reason in enumerate(choice.reason.tolist()):
+        rows_of[int(rewrites.table[row]), REASONS[reason]].append(row)
+    skips = []
+    for (at, reason), some in rows_of.items():
+        if reason in ("chosen", "alternative"):
+            continue
+        one, rows = tables[at], np.array(some)
+        waits = choice.wait_seconds[rows]
+        first = float(np.nanmin(waits)) if np.isfinite(waits).any() else None
+        case = Case(
+            policy=one.policy,
+            partitions=len(rows),
+            files=int(rewrites.files[rows].sum()),
+            example=one.parts.folders[int(rewrites.partition[rows[0]])].as_py(),
+            wait_seconds=first,
+            score=float(choice.score[rows].max()),
+        )
+        name = one.table.info.name
+        skips.append(Skip(table=name, reason=reason, text=left_alone(reason, case)))
+    return skips

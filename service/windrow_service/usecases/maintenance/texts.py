@@ -1,0 +1,132 @@
+"""Why partitions are rewritten, or left alone, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from windrow_core.models import EffectivePolicy, WorkPrediction
+from windrow_core.sizes import size_text
+from windrow_service.planner.maintenance.columns import Reason
+
+_UNITS = ((86_400, "day", "days"), (3_600, "hour", "hours"), (60, "minute", "minutes"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Partitions of one table that are left alone for one reason.
+
+    Attributes:
+        policy: How the table is maintained.
+        partitions: Number of these partitions.
+        files: Number of their small files.
+        example: Folder of one of them; empty for the table's location.
+        wait_seconds: When the first of them is free; None where time alone does not tell.
+        score: The highest score among them.
+    """
+
+    policy: EffectivePolicy
+    partitions: int
+    files: int
+    example: str
+    wait_seconds: float | None
+    score: float
+
+    @property
+    def who(self) -> str:
+        """The partitions, as the subject of a sentence about one or several."""
+        if self.partitions == 1:
+            return self.example or "the table"
+        return f"{self.partitions:,} partitions, such as {self.example or 'the table'},"
+
+    @property
+    def was(self) -> str:
+        """The verb `be` in the past, for these partitions."""
+        return "was" if self.partitions == 1 else "were"
+
+    @property
+    def then(self) -> str:
+        """When the first of them is free, as the end of a sentence."""
+        if self.wait_seconds is None:
+            return ""
+        return f"; the first is free in {duration_text(self.wait_seconds)}"
+
+
+def left_alone(reason: Reason, case: Case) -> str:
+    """Return why partitions are left alone."""
+    return _TEXTS[reason](case)
+
+
+def chosen(prediction: WorkPrediction, policy: EffectivePolicy) -> str:
+    """Return why partitions are rewritten."""
+    return (
+        f"{_count(prediction.files, 'small file')} in {_count(prediction.partitions, 'partition')} "
+        f"would become {prediction.becomes:,} of about {size_text(policy.target_file_size)}: "
+        f"{prediction.cost_seconds:.3g} s of one core save {prediction.gain_seconds:.3g} s in each "
+        f"read of all of them, {prediction.saved_seconds:.3g} s in all that are expected "
+        f"({prediction.reads_per_day:.3g} a day), {prediction.score:.3g} for each second"
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as text such as `2 hours`, rounded."""
+    for size, one, many in _UNITS:
+        if seconds >= size:
+            count = round(seconds / size)
+            return f"{count} {one if count == 1 else many}"
+    return "a minute" if seconds > 0 else "no time"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _windows(windows: Sequence[str]) -> str:
+    return " and ".join(one if " " in one else f"{one} UTC" for one in windows)
+
+
+def _quiet(case: Case) -> str:
+    age = timedelta(seconds=case.policy.min_age_seconds)
+    return (
+        f"{case.who} {case.was} written to less than {duration_text(age.total_seconds())} ago"
+        f"{case.then}"
+    )
+
+
+_TEXTS: Mapping[Reason, Callable[[Case], str]] = {
+    "off": lambda case: "its policy is off",
+    "excluded": lambda case: f"{case.who} {case.was} left out by the policy's filter",
+    "running": lambda case: f"a worker is rewriting {case.who.removesuffix(',')} now",
+    "window": lambda case: f"it is outside the window, {_windows(case.policy.windows)}",
+    "quiet": _quiet,
+    "backing_off": lambda case: (
+        f"after conflicts with writers, or failures, {case.who} must wait{case.then}"
+    ),
+    "no_gain": lambda case: (
+        f"the last runs on {case.who.removesuffix(',')} brought nothing, so that it must wait{case.then}"
+    ),
+    "nothing_small": lambda case: f"{case.who} would have as many files afterwards",
+    "unread": lambda case: (
+        f"nobody reads {case.who.removesuffix(',')}, according to the history of plans; if it is "
+        "read without Windrow, say how often with `--reads-per-day`"
+    ),
+    "amplification": lambda case: (
+        f"rewriting {case.who.removesuffix(',')} once more would rewrite over twice the bytes that "
+        "were written there in 30 days"
+    ),
+    "not_worth": lambda case: (
+        f"rewriting {case.who.removesuffix(',')} would save {case.score:.3g} s of reading for each "
+        f"second that it takes, and the policy asks for {case.policy.min_gain:.3g}"
+    ),
+    "gathering": lambda case: (
+        f"{case.who} will be worth it once more files have gathered there{case.then}"
+    ),
+    "alternative": lambda case: f"{case.who} {case.was} rewritten in another way",
+    "too_large": lambda case: (
+        f"rewriting {case.who.removesuffix(',')} costs more than the budget or the table's share "
+        "can ever hold: raise them with `windrow policy budget` or `--max-share`"
+    ),
+    "share": lambda case: f"{case.who} must wait: the table has used its share of the budget",
+    "budget": lambda case: f"{case.who} must wait: the budget is used up, and others come first",
+}

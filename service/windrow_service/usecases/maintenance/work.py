@@ -1,0 +1,162 @@
+"""Work that was decided: its record, and what the store does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from windrow_core.models import (
+    Answer,
+    ClaimUpdate,
+    MaintenanceReceipt,
+    MaintenanceRound,
+    RealisedGain,
+    WorkItem,
+    WorkOutcome,
+    WorkPrediction,
+    WorkState,
+)
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Page
+
+# Work whose workers have died so often is not offered again.
+MAX_ATTEMPTS = 3
+# More than the number of any receipt.
+NEWEST = 2**63 - 1
+
+
+class WorkBody(Answer):
+    """What a piece of work consists of, as it is stored.
+
+    Attributes:
+        folders: Its partitions.
+        folder_bytes: Bytes of the small files of each.
+        text: Why it was chosen; once it has ended, how.
+    """
+
+    folders: list[str]
+    folder_bytes: list[int]
+    target_file_size: int
+    min_files: int
+    readers_may_see_both: bool
+    prediction: WorkPrediction
+    text: str
+    outcome: WorkOutcome | None = None
+    gain: RealisedGain | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWork:
+    """Work on one table that waits for a worker."""
+
+    table: str
+    body: WorkBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRecord:
+    """Work that a worker has, or had."""
+
+    number: int
+    table: str
+    state: WorkState
+    body: WorkBody
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Why partitions of a table, or all of it, are left alone."""
+
+    table: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedState:
+    """What all tables share.
+
+    Attributes:
+        left_at: When the budget was last refilled; None if maintenance has never run.
+        left_seconds: Core seconds that are left.
+        left_bytes: Bytes that are left.
+        round: The last round; None if there was none.
+    """
+
+    left_at: datetime | None
+    left_seconds: float
+    left_bytes: float
+    round: MaintenanceRound | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What a round has decided.
+
+    Attributes:
+        work: Work that waits from now on, in order, in place of all that waited before.
+        skips: What is left alone.
+        refill: What the budget gets: core seconds, and bytes.
+        round: Figures of the round.
+    """
+
+    work: Sequence[NewWork]
+    skips: Sequence[Skip]
+    refill: tuple[float, float]
+    round: MaintenanceRound
+
+
+class WorkStore(Protocol):
+    """Work, receipts, and the lease of the rounds that decide about them."""
+
+    async def begin_round(self, holder: str, now: datetime, lease_until: datetime) -> bool:
+        """Take the lease of the rounds; false if another holder has it."""
+
+    async def renew_round(self, holder: str, lease_until: datetime) -> bool:
+        """Renew the lease; false if it is lost. A time in the past gives it back."""
+
+    async def shared(self) -> SharedState:
+        """Return what all tables share."""
+
+    async def decide(self, holder: str, decisions: Decisions, now: datetime) -> bool:
+        """Store what a round has decided, and give back its lease; false if that is lost.
+
+        Partitions that a worker has taken meanwhile are left out.
+        """
+
+    async def claim(
+        self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
+    ) -> WorkItem | None:
+        """Give the best work of some tables to a worker; None if there is none.
+
+        Work whose lease has run out is given again, at most `MAX_ATTEMPTS` times.
+        """
+
+    async def update(
+        self, claim_id: str, among: Names, update: ClaimUpdate, now: datetime, until: datetime
+    ) -> MaintenanceReceipt:
+        """Renew the lease of work until `until`, or record how the work ended.
+
+        Repeating the last update is allowed.
+
+        Raises:
+            ClaimLostError: Nobody has this claim, or somebody else has the work by now.
+        """
+
+    async def work_since(self, last_at: datetime, limit: int) -> Sequence[WorkRecord]:
+        """Return work that a worker has or had and that changed since, in order of the changes."""
+
+    async def realise(self, number: int, gain: RealisedGain) -> None:
+        """Record what work has gained."""
+
+    async def page(
+        self, before: int, limit: int, among: Names, table: str | None = None
+    ) -> Page[MaintenanceReceipt]:
+        """Return receipts with numbers under `before`, the newest first."""
+
+    async def purge(self, last_before: datetime, max_receipts: int) -> int:
+        """Forget older receipts, and all but the newest `max_receipts`; return how many."""

@@ -1,0 +1,322 @@
+"""Spark job: do the work of maintenance that the coordinator has decided on.
+
+windrow maintain --once --master spark://spark:7077 --url URL
+spark-submit spark_jobs/windrow_jobs/maintain.py --coordinator URL --once
+python -m windrow_jobs.maintain --coordinator URL
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import typer
+from rich.table import Table
+
+from windrow.calls.coordinator import Coordinator
+from windrow.errors import (
+    BusyError,
+    ClaimLostError,
+    CoordinatorUnreachableError,
+    WriteInProgressError,
+)
+from windrow.outcomes import Compaction
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
+from windrow.terminal.render import facts, seconds_text
+from windrow_core.errors import StatedError
+from windrow_core.models import ClaimUpdate, WorkItem, WorkOutcome
+from windrow_core.sizes import size_text
+from windrow_jobs.compact import StartSpark, compact
+from windrow_jobs.errors import JobError
+from windrow_jobs.running import (
+    CoordinatorUrl,
+    SparkWhenNeeded,
+    Tell,
+    client_of_command,
+    now_and_then,
+    tell_tasks,
+    telling,
+)
+
+# The coordinator has decided already what a rewrite is worth.
+_ANY_READS = 10**9
+_POLL_S = 30.0
+_RENEWALS = 3
+_MOST_CHARACTERS = 2_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Maintained:
+    """What a worker has done.
+
+    Attributes:
+        done: Number of work items that it has done.
+        gave_up: Number of those that it gave up because a writer was faster.
+        failed: Number of those that failed.
+        files_before: Number of small files that were rewritten.
+        files_after: Number of files that replace them.
+        bytes_before: Size of the small files.
+        bytes_after: Size of the files that replace them.
+        seconds: Duration.
+        reason: Why the last failure happened; None if there was none.
+    """
+
+    done: int = 0
+    gave_up: int = 0
+    failed: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    seconds: float = 0.0
+    reason: str | None = None
+
+    @property
+    def items(self) -> int:
+        """Number of all work items."""
+        return self.done + self.gave_up + self.failed
+
+
+def maintain(
+    start_spark: StartSpark,
+    client: Coordinator,
+    *,
+    pattern: str = "*",
+    once: bool = True,
+    lease_seconds: int = 60,
+    worker: str | None = None,
+    on_progress: Tell = lambda _: None,
+) -> Maintained:
+    """Do the work that is due, one item after another.
+
+    Several workers share the work; that of one which dies is given to another once its lease has
+    run out. An item is one or more commits, each of which is safe.
+
+    Args:
+        start_spark: Returns a classic session; not called if there is no work.
+        client: Client of the coordinator.
+        pattern: Only work on these tables.
+        once: Whether to end when nothing is due; otherwise this waits for work for ever.
+        lease_seconds: How long an item belongs to this worker unless it renews its lease.
+        worker: Name of this worker, for receipts; host and process by default.
+        on_progress: Called with each step and its outcome.
+
+    Raises:
+        ProblemError: The coordinator refuses.
+    """
+    began_s = time.monotonic()
+    name = worker or f"{socket.gethostname()}:{os.getpid()}"
+    total = Maintained()
+    client.decide_maintenance()
+    while True:
+        item = client.claim_work(name, pattern=pattern, lease_seconds=lease_seconds)
+        if item is not None:
+            _do(start_spark, client, item, lease_seconds, total, on_progress)
+        elif once:
+            total.seconds = round(time.monotonic() - began_s, 3)
+            return total
+        else:
+            time.sleep(_POLL_S)
+
+
+def _do(
+    start_spark: StartSpark,
+    client: Coordinator,
+    item: WorkItem,
+    lease_seconds: int,
+    total: Maintained,
+    tell: Tell,
+) -> None:
+    """Do one item, and report how it ended."""
+    began_s = time.monotonic()
+    count = len(item.folders)
+    tell(f"{item.table}: {item.prediction.files:,} files in {count:,} partitions")
+    with _renewing(client, item, lease_seconds):
+        update = _outcome(start_spark, client, item, began_s, tell)
+    if update.state == "done":
+        total.done += 1
+    elif update.state == "gave_up":
+        total.gave_up += 1
+    else:
+        total.failed += 1
+        total.reason = f"{item.table}: {update.text}"
+    if (outcome := update.outcome) is not None:
+        total.files_before += outcome.files_before
+        total.files_after += outcome.files_after
+        total.bytes_before += outcome.bytes_before
+        total.bytes_after += outcome.bytes_after
+    tell(f"{item.table}: {update.text}")
+    try:
+        client.update_claim(item.claim_id, update)
+    except ClaimLostError as error:
+        # What was committed stays; whoever has the work now finds nothing left to do.
+        tell(str(error))
+
+
+def _outcome(
+    start_spark: StartSpark, client: Coordinator, item: WorkItem, began_s: float, tell: Tell
+) -> ClaimUpdate:
+    try:
+        done = compact(
+            start_spark,
+            client,
+            item.table,
+            target_file_size=item.target_file_size,
+            readers_may_see_both=item.readers_may_see_both,
+            on_progress=lambda text: tell(f"{item.table}: {text}"),
+            folders=item.folders,
+            min_files=item.min_files,
+            worth_reads=_ANY_READS,
+            max_batch_bytes=max(8 * 2**30, item.target_file_size),
+        )
+    except WriteInProgressError as error:
+        return _update("gave_up", f"a writer was faster: {error}")
+    except (CoordinatorUnreachableError, BusyError):
+        # Nobody could be told; the work is given to another worker.
+        raise
+    except StatedError as error:
+        return _update("failed", str(error))
+    outcome = WorkOutcome(
+        partitions=done.partitions,
+        files_before=done.files_before,
+        files_after=done.files_after,
+        bytes_before=done.bytes_before,
+        bytes_after=done.bytes_after,
+        rows=done.rows,
+        core_seconds=round(done.core_seconds, 3),
+        seconds=round(time.monotonic() - began_s, 3),
+    )
+    if done.batches or not done.left:
+        return _update("done", _text(done), outcome)
+    if done.conflicts == len(done.left):
+        return _update("gave_up", f"a writer was faster: {_first_reason(done)}", outcome)
+    return _update("failed", _first_reason(done), outcome)
+
+
+def _update(state: str, text: str, outcome: WorkOutcome | None = None) -> ClaimUpdate:
+    return ClaimUpdate.model_validate(
+        {"state": state, "text": text[:_MOST_CHARACTERS], "outcome": outcome}
+    )
+
+
+def _text(done: Compaction) -> str:
+    if not done.batches:
+        return "nothing was left to rewrite"
+    text = (
+        f"{done.files_before:,} files ({size_text(done.bytes_before)}) in {done.partitions:,} "
+        f"partitions became {done.files_after:,} ({size_text(done.bytes_after)})"
+    )
+    return f"{text}; left alone: {len(done.left):,}, {_first_reason(done)}" if done.left else text
+
+
+def _first_reason(done: Compaction) -> str:
+    name, reason = next(iter(done.left.items()))
+    return f"{name}: {reason}"
+
+
+@contextmanager
+def _renewing(client: Coordinator, item: WorkItem, lease_seconds: int) -> Iterator[None]:
+    """Renew the lease of an item in a thread until the block ends."""
+    end = threading.Event()
+    renewal = ClaimUpdate(state="running", lease_seconds=lease_seconds)
+
+    def renew() -> None:
+        while not end.wait(lease_seconds / _RENEWALS):
+            try:
+                client.update_claim(item.claim_id, renewal)
+            except ClaimLostError:
+                return
+            except StatedError:
+                # The coordinator may be back before the lease runs out.
+                continue
+
+    keeper = threading.Thread(target=renew, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        end.set()
+        keeper.join()
+
+
+def run(
+    client: Coordinator,
+    *,
+    pattern: str = "*",
+    once: bool = False,
+    lease_seconds: int = 60,
+    master: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """Run the job, starting Spark only if there is work, and print the outcome.
+
+    Args:
+        client: Client of the coordinator.
+        pattern: Only work on these tables.
+        once: Whether to end when nothing is due.
+        lease_seconds: How long an item belongs to this worker unless it renews its lease.
+        master: Spark master; taken from Spark's configuration by default.
+        as_json: Print only JSON on stdout.
+    """
+    tell = telling("maintenance", quiet=as_json)
+    with SparkWhenNeeded("windrow maintain", master) as start_spark:
+
+        def tell_tasks_once_started() -> None:
+            if start_spark.started is not None:
+                tell_tasks(start_spark.started, tell)
+
+        with now_and_then(tell_tasks_once_started):
+            total = maintain(
+                start_spark,
+                client,
+                pattern=pattern,
+                once=once,
+                lease_seconds=lease_seconds,
+                on_progress=tell,
+            )
+    if as_json:
+        show_json(asdict(total))
+    else:
+        show(_facts(total))
+    if total.failed:
+        raise JobError(
+            f"work that failed: {total.failed:,}, such as {total.reason}; it is tried again after a "
+            "while, and `windrow maintain --explain TABLE` shows how it went"
+        )
+
+
+def _facts(total: Maintained) -> Table:
+    rows = facts()
+    if not total.items:
+        rows.add_row("nothing was due", "`windrow maintain --explain TABLE` says why")
+        return rows
+    rows.add_row(
+        "work items", f"{total.done:,} done, {total.gave_up:,} given up, {total.failed:,} failed"
+    )
+    before, after = size_text(total.bytes_before), size_text(total.bytes_after)
+    rows.add_row("rewritten", f"{total.files_before:,} files ({before})")
+    rows.add_row("rewritten as", f"{total.files_after:,} ({after})")
+    rows.add_row("duration", seconds_text(total.seconds))
+    return rows
+
+
+def _main(
+    coordinator: CoordinatorUrl,
+    tables: MaintainedTables = "*",
+    once: Once = False,
+    lease_seconds: LeaseSeconds = 60,
+    as_json: AsJson = False,
+) -> None:
+    """Do the work of maintenance that the coordinator has decided on."""
+    with client_of_command(coordinator) as client:
+        run(client, pattern=tables, once=once, lease_seconds=lease_seconds, as_json=as_json)
+
+
+if __name__ == "__main__":
+    typer.run(_main)
