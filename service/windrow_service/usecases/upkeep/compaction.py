@@ -144,7 +144,9 @@ def _planned(
     if scan.expression is not None:
         files = files.filter(pa.array(MarkingRule(scan.expression).marks(files)))
     if request.folders is not None:
-        files = files.filter(pc.is_in(_homes(scan, files, joins), pa.array(request.folders)))
+        files = files.filter(
+            pc.is_in(_homes(scan, files, joins), pa.array(request.folders, pa.string()))
+        )
     policy = CompactionPolicy(
         target_bytes=request.target_file_size,
         min_files=request.min_files,
