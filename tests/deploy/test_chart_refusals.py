@@ -31,6 +31,12 @@ _SIGN_IN = ("issuers.corp.url=https://corp", "issuers.corp.audience=a")
         (["backup.enabled=true", "embedded.enabled=true", "replicas=1"], "no PostgreSQL to dump"),
         (["backup.schedule=daily"], "backup.schedule"),
         (["backup.keep=0"], "backup.keep"),
+        (["maintenance.job.enabled=true"], "maintenance.job.image is empty"),
+        (
+            ["maintenance.job.enabled=true", "maintenance.job.image=spark:4.3"],
+            "maintenance.job.tokenSecretName is empty",
+        ),
+        (["maintenance.job.tables=sales*"], "maintenance.job.tables"),
         (["backup.extraEnv[0].name=PGPASSWORD", "backup.extraEnv[0].value=x"], "with valueFrom"),
         (["allowedLocations=null"], "allowedLocations"),
         (["allowedLocations={tables}"], "allowedLocations.0"),

@@ -16,6 +16,7 @@ from windrow_service.settings import (
     AuditSettings,
     HistorySettings,
     LimitSettings,
+    MaintenanceSettings,
     MetricsSettings,
     Settings,
 )
@@ -98,13 +99,14 @@ def test_metrics_audit_and_history_are_read_as_given_in_the_values(
     assert settings.limits.requests_per_minute == 6_000
 
 
-def test_without_values_metrics_audit_and_history_have_their_defaults(
+def test_without_values_metrics_audit_history_and_maintenance_have_their_defaults(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _set(monkeypatch, manifests(BY_NAME["minimal"]))
 
     assert (Settings().metrics, Settings().audit) == (MetricsSettings(), AuditSettings())
     assert Settings().history == HistorySettings()
+    assert Settings().maintenance == MaintenanceSettings()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,7 @@ def _variables() -> set[str]:
         *(f"WINDROW_METRICS__{name.upper()}" for name in MetricsSettings.model_fields),
         *(f"WINDROW_AUDIT__{name.upper()}" for name in AuditSettings.model_fields),
         *(f"WINDROW_HISTORY__{name.upper()}" for name in HistorySettings.model_fields),
+        *(f"WINDROW_MAINTENANCE__{name.upper()}" for name in MaintenanceSettings.model_fields),
     }
 
 

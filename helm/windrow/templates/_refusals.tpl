@@ -10,6 +10,12 @@
 {{- if and .Values.backup.enabled .Values.embedded.enabled -}}
 {{- fail "backup.enabled: there is no PostgreSQL to dump with embedded.enabled: back up the claim's volume instead" -}}
 {{- end -}}
+{{- if and .Values.maintenance.job.enabled (not .Values.maintenance.job.image) -}}
+{{- fail "maintenance.job.image is empty: name an image with Java and windrow-spark[spark]" -}}
+{{- end -}}
+{{- if and .Values.maintenance.job.enabled (not .Values.maintenance.job.tokenSecretName) (not .Values.serveWithoutAuthentication) -}}
+{{- fail "maintenance.job.tokenSecretName is empty: name the secret with a token that has `write` on the tables" -}}
+{{- end -}}
 {{- if and $many (not .Values.redis.secretName) -}}
 {{- fail "redis.secretName is empty: several replicas share the cache map through Redis: name the secret that has its URL, or set replicas to 1" -}}
 {{- end -}}
@@ -35,7 +41,7 @@
 {{- fail (printf "podLabels: the chart selects its pods by %s: leave it out" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- range concat .Values.extraEnv .Values.backup.extraEnv -}}
+{{- range concat .Values.extraEnv .Values.backup.extraEnv .Values.maintenance.job.extraEnv -}}
 {{- if has .name (list "WINDROW_DATABASE_URL" "WINDROW_REDIS_URL") -}}
 {{- fail (printf "extraEnv: %s contains a password: name a secret in database or redis" .name) -}}
 {{- else if and (or (has .name (list "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "PGPASSWORD")) (hasSuffix "__CLIENT_SECRET" .name)) (not .valueFrom) -}}
