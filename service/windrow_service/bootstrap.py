@@ -120,7 +120,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests),
-            engines=open_engines(adapters),
+            engines=open_engines(adapters, manifests),
             operations=await open_operations(adapters),
         )
 

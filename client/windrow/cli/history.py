@@ -71,7 +71,13 @@ def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
         table.add_row(
             one.plan_id[:_ID_CHARACTERS],
             f"{one.created_at:%Y-%m-%d %H:%M:%S}",
-            Text("\n".join(filter(None, (one.table, one.principal, _partitions(one), one.filter)))),
+            Text(
+                "\n".join(
+                    filter(
+                        None, (one.table, one.principal, one.engine, _partitions(one), one.filter)
+                    )
+                )
+            ),
             *_figures(one),
         )
     return table

@@ -22,6 +22,11 @@ class PastPlan(Answer):
         default=None, description="Null if the plan failed before it was known."
     )
     principal: str = Field(description="Name of the caller's token.")
+    engine: str | None = Field(
+        default=None,
+        description="What another engine calls itself that planned a scan through the catalog for "
+        "other engines; null for plans of Windrow's own.",
+    )
     status: Literal["completed", "failed"]
     created_at: datetime = Field(description="When it was requested.")
     expires_at: datetime = Field(description="The time until which its groups are kept.")

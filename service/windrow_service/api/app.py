@@ -20,6 +20,7 @@ from windrow_service.api import (
     docs_page,
     guide,
     iceberg,
+    iceberg_scans,
     idempotency,
     maintenance,
     operations,
@@ -80,6 +81,7 @@ def _routes() -> list[BaseRoute]:
     for each in routers:
         router.include_router(each, responses=refusals)
     router.include_router(iceberg.tokens)
+    router.include_router(iceberg_scans.router)
     router.include_router(iceberg.router)
     router.include_router(operations.health)
     router.include_router(dashboard.router)

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
@@ -18,15 +18,24 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from windrow_core.models import TABLE_NAME_PATTERN
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.iceberg_errors import ROOT
+from windrow_service.api.iceberg_requests import (
+    DEFAULT,
+    MAX_NAME,
+    TABLE,
+    client_of,
+    first_of,
+    levels_of,
+    names_of,
+)
 from windrow_service.api.parameters import etag, version_of
 from windrow_service.api.services import EnginesDep, EngineServices, services_of
+from windrow_service.engines.clients import misreads_plans
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import UnauthenticatedError
-from windrow_service.usecases.engines.describe import DescribeTable, TableDescription, unfitness
+from windrow_service.usecases.engines.describe import unfitness
 from windrow_service.usecases.engines.errors import (
     CatalogDisabledError,
     NamespaceNotFoundError,
@@ -42,12 +51,6 @@ tokens = APIRouter(include_in_schema=False)
 
 _NAMESPACES = f"{ROOT}/namespaces"
 _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
-_TABLE = f"{_NAMESPACE}/tables/{{table}}"
-# Of tables whose names have no dot.
-_DEFAULT = ("default",)
-_BETWEEN_LEVELS = "\x1f"
-_NAME = re.compile(TABLE_NAME_PATTERN)
-_MAX_NAME = 256
 _TABLES_AT_A_TIME = 1_000
 _MAX_FIELDS = 20
 _ENDPOINTS = (
@@ -57,6 +60,10 @@ _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces/{namespace}/tables",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
 )
 _METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]
@@ -85,7 +92,7 @@ async def list_namespaces(
     services: EnginesDep, principal: PrincipalDep, parent: str = ""
 ) -> dict[str, Any]:
     """List the namespaces directly below another one that have tables the caller may read."""
-    above = _levels(parent) if parent else ()
+    above = levels_of(parent) if parent else ()
     children = {
         namespace[: len(above) + 1]
         async for namespace, _ in _tables(services, principal)
@@ -101,7 +108,7 @@ async def load_namespace(
     namespace: str, services: EnginesDep, principal: PrincipalDep
 ) -> dict[str, Any]:
     """Return a namespace."""
-    levels = _levels(namespace)
+    levels = levels_of(namespace)
     await _require(services, principal, levels)
     return {"namespace": levels, "properties": {}}
 
@@ -111,7 +118,7 @@ async def namespace_exists(
     namespace: str, services: EnginesDep, principal: PrincipalDep
 ) -> Response:
     """Tell whether a namespace exists."""
-    await _require(services, principal, _levels(namespace))
+    await _require(services, principal, levels_of(namespace))
     return Response(status_code=204)
 
 
@@ -120,7 +127,7 @@ async def list_tables(
     namespace: str, services: EnginesDep, principal: PrincipalDep
 ) -> dict[str, Any]:
     """List the tables of a namespace that can be described, as far as their definitions tell."""
-    levels = _levels(namespace)
+    levels = levels_of(namespace)
     await _require(services, principal, levels)
     names = [
         table.info.name.rpartition(".")[2]
@@ -130,12 +137,12 @@ async def list_tables(
     return {"identifiers": [{"namespace": levels, "name": name} for name in names]}
 
 
-@router.head(_TABLE, dependencies=[READ])
+@router.head(TABLE, dependencies=[READ])
 async def table_exists(
     namespace: str, table: str, services: EnginesDep, principal: PrincipalDep
 ) -> Response:
     """Tell whether a table is listed."""
-    for name in _names(namespace, table):
+    for name in names_of(namespace, table):
         with suppress(TableNotFoundError):
             principal.require_table("read", name)
             if _is_listed(await services.tables.get(name)):
@@ -143,26 +150,34 @@ async def table_exists(
     raise TableNotFoundError(name)
 
 
-@router.get(_TABLE, dependencies=[READ])
+@router.get(TABLE, dependencies=[READ])
 async def load_table(
     namespace: str,
     table: str,
     services: EnginesDep,
     principal: PrincipalDep,
+    request: Request,
     snapshots: Annotated[Literal["all", "refs"], Query()] = "all",
     if_none_match: Annotated[str | None, Header(max_length=256)] = None,
 ) -> Response:
     """Return a table's metadata, which is made for new snapshots at the first call."""
     if services.describe is None:
         raise CatalogDisabledError
-    description = await _described(
-        services.describe, principal, _names(namespace, table), all_snapshots=snapshots == "all"
+    describe = services.describe
+    description = await first_of(
+        principal,
+        names_of(namespace, table),
+        lambda name: describe(name, all_snapshots=snapshots == "all"),
     )
     headers = etag(description.version)
     if version_of(if_none_match) == description.version:
         return Response(status_code=304, headers=headers)
     path = json.dumps(description.metadata_path).encode()
-    body = b'{"metadata-location":%s,"metadata":%s,"config":{}}' % (path, description.metadata)
+    # Others plan as they like.
+    must_plan = misreads_plans(client_of(request), description.partition)
+    config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"
+    body = b'{"metadata-location":%s,"metadata":%s,"config":%s}'
+    body %= path, description.metadata, config_
     return Response(body, media_type="application/json", headers=headers)
 
 
@@ -171,7 +186,7 @@ async def list_views(
     namespace: str, services: EnginesDep, principal: PrincipalDep
 ) -> dict[str, Any]:
     """List views, of which there are none."""
-    await _require(services, principal, _levels(namespace))
+    await _require(services, principal, levels_of(namespace))
     return {"identifiers": []}
 
 
@@ -227,36 +242,6 @@ def _basic_secret(request: Request) -> str | None:
         return ""
 
 
-async def _described(
-    describe: DescribeTable, principal: Principal, names: Sequence[str], *, all_snapshots: bool
-) -> TableDescription:
-    for name in names[:-1]:
-        if name in principal.tables:
-            try:
-                return await describe(name, all_snapshots=all_snapshots)
-            except TableNotFoundError:
-                continue
-    principal.require_table("read", names[-1])
-    return await describe(names[-1], all_snapshots=all_snapshots)
-
-
-def _levels(namespace: str) -> tuple[str, ...]:
-    return tuple(namespace.split(_BETWEEN_LEVELS))
-
-
-def _names(namespace: str, table: str) -> list[str]:
-    """Return the names that a table may have, the likelier last.
-
-    Raises:
-        TableNotFoundError: No table can have such a name.
-    """
-    levels = _levels(namespace)
-    full = ".".join((*levels, table))
-    if len(full) > _MAX_NAME or not _NAME.fullmatch(full) or "." in table:
-        raise TableNotFoundError(full[:_MAX_NAME])
-    return [full, table] if levels == _DEFAULT else [full]
-
-
 async def _tables(
     services: EngineServices, principal: Principal
 ) -> AsyncIterator[tuple[tuple[str, ...], StoredTable]]:
@@ -264,7 +249,7 @@ async def _tables(
     while True:
         page = await services.tables.page(after, _TABLES_AT_A_TIME, principal.tables)
         for table in page:
-            yield tuple(table.info.name.split(".")[:-1]) or _DEFAULT, table
+            yield tuple(table.info.name.split(".")[:-1]) or DEFAULT, table
         if not page.more:
             return
         after = page[-1].info.name
@@ -274,7 +259,7 @@ async def _require(services: EngineServices, principal: Principal, levels: tuple
     async for namespace, _ in _tables(services, principal):
         if namespace[: len(levels)] == levels:
             return
-    raise NamespaceNotFoundError(".".join(levels)[:_MAX_NAME])
+    raise NamespaceNotFoundError(".".join(levels)[:MAX_NAME])
 
 
 def _is_listed(table: StoredTable) -> bool:

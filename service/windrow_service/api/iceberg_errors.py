@@ -17,6 +17,9 @@ _BY_SLUG = {
     "view-not-found": (404, "NoSuchViewException"),
     "unfit-table": (406, "UnsupportedOperationException"),
     "catalog-disabled": (406, "UnsupportedOperationException"),
+    "unfit-scan": (406, "UnsupportedOperationException"),
+    "scan-plan-not-found": (404, "NoSuchPlanIdException"),
+    "scan-task-not-found": (404, "NoSuchPlanTaskException"),
     "read-only-catalog": (405, "UnsupportedOperationException"),
 }
 _BY_STATUS = {

@@ -25,6 +25,7 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.maintenance.policies import DefinePolicy
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.work import WorkStore
@@ -149,10 +150,11 @@ class MaintenanceServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineServices:
-    """Tables for engines other than Spark; `describe` is None if none are described."""
+    """Tables for engines other than Spark; the others are None if none are described."""
 
     tables: TableStore
     describe: DescribeTable | None
+    plan_scan: PlanScan | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

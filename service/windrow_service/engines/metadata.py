@@ -63,6 +63,10 @@ class SnapshotRecord:
         types = {field["id"]: json.dumps(field["type"]) for field in self.schema["fields"]}
         return {one["source-id"]: types[one["source-id"]] for one in self.spec}
 
+    def is_of_one_spec(self, other: SnapshotRecord) -> bool:
+        """Tell whether the metadata of a table can have both: it has one partition spec."""
+        return self.spec == other.spec and self.types == other.types
+
 
 def in_ms(at: datetime) -> int:
     """Return a time in milliseconds since 1970."""
@@ -160,7 +164,7 @@ def table_metadata(
             partition columns are left out: the metadata has one partition spec.
     """
     current = records[-1]
-    history = [one for one in records if one.spec == current.spec and one.types == current.types]
+    history = [one for one in records if one.is_of_one_spec(current)]
     schemas = {one.schema["schema-id"]: one.schema for one in history}
     spellings = joined_spellings([one.spellings for one in history])
     all_fields = {field["id"]: field for one in history for field in one.schema["fields"]}

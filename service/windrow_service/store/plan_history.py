@@ -23,8 +23,10 @@ _history = schema.plan_history.c
 def row_of(plan: PlanRecord, now: datetime) -> dict[str, Any] | None:
     """Return the history's row for a plan that is stored at `now`; None while it is being made."""
     past = past_of(plan, now)
-    if past is None:
-        return None
+    return None if past is None else _row_of_past(past)
+
+
+def _row_of_past(past: PastPlan) -> dict[str, Any]:
     return {
         "plan_id": past.plan_id,
         "table_name": past.table,
@@ -64,6 +66,10 @@ class SqlPlanHistory:
             PastPlan.model_validate(json.loads(row.body) | {"number": row.number}) for row in rows
         )
         return Page(plans, more=more)
+
+    async def add(self, plan: PastPlan) -> None:
+        async with self._database.writing() as connection:
+            await connection.execute(sa.insert(schema.plan_history).values(_row_of_past(plan)))
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
         newest = sa.select(sa.func.max(_history.number)).scalar_subquery()

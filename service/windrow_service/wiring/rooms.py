@@ -42,6 +42,7 @@ from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.maintenance.decide import Decide
 from windrow_service.usecases.maintenance.partitions import PartitionFinder
 from windrow_service.usecases.maintenance.policies import DefinePolicy
@@ -73,6 +74,8 @@ _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
 _CLEAN_EVERY_S = 600.0
+# In one answer to another engine.
+_MOST_TASKS = 10_000
 _log = get_logger(__name__)
 
 
@@ -345,11 +348,11 @@ def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> Maintenan
     )
 
 
-def open_engines(adapters: Adapters) -> EngineServices:
+def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineServices:
     """Return the services for other engines; remove old metadata in the background."""
     settings, folder = adapters.settings, adapters.settings.metadata_folder
     if folder is None:
-        return EngineServices(tables=adapters.tables, describe=None)
+        return EngineServices(tables=adapters.tables, describe=None, plan_scan=None)
     describe = DescribeTable(
         tables=adapters.tables,
         snapshots=adapters.snapshots,
@@ -361,7 +364,16 @@ def open_engines(adapters: Adapters) -> EngineServices:
         keep_for=settings.limits.plan_ttl,
     )
     adapters.repeat("remove old metadata for engines", describe.clean, _CLEAN_EVERY_S)
-    return EngineServices(tables=adapters.tables, describe=describe)
+    plan_scan = PlanScan(
+        describe=describe,
+        manifests=manifests,
+        runner=adapters.runner,
+        log=adapters.stored(SqlPlanHistory(adapters.database), "plan_history"),
+        clock=now,
+        filter_limits=_filter_limits(settings),
+        max_files=_MOST_TASKS,
+    )
+    return EngineServices(tables=adapters.tables, describe=describe, plan_scan=plan_scan)
 
 
 async def open_operations(adapters: Adapters) -> OperationServices:

@@ -56,11 +56,13 @@ class TableDescription:
         metadata: Its metadata, as JSON.
         metadata_path: Where engines find it.
         version: A text that is the same for the same metadata.
+        partition: The partition columns.
     """
 
     metadata: bytes
     metadata_path: str
     version: str
+    partition: pa.Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,16 +104,50 @@ class DescribeTable:
             BusyError: Too much is waiting already.
         """
         table, current = await self.snapshots.get(name, None)
+        self._require_fit(table)
+        async with self.turns.take(name):
+            record = await self._record(table, current)
+            older = await self._older(table, current.info) if all_snapshots else []
+            return await self.runner.run(
+                lambda: self._description(table, current, [*older, record])
+            )
+
+    async def snapshot(self, name: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
+        """Return a snapshot of which other engines know, after describing it.
+
+        Args:
+            name: The table.
+            snapshot_id: The snapshot; None for the current one.
+
+        Raises:
+            SnapshotNotFoundError: The table has no such snapshot, or its description leaves it out.
+
+        And what `__call__` raises.
+        """
+        table, snapshot = await self.snapshots.get(name, snapshot_id)
+        self._require_fit(table)
+        record = await self._known_or_made(table, snapshot)
+        if snapshot_id is not None:
+            _, current = await self.snapshots.get(name, None)
+            newest = await self._known_or_made(table, current)
+            if not record.is_of_one_spec(newest):
+                raise SnapshotNotFoundError(name, snapshot_id)
+        return table, snapshot
+
+    async def _known_or_made(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
+        record = await self._known(table, snapshot.info.snapshot_id)
+        if record is None:
+            async with self.turns.take(table.info.name):
+                record = await self._record(table, snapshot)
+        return record
+
+    def _require_fit(self, table: StoredTable) -> None:
         definition = table.info.definition
         reason = unfitness(definition)
         if reason is None and self.files.path("", "").startswith(definition.location + "/"):
             reason = "the folder of the metadata lies below it: set another one"
         if reason is not None:
-            raise UnfitTableError(name, reason)
-        async with self.turns.take(name):
-            record = await self._record(table, current)
-            older = await self._older(table, current.info) if all_snapshots else []
-            return await self.runner.run(lambda: self._description(table, [*older, record]))
+            raise UnfitTableError(table.info.name, reason)
 
     async def clean(self) -> None:
         """Remove what no snapshot needs any more, of all tables."""
@@ -144,7 +180,7 @@ class DescribeTable:
         await self.runner.run(work)
 
     def _description(
-        self, table: StoredTable, records: Sequence[SnapshotRecord]
+        self, table: StoredTable, current: Snapshot, records: Sequence[SnapshotRecord]
     ) -> TableDescription:
         metadata = table_metadata(table.info, table.table_id, records)
         content = json.dumps(metadata, separators=(",", ":")).encode()
@@ -152,7 +188,9 @@ class DescribeTable:
         folder, name = metadata["table-uuid"], f"{version}.metadata.json"
         if not self.files.touch(folder, name):
             self.files.write(folder, name, content)
-        return TableDescription(content, self.files.path(folder, name), version)
+        return TableDescription(
+            content, self.files.path(folder, name), version, current.partition_schema
+        )
 
     async def _older(self, table: StoredTable, current: SnapshotInfo) -> list[SnapshotRecord]:
         """Return the older snapshots that can be described, oldest first."""

@@ -66,3 +66,35 @@ class ViewNotFoundError(NotFoundError):
     view: str
     message = "no view {view!r}: {remedy}"
     remedy = "this catalog has only tables"
+
+
+@dataclass(eq=False)
+class UnfitScanError(UnsupportedError):
+    """Scan cannot be planned for the engine.
+
+    Attributes:
+        reason: Why not.
+    """
+
+    table: str
+    reason: str
+    message = "scans of table {table!r} cannot be planned here: {reason}: {remedy}"
+    remedy = "let the engine plan, which is what engines do by default (`scan-planning-mode` is `client`)"
+
+
+@dataclass(eq=False)
+class ScanPlanNotFoundError(NotFoundError):
+    """Plan of a scan not found."""
+
+    table: str
+    message = "no such plan of table {table!r}, or none that you made: {remedy}"
+    remedy = "plan the scan again"
+
+
+@dataclass(eq=False)
+class ScanTaskNotFoundError(NotFoundError):
+    """Task of a plan of a scan not found."""
+
+    table: str
+    message = "no such task of a plan of table {table!r}, or of none that you made: {remedy}"
+    remedy = "plan the scan again"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from windrow_core.models import PastPlan
+
 
 class MetadataFiles(Protocol):
     """Files of metadata: a folder for each table, whose files never change. Blocking."""
@@ -29,3 +31,10 @@ class MetadataFiles(Protocol):
 
     def remove(self, table: str) -> None:
         """Remove a table's folder."""
+
+
+class PlanLog(Protocol):
+    """The history of plans."""
+
+    async def add(self, plan: PastPlan) -> None:
+        """Add a plan; its number is not used."""

@@ -1,0 +1,31 @@
+"""What clients of Iceberg's REST protocol are known to do wrong with plans of the server."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+# The last one that was tried.
+_PYICEBERG = re.compile(r"PyIceberg/0\.(?:[0-9]|1[0-2])\.")
+
+
+def misreads_plans(client: str, partition: pa.Schema) -> bool:
+    """Tell whether a client fails on the partition values of plans, unlike on those of manifests.
+
+    PyIceberg 0.12 keeps dates, times and decimals as texts.
+
+    Args:
+        client: How the client calls itself.
+        partition: The partition columns.
+    """
+    return _PYICEBERG.match(client) is not None and not all(
+        pt.is_string(type_) or pt.is_integer(type_) or pt.is_boolean(type_)
+        for type_ in partition.types
+    )
+
+
+def misreads_nulls(client: str) -> bool:
+    """Tell whether a client fails on plans with null among the partition values."""
+    return _PYICEBERG.match(client) is not None
