@@ -37,6 +37,7 @@ NIGHTLY = (
     "inserts",
     "large_objects",
     "log_tables",
+    "maintenance",
     "metastore",
     "object_stores",
     "open_file_cost",
@@ -248,6 +249,21 @@ def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quic
     (figures,) = content["figures"]
     assert 0.25 < figures["moved"] < 0.45
     assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000
+
+
+@pytest.mark.nightly
+def test_maintenance_saves_readers_more_than_public_rules_at_the_same_budget(quick: Quick) -> None:
+    content = quick("maintenance")
+
+    assert len(content["results"]) == 5
+    figures = {one["rule"]: one for one in content["figures"]}
+    ours = figures["Windrow"]
+    for one in figures.values():
+        assert one["part_of_bound"] <= 1
+        assert one["spent_seconds"] < 1.1 * one["budget"] * 24 * 30
+        if "Windrow" not in one["rule"]:
+            assert one["saved_seconds"] < ours["saved_seconds"]
+    assert (ours["worse_tables"], ours["amplification"] <= 2) == (0, True)
 
 
 @pytest.mark.nightly
