@@ -1,4 +1,4 @@
-"""Looks up tables and workers for metrics, when somebody reads these."""
+"""Looks up tables, maintenance and workers for metrics, when somebody reads these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from windrow_service.logs import get_logger
-from windrow_service.telemetry.meters import LooksAtTables, Meters
+from windrow_service.telemetry.meters import LooksAtMaintenance, LooksAtTables, Meters
 from windrow_service.usecases.caches.ports import Heartbeats
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.ports import Clock
@@ -18,18 +18,20 @@ _log = get_logger(__name__)
 
 
 class MetricLookups:
-    """Looks up tables and workers, and passes them to the meters."""
+    """Looks up tables, maintenance and workers, and passes them to the meters."""
 
     def __init__(
         self,
         meters: Meters,
         tables: LooksAtTables,
+        maintenance: LooksAtMaintenance,
         workers: Heartbeats,
         max_tables: int,
         clock: Clock,
     ) -> None:
         self._meters = meters
         self._tables = tables
+        self._maintenance = maintenance
         self._workers = workers
         self._max_tables = max_tables
         self._clock = clock
@@ -39,6 +41,8 @@ class MetricLookups:
         """Look; if a store does not answer, its figures stay as they were."""
         with _logged("workers"):
             self._meters.workers(await self._workers.live(self._clock()))
+        with _logged("maintenance"):
+            self._meters.maintenance(await self._maintenance.figures())
         now = time.monotonic()
         if now >= self._tables_again_s:
             self._tables_again_s = now + _TABLES_EVERY_S

@@ -23,6 +23,7 @@ from windrow_service.store.database import Database, utc
 from windrow_service.store.pages import fetch_page
 from windrow_service.store.policies import ROW, lock_maintenance
 from windrow_service.store.table_names import is_among
+from windrow_service.telemetry.meters import UNMEASURED, MaintenanceFigures, Meters
 from windrow_service.usecases.maintenance.errors import ClaimLostError
 from windrow_service.usecases.maintenance.policies import names_of
 from windrow_service.usecases.maintenance.work import (
@@ -53,8 +54,9 @@ class _SkipBody(Answer):
 class SqlWorkStore:
     """`WorkStore` in a SQL database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, meters: Meters = UNMEASURED) -> None:
         self._database = database
+        self._meters = meters
 
     async def begin_round(self, holder: str, now: datetime, lease_until: datetime) -> bool:
         async with self._database.writing() as connection:
@@ -161,7 +163,7 @@ class SqlWorkStore:
     async def update(
         self, claim_id: str, among: Names, update: ClaimUpdate, now: datetime, until: datetime
     ) -> MaintenanceReceipt:
-        columns = _receipts.c
+        columns, has_ended = _receipts.c, False
         async with self._database.writing() as connection:
             await lock_maintenance(connection)
             query = sa.select(_receipts).where(columns.claim == claim_id)
@@ -186,7 +188,10 @@ class SqlWorkStore:
                 of_claim = sa.update(_receipts).where(columns.claim == claim_id)
                 await connection.execute(of_claim.values(values))
                 row = (await connection.execute(query)).one()
-            return _receipt(row)
+                has_ended = update.state != "running"
+        if has_ended:
+            self._meters.work(update.state)
+        return _receipt(row)
 
     async def work_since(self, last_at: datetime, limit: int) -> Sequence[WorkRecord]:
         columns = _receipts.c
@@ -221,6 +226,23 @@ class SqlWorkStore:
                     .where(columns.number == number)
                     .values(body=body.model_dump_json())
                 )
+
+    async def figures(self) -> MaintenanceFigures:
+        """Return how maintenance is getting on, for metrics."""
+        columns = _receipts.c
+        rows = await self._database.rows(
+            sa.select(columns.state, sa.func.count())
+            .where(columns.state.in_(("waiting", "running")))
+            .group_by(columns.state)
+        )
+        counts = dict(map(tuple, rows))
+        state = await self.shared()
+        return MaintenanceFigures(
+            waiting=counts.get("waiting", 0),
+            running=counts.get("running", 0),
+            excess_files=0 if state.round is None else state.round.excess_files,
+            left_seconds=state.left_seconds,
+        )
 
     async def page(
         self, before: int, limit: int, among: Names, table: str | None = None

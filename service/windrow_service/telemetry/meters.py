@@ -25,6 +25,16 @@ class TableFigures:
     excess: int
 
 
+@dataclass(frozen=True, slots=True)
+class MaintenanceFigures:
+    """Work items of maintenance that wait and run, what they would gain, and the budget's rest."""
+
+    waiting: int
+    running: int
+    excess_files: int
+    left_seconds: float
+
+
 # Records a call: its seconds, and whether it remained unanswered.
 Called: TypeAlias = Callable[[float, bool], None]
 
@@ -34,6 +44,13 @@ class LooksAtTables(Protocol):
 
     async def worst(self, limit: int) -> tuple[int, Sequence[TableFigures]]:
         """Return how many tables there are, and the tables with the most excess files."""
+
+
+class LooksAtMaintenance(Protocol):
+    """Finds out how maintenance is getting on."""
+
+    async def figures(self) -> MaintenanceFigures:
+        """Return its figures."""
 
 
 class Meters:
@@ -59,6 +76,12 @@ class Meters:
 
     def write(self, kind: str, state: str) -> None:
         """Record a write that reached a state."""
+
+    def work(self, state: str) -> None:
+        """Record a work item of maintenance that ended."""
+
+    def maintenance(self, figures: MaintenanceFigures) -> None:
+        """Record how maintenance is getting on."""
 
     def compaction_planned(self) -> None:
         """Record a page of a compaction plan."""

@@ -21,7 +21,14 @@ from prometheus_client.registry import Collector
 
 from windrow_core.models import PlanSummary, RefreshStatus, WorkerInfo
 from windrow_core.version import __version__
-from windrow_service.telemetry.meters import Called, Gauge, Meters, Store, TableFigures
+from windrow_service.telemetry.meters import (
+    Called,
+    Gauge,
+    MaintenanceFigures,
+    Meters,
+    Store,
+    TableFigures,
+)
 
 # Times of creation would double the series, and no query here needs them.
 disable_created_metrics()
@@ -108,6 +115,11 @@ class PrometheusMeters(Meters):
             "Writes that reached a state; one that is published is a commit.",
             ("kind", "state"),
         )
+        self._work = counter(
+            "windrow_maintenance_work",
+            "Work items of maintenance that ended, by state.",
+            ("state",),
+        )
         self._compactions_planned = counter(
             "windrow_compaction_plans", "Pages of compaction plans."
         )
@@ -145,6 +157,8 @@ class PrometheusMeters(Meters):
         for kind in ("write", "compaction"):
             for state in ("staging", "published", "undone"):
                 self._writes.labels(kind, state)
+        for state in ("done", "gave_up", "failed"):
+            self._work.labels(state)
         self._shared = _Shared(max_workers)
         registry.register(self._shared)
 
@@ -186,6 +200,12 @@ class PrometheusMeters(Meters):
     def write(self, kind: str, state: str) -> None:
         self._writes.labels(kind, state).inc()
 
+    def work(self, state: str) -> None:
+        self._work.labels(state).inc()
+
+    def maintenance(self, figures: MaintenanceFigures) -> None:
+        self._shared.maintenance = figures
+
     def compaction_planned(self) -> None:
         self._compactions_planned.inc()
 
@@ -215,12 +235,13 @@ class PrometheusMeters(Meters):
 
 
 class _Shared(Collector):
-    """Figures that are the same on all replicas: of the worst tables, and of workers' caches."""
+    """Figures that all replicas share: of the worst tables, maintenance, and workers' caches."""
 
     def __init__(self, max_workers: int) -> None:
         self._max_workers = max_workers
         self.tables: tuple[int, tuple[TableFigures, ...]] = (0, ())
         self.workers: tuple[WorkerInfo, ...] = ()
+        self.maintenance = MaintenanceFigures(0, 0, 0, 0.0)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures that were looked up last."""
@@ -234,6 +255,14 @@ class _Shared(Collector):
             worst,
             "excess",
         )
+        for name, help_text in (
+            ("waiting", "Work items of maintenance that wait for a worker."),
+            ("running", "Work items of maintenance that a worker has."),
+            ("excess_files", "Files that maintenance would save in partitions with policies."),
+            ("left_seconds", "Core seconds of the budget of maintenance that are left."),
+        ):
+            value = getattr(self.maintenance, name)
+            yield GaugeMetricFamily(f"windrow_maintenance_{name}", help_text, value=value)
         live = self.workers
         yield GaugeMetricFamily("windrow_cache_workers", "Live workers.", value=len(live))
         workers = sorted(live, key=lambda one: (-one.counters.hits - one.counters.misses, one.host))

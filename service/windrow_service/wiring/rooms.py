@@ -316,7 +316,7 @@ def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> Maintenan
     """Return the services of maintenance; decide, and forget old receipts, in the background."""
     settings, database = adapters.settings.maintenance, adapters.database
     policies = adapters.stored(SqlPolicyStore(database, now), "policies")
-    work = adapters.stored(SqlWorkStore(database), "receipts")
+    work = adapters.stored(SqlWorkStore(database, adapters.watch.meters), "receipts")
     decide = Decide(
         adapters.tables,
         policies,
@@ -406,7 +406,8 @@ async def _serve_metrics(adapters: Adapters, port: int) -> None:
     settings, meters = adapters.settings, adapters.watch.meters
     assert isinstance(meters, PrometheusMeters)
     figures = adapters.stored(SqlTableFigures(adapters.database), "figures")
-    look = MetricLookups(meters, figures, adapters.cache, settings.metrics.max_tables, now)
+    work = adapters.stored(SqlWorkStore(adapters.database), "receipts")
+    look = MetricLookups(meters, figures, work, adapters.cache, settings.metrics.max_tables, now)
     await adapters.stack.enter_async_context(
         serving_metrics(meters.registry, look, settings.host, port)
     )
