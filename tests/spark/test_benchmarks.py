@@ -31,6 +31,7 @@ NIGHTLY = (
     "cache",
     "compaction",
     "compaction_cost",
+    "engine_plans",
     "first_task",
     "formats",
     "hdfs",
@@ -120,6 +121,15 @@ def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
     seen = {(row["metric"], row["peer"]) for row in content["results"]}
     assert {(f"{case} read", "polars") for case in ("cold", "warm", "store")} <= seen
     assert {("warm read", "duckdb"), ("warm read", "pyarrow")} <= seen
+
+
+@pytest.mark.nightly
+def test_engine_plans_compares_equal_plans(quick: Quick) -> None:
+    content = quick("engine_plans", "--runs", "1")
+
+    assert {row["metric"] for row in content["results"]} == {"cold", "warm"}
+    assert {row["peer"] for row in content["results"]} == {"PyIceberg by itself"}
+    assert content["peak_bytes"] > content["imported_bytes"] > 0
 
 
 @pytest.mark.nightly
