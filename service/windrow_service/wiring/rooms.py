@@ -74,6 +74,7 @@ _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
 _CLEAN_EVERY_S = 600.0
+_FOLLOW_EVERY_S = 1.0
 # In one answer to another engine.
 _MOST_TASKS = 10_000
 _log = get_logger(__name__)
@@ -349,7 +350,7 @@ def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> Maintenan
 
 
 def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineServices:
-    """Return the services for other engines; remove old metadata in the background."""
+    """Return the services for other engines; keep their metadata up to date in the background."""
     settings, folder = adapters.settings, adapters.settings.metadata_folder
     if folder is None:
         return EngineServices(tables=adapters.tables, describe=None, plan_scan=None)
@@ -364,6 +365,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         keep_for=settings.limits.plan_ttl,
     )
     adapters.repeat("remove old metadata for engines", describe.clean, _CLEAN_EVERY_S)
+    adapters.repeat("describe new snapshots for engines", describe.follow, _FOLLOW_EVERY_S)
     plan_scan = PlanScan(
         describe=describe,
         manifests=manifests,

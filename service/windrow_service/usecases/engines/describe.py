@@ -34,6 +34,7 @@ from windrow_service.engines.metadata import (
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.usecases.engines.errors import UnfitTableError
 from windrow_service.usecases.engines.ports import MetadataFiles
+from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
@@ -46,6 +47,8 @@ _BODIES_AT_A_TIME = 4
 _MOST_REMEMBERED = 10_000
 _TABLES_AT_A_TIME = 1_000
 _EVERY = Names(every=True)
+# Tables that are described again when they change.
+_MOST_FOLLOWED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class DescribeTable:
     _records: LRUCache[tuple[str, int], SnapshotRecord] = field(
         default_factory=lambda: LRUCache(_MOST_REMEMBERED)
     )
+    # The newest snapshot that was described of each table that engines have asked for here.
+    _newest: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_MOST_FOLLOWED))
 
     async def __call__(self, name: str, *, all_snapshots: bool) -> TableDescription:
         """Describe a table.
@@ -108,6 +113,7 @@ class DescribeTable:
         async with self.turns.take(name):
             record = await self._record(table, current)
             older = await self._older(table, current.info) if all_snapshots else []
+            self._newest[name] = current.info.snapshot_id
             return await self.runner.run(
                 lambda: self._description(table, current, [*older, record])
             )
@@ -148,6 +154,24 @@ class DescribeTable:
             reason = "the folder of the metadata lies below it: set another one"
         if reason is not None:
             raise UnfitTableError(table.info.name, reason)
+
+    async def follow(self) -> None:
+        """Describe new snapshots of tables that engines have asked for, so that none of them waits."""
+        if not self._newest:
+            return
+        names = Names(exact=frozenset(self._newest))
+        for table in await self.tables.page("", _MOST_FOLLOWED, names):
+            name, snapshot = table.info.name, table.info.current_snapshot
+            if snapshot is None or self._newest.get(name) == snapshot.snapshot_id:
+                continue
+            try:
+                await self(name, all_snapshots=True)
+            except UnfitTableError:
+                # Until it changes again, somebody who asks is told why.
+                self._newest[name] = snapshot.snapshot_id
+            except UseCaseError:
+                # The next call tries again.
+                continue
 
     async def clean(self) -> None:
         """Remove what no snapshot needs any more, of all tables."""
