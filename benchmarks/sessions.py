@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_and_client(data: Path, work: Path) -> Iterator[tuple[SparkSession, Client]]:
+def spark_and_client(
+    data: Path | str, work: Path, conf: Mapping[str, str] | None = None
+) -> Iterator[tuple[SparkSession, Client]]:
     """Start a coordinator that knows no table yet, and Spark; both end with the block.
 
     Args:
-        data: Folder of the tables.
+        data: Folder of the tables, or its URI.
         work: Folder for the coordinator's database, and for logs.
+        conf: Further settings of Spark.
     """
     shutil.rmtree(work / "state", ignore_errors=True)
     with (
         running_coordinator(work / "state", [data], work / "coordinator.log") as url,
         connect(url) as client,
-        local_session("windrow benchmark", work / "spark.log") as spark,
+        local_session("windrow benchmark", work / "spark.log", conf=conf) as spark,
     ):
         # Spark's first job also starts its threads.
         spark.range(10).count()

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,13 +70,21 @@ class Quick(Protocol):
 
 @pytest.fixture
 def quick(programs: Programs, tmp_path: Path) -> Quick:
-    def run(name: str, *options: str) -> dict[str, Any]:
-        script, *arguments = _command(name, tmp_path)
-        code, output = programs.run(Path(script), *arguments, *options)
-        assert code == 0, output
-        return _content(name, tmp_path)
+    return partial(_content_of_run, programs, tmp_path)
 
-    return run
+
+@pytest.fixture
+def quick_alone(tmp_path: Path) -> Iterator[Quick]:
+    """Runs it in a process of its own: a JVM that runs does not take further jars."""
+    with one_process() as programs:
+        yield partial(_content_of_run, programs, tmp_path)
+
+
+def _content_of_run(programs: Programs, folder: Path, name: str, *options: str) -> dict[str, Any]:
+    script, *arguments = _command(name, folder)
+    code, output = programs.run(Path(script), *arguments, *options)
+    assert code == 0, output
+    return _content(name, folder)
 
 
 def _command(name: str, folder: Path) -> list[str]:
@@ -277,8 +286,11 @@ def test_maintenance_saves_readers_more_than_public_rules_at_the_same_budget(qui
 
 
 @pytest.mark.nightly
-def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
-    content = quick("compaction")
+@pytest.mark.parametrize("store", ["local", "hdfs", "s3"])
+def test_compaction_leaves_the_same_rows_in_few_files(
+    quick: Quick, quick_alone: Quick, store: str
+) -> None:
+    content = (quick_alone if store == "s3" else quick)("compaction", "--store", store)
 
     found = {(row["case"], row["metric"]): row for row in content["results"]}
     files = found["flights", "files"]
@@ -474,8 +486,8 @@ def test_hdfs_runs_tasks_on_the_hosts_of_their_bytes(quick: Quick) -> None:
 
 
 @pytest.mark.nightly
-def test_large_objects_compares_with_sparks_reader(quick: Quick) -> None:
-    content = quick("large_objects", "--latencies", "0,0.005")
+def test_large_objects_compares_with_sparks_reader(quick_alone: Quick) -> None:
+    content = quick_alone("large_objects", "--latencies", "0,0.005")
 
     assert {row["peer"] for row in content["results"]} == {
         "spark-default",
