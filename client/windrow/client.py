@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow.scans.scan import Scan
+    from windrow_spark.commits.removal import Removal
 
 
 _COUNTS = ("count", "files", "history")
@@ -200,6 +201,34 @@ class Client(Shown, SparkReads):
             progress=progress,
             options=options,
         )
+
+    def drop_partitions(
+        self, table: str, filter: str | Mapping[str, Any], *, dry_run: bool = False
+    ) -> Removal:
+        """Remove partitions of a table: their files, and their folders if nothing else is in them.
+
+        One commit removes the files that are in the current snapshot; files that others add
+        meanwhile stay. A failure leaves the table as it was, or the removal is finished by the next
+        write. No Spark is needed.
+
+        Args:
+            table: Name of the table, which lies where `write` can write.
+            filter: A condition on partition columns, as in `plan`, for example
+                `"ds < '2025-01-01'"`. Null values fulfil only `IS NULL`.
+            dry_run: Whether only to return what would be removed.
+
+        Raises:
+            UnfitRemovalError: The table has no partitions, or the filter names other columns.
+            PartitionChangedError: A file has changed since the table's last refresh.
+            WriteError: The table cannot be written, or the commit failed.
+            ProblemError: The coordinator refuses.
+
+        Example:
+            client.drop_partitions("sales.events", "ds < '2025-01-01'", dry_run=True)
+        """
+        from windrow_spark.commits.removal import drop_partitions
+
+        return drop_partitions(self, table, filter, dry_run=dry_run)
 
     def plan_write(
         self,

@@ -56,6 +56,12 @@ KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequen
     "overwrite_partitions": ("overwrite_partitions", FILES, [], {**OLD, **ADDED}),
     "overwrite": ("overwrite", FILES, [], ADDED),
     "compaction": ("append", COMPACTED, REPLACED, OLD),
+    "removal": (
+        "append",
+        {},
+        [f"{day}/part-0000{number}.parquet" for day in (SECOND, THIRD) for number in range(2)],
+        {FIRST: OLD[FIRST]},
+    ),
 }
 EVERYWHERE = ("staged", "recorded", "exchanged", "last exchanged", "moved in", "published")
 CRASHES = [(kind, step) for kind in KINDS for step in EVERYWHERE] + [
@@ -127,7 +133,7 @@ def test_a_killed_driver_leaves_old_or_new_rows_and_readers_never_see_a_mix(
     writers: Writers, url: str, client: Client, location: Path, events: str, kind: str, step: str
 ) -> None:
     mode, files, replaces, after = KINDS[kind]
-    changed = {path.split("/")[0] for path in files} | (
+    changed = {path.split("/")[0] for path in [*files, *replaces]} | (
         OLD.keys() if mode == "overwrite" else set()
     )
     dies = ("exchanged", len(changed)) if step == "last exchanged" else (step, 1)

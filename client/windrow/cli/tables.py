@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from windrow.cli import snapshots
+from windrow.cli import removal, snapshots
 from windrow.cli.groups import command_group
 from windrow.client import Client
 from windrow.connecting import connect
@@ -305,3 +305,4 @@ app.command("import")(snapshots.import_inventory)
 app.command("sync")(snapshots.sync)
 app.command("snapshots")(snapshots.list_snapshots)
 app.command("expire")(snapshots.expire)
+app.command("drop-partitions")(removal.drop_partitions)

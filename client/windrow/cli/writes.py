@@ -128,7 +128,7 @@ def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
             one.write_id[:_ID_CHARACTERS],
             f"{one.started_at:%Y-%m-%d %H:%M:%S %Z}",
             one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
-            one.kind if one.kind == "compaction" else one.mode,
+            one.mode if one.kind == "write" else one.kind,
             *_report_cells(one.report),
             one.host,
         )

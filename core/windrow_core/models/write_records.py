@@ -20,7 +20,8 @@ WriteState: TypeAlias = Literal["staging", "committing", "published", "undone"]
 # What an overwrite does if files have been added to its partitions since it began: fail, or
 # remove them too.
 WriteConflict: TypeAlias = Literal["fail", "overwrite"]
-WriteKind: TypeAlias = Literal["write", "compaction"]
+# A `removal` drops partitions and has no files of its own.
+WriteKind: TypeAlias = Literal["write", "compaction", "removal"]
 WriteId: TypeAlias = Annotated[str, StringConstraints(pattern=WRITE_ID_PATTERN)]
 
 MAX_GAINED_FOLDERS = 100_000

@@ -154,7 +154,7 @@ class PrometheusMeters(Meters):
             self._manifests.labels(outcome)
         for outcome in ("done", "failed", "cancelled"):
             self._refreshes.labels(outcome)
-        for kind in ("write", "compaction"):
+        for kind in ("write", "compaction", "removal"):
             for state in ("staging", "published", "undone"):
                 self._writes.labels(kind, state)
         for state in ("done", "gave_up", "failed"):

@@ -22,6 +22,15 @@ class UnfitLocationError(WriteError):
 
 
 @dataclass(eq=False)
+class UnfitRemovalError(WriteError):
+    """A filter does not select whole partitions; nothing was removed."""
+
+    table: str
+    reason: str
+    message = "no partitions of table {table!r} were dropped: {reason}"
+
+
+@dataclass(eq=False)
 class StagedFilesError(WriteError):
     """The staged files do not fit the table; nothing was moved."""
 

@@ -1,0 +1,79 @@
+"""`windrow table drop-partitions`: remove partitions, after a look at what would go."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from windrow.cli.errors import CommandError
+from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_result
+from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
+from windrow.terminal.render import listing, message
+from windrow_core.sizes import size_text
+from windrow_spark.commits import Removal
+from windrow_spark.commits import drop_partitions as drop
+
+_SHOWN_FOLDERS = 20
+
+
+def drop_partitions(
+    name: TableName,
+    filter_: Annotated[
+        str,
+        typer.Option(
+            "--filter", help="Partitions to remove, in SQL: \"ds < '2025-01-01'\".", metavar="SQL"
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed, but change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Remove partitions of a table with their files.
+
+    The filter names partition columns only. The files cannot be brought back.
+    """
+    with connect(url) as client:
+        removal = drop(client, name, filter_, dry_run=True)
+        if not dry_run and removal.files:
+            if not yes:
+                _confirm(removal)
+            removal = drop(client, name, filter_)
+    fields = {key: getattr(removal, key) for key in Removal.__dataclass_fields__}
+    show_result({"removal": fields}, lambda: _outcome(removal), as_json)
+
+
+def _confirm(removal: Removal) -> None:
+    if not sys.stdin.isatty():
+        raise CommandError("the files cannot be brought back: add --yes, or look with --dry-run")
+    show(_folders(removal))
+    typer.confirm(f"Remove these files of {removal.table} for good?", abort=True, err=True)
+
+
+def _outcome(removal: Removal) -> RenderableType:
+    if not removal.files:
+        return message(f"no partition of {removal.table} fulfils the filter")
+    if removal.snapshot_id is None:
+        return _folders(removal)
+    return message(f"removed from {removal.table}: {_what(removal)}")
+
+
+def _folders(removal: Removal) -> RenderableType:
+    table = listing(f"would be removed: {_what(removal)}")
+    for folder in removal.folders[:_SHOWN_FOLDERS]:
+        table.add_row(folder)
+    if len(removal.folders) > _SHOWN_FOLDERS:
+        table.add_row(f"and {len(removal.folders) - _SHOWN_FOLDERS:,} more")
+    return table
+
+
+def _what(removal: Removal) -> str:
+    rows = "" if removal.rows is None else f", rows: {removal.rows:,}"
+    size = size_text(removal.size_bytes)
+    return f"folders: {len(removal.folders):,}, files: {removal.files:,}{rows}, {size}"
