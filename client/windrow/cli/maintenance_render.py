@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -35,11 +37,12 @@ def table_maintenance(maintenance: TableMaintenance) -> RenderableType:
             )
         )
         return Group(*parts)
+    decided_at = maintenance.decided_at
     table = listing("when", "what", "times>", "why…")
-    for receipt in sorted(maintenance.receipts, key=_order):
+    for receipt in sorted(maintenance.receipts, key=lambda one: _order(one, decided_at)):
         table.add_row(
             time_text(receipt.last_at),
-            _STATES[receipt.state],
+            "was left alone" if _is_past(receipt, decided_at) else _STATES[receipt.state],
             f"{receipt.times:,}",
             Text(receipt.text),
         )
@@ -47,7 +50,12 @@ def table_maintenance(maintenance: TableMaintenance) -> RenderableType:
     return Group(*parts)
 
 
-def _order(receipt: MaintenanceReceipt) -> tuple[int, float]:
-    """Put what comes next first, then what runs, then the rest, newest first."""
-    rank = {"waiting": 0, "running": 1}.get(receipt.state, 2)
-    return rank, -receipt.last_at.timestamp()
+def _is_past(receipt: MaintenanceReceipt, decided_at: datetime) -> bool:
+    """Tell whether partitions were left alone before the last round, which decided otherwise."""
+    return receipt.state == "left_alone" and receipt.last_at < decided_at
+
+
+def _order(receipt: MaintenanceReceipt, decided_at: datetime) -> tuple[int, float]:
+    """Put what comes next first, then what runs, what waits now, and the past, newest first."""
+    rank = {"waiting": 0, "running": 1, "left_alone": 2}.get(receipt.state, 3)
+    return 3 if _is_past(receipt, decided_at) else rank, -receipt.last_at.timestamp()
