@@ -165,7 +165,7 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
         picture(page, "table-phone")
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-        for name in ("tables", "work", "plans", "cache"):
+        for name in ("tables", "work", "maintenance", "plans", "cache"):
             page.goto(f"{site.url}/dashboard/{name}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
             assert fits(page), name
@@ -174,6 +174,9 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
 def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
     asked = {"table": "sales.events", "filter": "ds < '2026-11-10'"}
     plan_id = site.operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+    http = site.operated.http
+    http.put("/policies/sales.events", json={"reads_per_day": 100.0}).raise_for_status()
+    http.post("/maintenance/rounds").raise_for_status()
     with opened(browser, site.url) as page:
         found = {}
         for name in (
@@ -184,6 +187,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             "tables/sales.new",
             "tables/no.such",
             "work",
+            "maintenance",
             "plans",
             f"plans/{plan_id}",
             "cache",

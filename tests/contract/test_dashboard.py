@@ -48,6 +48,7 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard": ("read", False),
     "/dashboard/access": ("admin", True),
     "/dashboard/cache": ("read", False),
+    "/dashboard/maintenance": ("read", False),
     "/dashboard/plans": ("read", False),
     "/dashboard/plans/{plan_id}": ("read", False),
     "/dashboard/tables": ("read", False),
@@ -226,6 +227,26 @@ def test_a_write_is_cancelled_only_by_callers_who_may_write_the_table(browsers: 
         shown = browsers.of("write:mine.*").get("/dashboard/work").text
         assert "undone, cancelled by of-write-mine--" in shown
         assert offered not in shown
+
+
+def test_the_maintenance_page_shows_only_what_may_be_seen_and_why(browsers: Browsers) -> None:
+    api = {"Authorization": f"Bearer {token(browsers._settings, 'keeper', 'admin')}"}
+    with httpx.Client(verify=PLAIN, base_url=browsers._url, headers=api, timeout=60) as http:
+        empty = browsers.of("read").get("/dashboard/maintenance").text
+        http.put("/policies/mine.t", json={"min_age_seconds": 366 * 86_400}).raise_for_status()
+        http.put("/policies/other.t", json={"enabled": False}).raise_for_status()
+        http.post("/maintenance/rounds").raise_for_status()
+        mine = browsers.of("read:mine.*").get("/dashboard/maintenance").text
+        both = browsers.of("read").get("/dashboard/maintenance").text
+        for name in ("mine.t", "other.t"):
+            http.delete(f"/policies/{name}").raise_for_status()
+
+    assert "nothing is maintained" in empty
+    assert "mine.t" in mine
+    assert "written to less than 366 days ago" in mine
+    assert "other.t" not in mine
+    assert "its policy is off" in both
+    assert " of one core" in both
 
 
 def test_behind_https_a_cookie_is_only_sent_encrypted(browsers: Browsers) -> None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from windrow_service.api.dashboard import access, caches, issuers, plans, signing_in, tables, work
+from windrow_service.api.dashboard import (
+    access,
+    caches,
+    issuers,
+    maintenance,
+    plans,
+    signing_in,
+    tables,
+    work,
+)
 from windrow_service.api.html.rendering import ROOT, MenuItem
 
 # The first path of each page in the menu, its title, and its router.
 _PAGES = (
     (MenuItem(f"{ROOT}/tables", "Tables"), tables.router),
     (MenuItem(f"{ROOT}/work", "Work"), work.router),
+    (MenuItem(f"{ROOT}/maintenance", "Maintenance"), maintenance.router),
     (MenuItem(f"{ROOT}/plans", "Plans"), plans.router),
     (MenuItem(f"{ROOT}/cache", "Cache"), caches.router),
     (MenuItem(f"{ROOT}/access", "Access", needs_admin=True), access.router),
