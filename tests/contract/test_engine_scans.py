@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from functools import partial, reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,11 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.typedef import Record
 
 import windrow
-from tests.support.laws import examples
+from tests.programs import iceberg_on_spark
+from tests.support.laws import examples, is_nightly
 from tests.support.servers.coordinators import PLAIN, running
+from tests.support.servers.maven import jar_of
+from tests.support.spark.older_spark import python_with_spark
 from windrow_service import administration
 from windrow_service.settings import Settings
 from windrow_service.wiring import rooms
@@ -454,3 +459,49 @@ def test_the_history_says_which_engine_planned_what(site: Site) -> None:
     assert plan.summary.files_planned == plan.summary.row_count == 21
     assert plan.summary.files_pruned_by_manifest + plan.summary.files_pruned_by_partition == 42
     assert plan.expires_at == plan.created_at
+
+
+CONDITIONS_OF_SPARK = {
+    "many": [
+        "true",
+        "kind = 'a'",
+        "id IN (1, 2, 50) OR name IS NULL",
+        "n <> 1 AND name LIKE 'name-2%'",
+        "day = DATE'2026-11-05'",
+        "at < TIMESTAMP'2026-11-01 12:10:00Z'",
+        "price >= 3.5",
+        "share > 10",
+        "NOT id < 30",
+    ],
+    "days": ["true", "ds IS NULL", "ds = DATE'2026-11-01'", "ds <> DATE'2026-11-02'"],
+    "nulls": ["kind IS NULL", "kind <> 'b'"],
+}
+
+
+@pytest.mark.skipif(not is_nightly(), reason="Spark with Iceberg's runtime is large")
+def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: Site) -> None:
+    package = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+    # Spark finds it where Maven keeps what it has fetched.
+    jar_of(package)
+    questions = [
+        (f"mine.{name}", condition)
+        for name, conditions in CONDITIONS_OF_SPARK.items()
+        for condition in conditions
+    ]
+
+    result = subprocess.run(
+        [python_with_spark("4.1.4"), iceberg_on_spark.__file__, site.url, site.mine, package],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    for question, (server, client) in zip(questions, json.loads(result.stdout), strict=True):
+        assert server == client, question
+        assert server, question
+    with windrow.connect(site.url, token=site.admin) as reader:
+        engines = {plan.engine for plan in islice(reader.past_plans(table="mine.days"), 20)}
+    assert any(str(engine).startswith("Apache Iceberg 1.12.0") for engine in engines)
