@@ -48,6 +48,9 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Processes that tests start use compiled modules, even if the shell's environment forbids it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# The width of the terminal, which processes of a run are told, is not that of a command's pipe.
+os.environ.pop("COLUMNS", None)
+
 # The half million objects made before the first test live until the end. Collecting garbage among
 # them took a tenth of the time of a run.
 gc.disable()

@@ -11,6 +11,7 @@ from windrow.calls.transport import Transport
 from windrow.installed import job, require_package
 from windrow.outcomes import Compaction, Warmth
 from windrow.reads import SparkReads
+from windrow.terminal.waiting import waiting
 from windrow_core.cards import Card, Shown, card_of
 from windrow_core.models import WriteConflict, WriteMode, WritePlan, WriteReport
 from windrow_core.sizes import parse_size
@@ -45,6 +46,8 @@ class Client(Shown, SparkReads):
         transport: Carries the requests.
         on_close: Called after the transport is closed.
     """
+
+    _waiting = staticmethod(waiting)
 
     def __init__(self, transport: Transport, *, on_close: Callable[[], None] | None = None) -> None:
         super().__init__(transport)
@@ -274,7 +277,8 @@ class Client(Shown, SparkReads):
             filter: Filter on partition columns only, which selects the partitions to consider.
             readers_may_see_both: Whether readers that list folders may find old and new files, and
                 so rows twice, until the old ones are removed; needed for tables on HDFS and S3.
-            on_progress: Called with each step and its outcome, which are printed by default.
+            on_progress: Called with each step and its outcome; by default, they are shown in a
+                terminal or a notebook while the job runs.
             **options: See `windrow_core.models.CompactionRequest`, for example `min_files=10`.
 
         Raises:
@@ -287,16 +291,17 @@ class Client(Shown, SparkReads):
         """
         check_first(spark, "createDataFrame", "a session", f"client.compact(spark, {table!r})")
         size_bytes = parse_size(target_file_size)
-        outcome: Compaction = job("compact").compact(
-            lambda: spark,
-            self,
-            table,
-            target_file_size=size_bytes,
-            filter=filter,
-            readers_may_see_both=readers_may_see_both,
-            on_progress=on_progress or print,
-            **options,
-        )
+        with self._waiting(f"{table}: looking for small files") as show:
+            outcome: Compaction = job("compact").compact(
+                lambda: spark,
+                self,
+                table,
+                target_file_size=size_bytes,
+                filter=filter,
+                readers_may_see_both=readers_may_see_both,
+                on_progress=on_progress or (lambda text: show(f"{table}: {text}")),
+                **options,
+            )
         return outcome
 
     def warm(
@@ -317,8 +322,8 @@ class Client(Shown, SparkReads):
                 files; `60s` is long enough.
             table: Name of the table.
             rule: One of the table's rules; all by default.
-            on_progress: Called with each step, and regularly with its progress; both are printed by
-                default.
+            on_progress: Called with each step, and regularly with its progress; by default, these are
+                shown in a terminal or a notebook while the job runs.
 
         Raises:
             SparkConnectError: The session is one of Spark Connect.
@@ -327,7 +332,9 @@ class Client(Shown, SparkReads):
             client.warm(spark, "sales.events", "november")
         """
         check_first(spark, "createDataFrame", "a session", f"client.warm(spark, {table!r})")
-        outcome: Warmth = job("warm").warm(lambda: spark, self, table, rule, on_progress or print)
+        with self._waiting(f"{table}: looking for cacheable files") as show:
+            tell = on_progress or (lambda text: show(f"{table}: {text}"))
+            outcome: Warmth = job("warm").warm(lambda: spark, self, table, rule, tell)
         return outcome
 
 

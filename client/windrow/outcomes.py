@@ -24,6 +24,7 @@ class Compaction(Shown):
         left: Partitions that could not be rewritten, and why.
         conflicts: Number of those that a writer has changed meanwhile.
         core_seconds: Seconds of all cores that rewrote files, together.
+        alone: Why the other partitions were left alone, as sentences with their numbers.
         seconds: Duration of the job.
     """
 
@@ -38,6 +39,7 @@ class Compaction(Shown):
     left: dict[str, str] = field(default_factory=dict)
     conflicts: int = 0
     core_seconds: float = 0.0
+    alone: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -88,6 +90,7 @@ def _(done: Compaction) -> Card:
     if done.left:
         facts.append(("left unchanged", count_text(len(done.left), "partition")))
     grids = [Grid(("partition", "why"), list(done.left.items()), "Left")] if done.left else []
+    facts += [("left alone", text) for text in done.alone]
     return Card(f"Compaction of {done.table}", facts, grids)
 
 

@@ -303,12 +303,14 @@ class SparkReads(Coordinator):
         """
         from windrow_spark.catalog.importing import import_tables
 
-        return import_tables(
-            spark,
-            self,
-            tables,
-            refresh=refresh,
-            trust_partitions=trust_partitions,
-            take_over=take_over,
-            delete_vanished=delete_vanished,
-        )
+        with self._waiting("looking for tables") as show:
+            return import_tables(
+                spark,
+                self,
+                tables,
+                refresh=refresh,
+                trust_partitions=trust_partitions,
+                take_over=take_over,
+                delete_vanished=delete_vanished,
+                on_table=lambda one: show(f"{one.name}: {one.outcome}"),
+            )

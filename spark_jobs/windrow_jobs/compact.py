@@ -34,6 +34,7 @@ from windrow.terminal.options import (
     WorthReads,
 )
 from windrow.terminal.render import seconds_text
+from windrow_core.cards import count_text
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import CompactionPlan, TableInfo
 from windrow_core.sizes import size_text
@@ -148,6 +149,10 @@ class _Work:
         """Rewrite the worthwhile partitions of a snapshot; return whether more may follow."""
         before = self.done.batches, len(self.left)
         for page in self._pages():
+            self.done.alone = [
+                f"{count_text(one.partitions, 'partition')}: {one.explanation}"
+                for one in page.left_alone
+            ]
             if (batch := Batch.of(page, self.left)) is None:
                 continue
             spark = self.start_spark()
@@ -260,6 +265,8 @@ def _facts(done: Compaction) -> Table:
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     if not done.batches:
         facts.add_row("nothing was rewritten", f"in {done.table}")
+        for reason in done.alone:
+            facts.add_row("left alone", reason)
     else:
         before, after = size_text(done.bytes_before), size_text(done.bytes_after)
         facts.add_row("rewritten", f"{done.files_before:,} files ({before})")

@@ -55,11 +55,18 @@ def a_write(client: windrow.Client) -> dict[str, Any]:
     return {}
 
 
+def a_policy(client: windrow.Client) -> dict[str, Any]:
+    client.set_policy("sales.*", min_age_seconds=3600)
+    return {}
+
+
 # What an example needs that an earlier one made.
 PREPARATIONS: dict[str, Callable[[windrow.Client], dict[str, Any]]] = {
     "client.cache_rule": november,
     "client.drop_cache": november,
     "client.warm": november,
+    "client.policy": a_policy,
+    "client.remove_policy": a_policy,
     "client.cancel_write": a_write,
     "client.revoke_token": lambda client: {"token": client.create_token("bo", scopes=["read"])},
 }

@@ -24,6 +24,7 @@ OF_PROGRAMS = frozenset(
     {
         "added_files",
         "beat",
+        "claim_work",
         "gained_files",
         "put_table",
         "put_write",
@@ -31,6 +32,7 @@ OF_PROGRAMS = frozenset(
         "report_cached_files",
         "set_partitions",
         "table_version",
+        "update_claim",
         "write_plan",
     }
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from windrow.calls.arguments import checked
+from windrow.calls.listing import Listing
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import NotFoundError
+from windrow_core.cards import ShownList
 from windrow_core.models import (
     ClaimRequest,
     ClaimUpdate,
@@ -38,6 +39,9 @@ class MaintenanceCalls(Calls):
                 `target_file_size="256MB"`, `min_age_seconds=3600` or
                 `windows=["22:00-06:00 Europe/Berlin"]`; None leaves a field to less specific
                 policies.
+
+        Example:
+            client.set_policy("sales.*", target_file_size="256MB", min_age_seconds=3600)
         """
         path = _path(pattern)
         headers = {}
@@ -54,19 +58,36 @@ class MaintenanceCalls(Calls):
         return read_answer(Policy, answer)
 
     def policies(self) -> list[Policy]:
-        """Return the policies that may apply to tables which the caller may read, by pattern."""
-        return read_answer(PolicyList, self._transport.call("GET", "/policies")).policies
+        """Return the policies that may apply to tables which the caller may read, by pattern.
+
+        Example:
+            client.policies()
+        """
+        answer = self._transport.call("GET", "/policies")
+        return ShownList(read_answer(PolicyList, answer).policies, "policies")
 
     def policy(self, pattern: str) -> Policy:
-        """Return the policy of one pattern."""
+        """Return the policy of one pattern.
+
+        Example:
+            client.policy("sales.*").min_age_seconds
+        """
         return read_answer(Policy, self._transport.call("GET", _path(pattern)))
 
     def remove_policy(self, pattern: str) -> None:
-        """Remove a policy; less specific ones then decide about its tables."""
+        """Remove a policy; less specific ones then decide about its tables.
+
+        Example:
+            client.remove_policy("sales.*")
+        """
         self._transport.call("DELETE", _path(pattern))
 
     def maintenance(self, table: str) -> TableMaintenance:
-        """Return how a table is maintained, which policies say so, and what was decided."""
+        """Return how a table is maintained, which policies say so, and what was decided.
+
+        Example:
+            client.maintenance("sales.events")
+        """
         answer = self._transport.call("GET", f"{table_path(table)}/maintenance")
         return read_answer(TableMaintenance, answer)
 
@@ -74,6 +95,9 @@ class MaintenanceCalls(Calls):
         """Decide now which partitions are to be rewritten, of all tables that a policy applies to.
 
         The coordinator does it every few minutes in any case.
+
+        Example:
+            client.decide_maintenance()
         """
         return read_answer(MaintenanceRound, self._transport.call("POST", "/maintenance/rounds"))
 
@@ -104,18 +128,25 @@ class MaintenanceCalls(Calls):
         answer = self._transport.call("PUT", path, body=update.model_dump_json())
         return read_answer(MaintenanceReceipt, answer)
 
-    def receipts(self, table: str | None = None) -> Iterator[MaintenanceReceipt]:
-        """Yield what was decided about tables and why, newest first.
+    def receipts(self, table: str | None = None) -> Listing[MaintenanceReceipt]:
+        """Return what was decided about tables and why, newest first.
 
         Args:
             table: Only receipts of this table.
+
+        Example:
+            for receipt in client.receipts("sales.events"):
+                print(receipt.text)
         """
         params: dict[str, str | int] = {} if table is None else {"table": table}
-        for page in self._transport.pages(ReceiptPage, "/maintenance/receipts", params):
-            yield from page.receipts
+        return self._transport.listing(ReceiptPage, "receipts", "/maintenance/receipts", params)
 
     def maintenance_budget(self) -> MaintenanceBudget:
-        """Return how much the maintenance of all tables may use in an hour."""
+        """Return how much the maintenance of all tables may use in an hour.
+
+        Example:
+            client.maintenance_budget().core_seconds_per_hour
+        """
         return read_answer(MaintenanceBudget, self._transport.call("GET", _BUDGET))
 
     def set_maintenance_budget(self, **fields: Any) -> MaintenanceBudget:
@@ -125,6 +156,9 @@ class MaintenanceCalls(Calls):
             **fields: `core_seconds_per_hour`, where 0 pauses all maintenance, and `bytes_per_hour`,
                 as a number, as text such as `"100GB"`, or None for any number; what is not given
                 stays as it is.
+
+        Example:
+            client.set_maintenance_budget(bytes_per_hour="100GB")
         """
         answer = self._transport.call("GET", _BUDGET)
         before = read_answer(MaintenanceBudget, answer).model_dump()

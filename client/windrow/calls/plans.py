@@ -160,6 +160,10 @@ class PlanCalls(Calls):
                 "page_size": 0,
             },
         )
+        with self._waiting(f"{table}: planning"):
+            return self._made(request)
+
+    def _made(self, request: PlanRequest) -> SplitPlan:
         answer = self._transport.call(
             "POST", "/plans", body=request.model_dump_json(exclude_unset=True), headers=_PATIENT
         )

@@ -42,7 +42,7 @@ class RefreshCalls(Calls):
                 table. It becomes an additional snapshot, which `read(…, version=…)` finds. By
                 default, the newest version becomes the current snapshot.
             on_progress: Called with the progress while the refresh runs, about once a second or
-                more often.
+                more often; by default, it is shown in a terminal or a notebook.
 
         Only one refresh of a table runs at a time: if one is running, this waits for it. The
         refresh continues if this program stops; `cancel_refresh` stops it.
@@ -56,7 +56,6 @@ class RefreshCalls(Calls):
             status.files_added, status.files_removed
         """
         path = _refresh_of(name)
-        headers = {"Prefer": "respond-async"}
         params: dict[str, str | int] = {"full": "true"} if full else {}
         body = None
         if valid_write_ids is not None or version is not None:
@@ -65,6 +64,21 @@ class RefreshCalls(Calls):
                 "version": None if version is None else str(version),
             }
             body = checked(RefreshRequest, request).model_dump_json()
+        if on_progress is not None:
+            return self._refreshed(path, params, body, on_progress)
+        with self._waiting(f"{name}: refreshing") as show:
+            return self._refreshed(
+                path, params, body, lambda now: show(f"{name}: {describe_refresh(now)}")
+            )
+
+    def _refreshed(
+        self,
+        path: str,
+        params: dict[str, str | int],
+        body: str | None,
+        on_progress: Callable[[RefreshProgress], None],
+    ) -> RefreshStatus:
+        headers = {"Prefer": "respond-async"}
         attempt = 1
         while True:
             answer = self._transport.call("POST", path, params=params, headers=headers, body=body)
@@ -109,3 +123,12 @@ class RefreshCalls(Calls):
 
 def _refresh_of(table: str) -> str:
     return f"{table_path(table)}/refresh"
+
+
+def describe_refresh(now: RefreshProgress) -> str:
+    """Describe the progress of a refresh in a few words."""
+    if now.phase == "listing":
+        return f"listing, {now.files_found:,} files in {now.folders_listed:,} folders"
+    if now.phase == "reading footers":
+        return f"reading footers, {now.footers_read:,} of {now.footers_total:,}"
+    return now.phase

@@ -6,7 +6,8 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -187,12 +188,21 @@ class Transport:
         return answer
 
 
+def _silently(text: str) -> AbstractContextManager[Callable[[str], None]]:
+    return nullcontext(lambda _: None)
+
+
 class Calls:
     """The calls of one resource of a coordinator.
 
     Args:
         transport: Carries the requests.
     """
+
+    # Shows what a call waits for, and how far that is, while a block runs.
+    _waiting: Callable[[str], AbstractContextManager[Callable[[str], None]]] = staticmethod(
+        _silently
+    )
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

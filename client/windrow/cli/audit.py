@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
-from windrow.terminal.render import DASH, message
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
+from windrow.terminal.render import DASH, listing, message
 from windrow_core.models import AuditRecord
 
 _ID_CHARACTERS = 8
+# Versions are longer than the names of states.
+_VERSION_CHARACTERS = 16
 
 
 def audit(
@@ -32,8 +33,8 @@ def audit(
     since: Annotated[
         datetime | None,
         typer.Option(
-            parser=moment,
-            help="Only changes from this time on, such as 2026-12-01 or 2026-12-01T06:00+01:00.",
+            parser=past_moment,
+            help="Only changes from this time on: 2026-12-01, 2026-12-01T06:00+01:00, yesterday, or 7d.",
             metavar="TIME",
         ),
     ] = None,
@@ -55,17 +56,30 @@ def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     """List changes."""
     if not changes:
         return message("no such change is recorded")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("when", "who", "table", "what", "by", "before", "after"):
-        table.add_column(title, no_wrap=title == "when")
+    table = listing(
+        *("when", "who…", "table…", "what…", "by", "before", "after"),
+        drops=("before", "after", "by"),
+    )
     for one in changes:
         table.add_row(
             f"{one.at:%Y-%m-%d %H:%M:%S %Z}",
             Text(one.principal),
             Text(one.table or DASH),
-            Text(f"{one.kind.replace('_', ' ')} {one.item or ''} {one.outcome}"),
+            Text(f"{one.kind.replace('_', ' ')} {_item(one.item or '')} {one.outcome}"),
             Text(one.operation),
-            Text((one.before or DASH)[:_ID_CHARACTERS]),
-            Text((one.after or DASH)[:_ID_CHARACTERS]),
+            Text(_state(one.before)),
+            Text(_state(one.after)),
         )
     return table
+
+
+def _item(text: str) -> str:
+    """Return a name as it is, and the first digits of the id of a write or a refresh."""
+    return text[:_ID_CHARACTERS] if re.fullmatch("[0-9a-f]{32}", text) else text
+
+
+def _state(text: str | None) -> str:
+    """Return a state of a write as it is, and the first digits of a version."""
+    if text is None:
+        return DASH
+    return text if text.isalpha() and len(text) < _VERSION_CHARACTERS else text[:_ID_CHARACTERS]

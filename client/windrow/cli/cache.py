@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from windrow.calls.cache_rules import CacheSqlResult
-from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
+from windrow.cli.cache_render import rule_list, table_cache, time_text
 from windrow.cli.groups import command_group
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
@@ -24,6 +24,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import message
+from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule
 from windrow_core.sizes import size_text
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.terminal.render import DASH, listing, message, titled
-from windrow_core.models import CacheRule, Filter, TableCache, WorkerInfo
+from windrow_core.filter_text import filter_text
+from windrow_core.models import CacheRule, TableCache, WorkerInfo
 from windrow_core.sizes import size_text
 
 
@@ -19,7 +20,7 @@ def rule_list(rules: Sequence[CacheRule], name: str | None) -> RenderableType:
     if not rules:
         has = f"{name} has no cache rules" if name else "no table has cache rules"
         return message(has, f"`windrow cache add {name or 'TABLE'} --where …` adds one")
-    table = listing("table", "rule", "files…", "at most>", "until")
+    table = listing("table", "rule", "files…", "at most>", "until", drops=("until", "at most"))
     for rule in rules:
         table.add_row(
             Text(rule.table),
@@ -49,7 +50,8 @@ def table_cache(cache: TableCache) -> RenderableType:
 
 def _rules(cache: TableCache) -> Table:
     table = listing(
-        *("rule", "files…", "cacheable>", "cached>", "size>", "cached size>", "at most>", "until")
+        *("rule", "files…", "cacheable>", "cached>", "size>", "cached size>", "at most>", "until"),
+        drops=("until", "at most", "cached size", "size"),
     )
     for rule in cache.rules:
         table.add_row(
@@ -84,6 +86,7 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
     table = listing(
         *("worker", "host", "used>", "capacity>", "hits>", "misses>", "elsewhere>", "failures>"),
         *("evictions>", "read>", "expires"),
+        drops=("expires", "read", "evictions", "elsewhere", "failures", "misses"),
     )
     for worker in workers:
         counters = worker.counters
@@ -101,11 +104,6 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
             f"{worker.expires_at:%H:%M:%S %Z}",
         )
     return table
-
-
-def filter_text(filter: Filter) -> str:
-    """Return a filter as it was given: SQL text, or JSON."""
-    return filter if isinstance(filter, str) else filter.model_dump_json()
 
 
 def time_text(at: datetime | None) -> str:

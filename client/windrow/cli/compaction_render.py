@@ -49,7 +49,10 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
 
 
 def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
-    table = listing("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>")
+    table = listing(
+        *("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>"),
+        drops=("files", "cost"),
+    )
     rows = [
         row
         for page in pages
@@ -121,7 +124,8 @@ def _writes_title(table: TableAdvice) -> str:
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
     table = listing(
-        *("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…")
+        *("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…"),
+        drops=("when", "tasks", "size", "partitions"),
     )
     for one in writes:
         remarks = [one.trouble, one.scheme and f"planned: {one.scheme}"]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
+from windrow.terminal.listings import ListTable
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
@@ -210,6 +210,7 @@ def _strategies(plan: PlanExplanation) -> Table:
         "longest\ntask",
         "slowest\nslot",
         "all\ntasks",
+        drops=("fewest\npossible", "host-\nlocal", "all\ntasks", "fill"),
     )
     known_bytes = plan.size_bytes - plan.locality.unknown_bytes
     for each in plan.strategies:
@@ -258,13 +259,10 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(""), titled(title, *body))
 
 
-def _table(first: str, *more: str) -> Table:
+def _table(first: str, *more: str, drops: Sequence[str] = ()) -> Table:
     """Return a table with a column of names, then figures; a column without a title is for bars."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(first, no_wrap=True, vertical="bottom")
-    for name in more:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    return table
+    titles = [f"{name}>" if name else "" for name in more]
+    return ListTable((first, *titles), drops, show_edge=False)
 
 
 def _bar(value: float, largest: float, style: str) -> Text:

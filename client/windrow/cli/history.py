@@ -8,15 +8,14 @@ from itertools import islice
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
-from windrow.terminal.render import DASH, message, seconds_text
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
+from windrow.terminal.render import DASH, listing, message, seconds_text
+from windrow_core.filter_text import filter_text
 from windrow_core.models import PastPlan
 from windrow_core.sizes import size_text
 
@@ -30,14 +29,14 @@ def history(
     since: Annotated[
         datetime | None,
         typer.Option(
-            parser=moment,
-            help="Only plans from this time on, such as 2026-12-01 or 2026-12-01T06:00+01:00.",
+            parser=past_moment,
+            help="Only plans from this time on: 2026-12-01, 2026-12-01T06:00+01:00, yesterday, or 7d.",
             metavar="TIME",
         ),
     ] = None,
     until: Annotated[
         datetime | None,
-        typer.Option(parser=moment, help="Only plans before this time.", metavar="TIME"),
+        typer.Option(parser=past_moment, help="Only plans before this time.", metavar="TIME"),
     ] = None,
     plan_id: Annotated[
         str | None, typer.Option("--plan", help="Only the plan with this id.", metavar="ID")
@@ -61,26 +60,24 @@ def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
     """List plans; times are in UTC."""
     if not plans:
         return message("no such plan is recorded")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("plan", "requested at"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("table, by, filter", overflow="fold")
-    for title in ("files", "size", "planned in", "slowest slot"):
-        table.add_column(title, justify="right")
+    table = listing(
+        *("plan", "requested at", "table, by, filter…"),
+        *("files>", "size>", "planned in>", "slowest slot>"),
+        drops=("slowest slot", "planned in", "size"),
+    )
     for one in plans:
         table.add_row(
             one.plan_id[:_ID_CHARACTERS],
             f"{one.created_at:%Y-%m-%d %H:%M:%S}",
-            Text(
-                "\n".join(
-                    filter(
-                        None, (one.table, one.principal, one.engine, _partitions(one), one.filter)
-                    )
-                )
-            ),
+            Text("\n".join(filter(None, (one.table, one.principal, one.engine, *_what(one))))),
             *_figures(one),
         )
     return table
+
+
+def _what(plan: PastPlan) -> list[str | None]:
+    why = None if plan.problem is None else f"failed: {plan.problem.get('detail', '')}"
+    return [_partitions(plan), None if plan.filter is None else filter_text(plan.filter), why]
 
 
 def _partitions(plan: PastPlan) -> str | None:

@@ -44,7 +44,7 @@ def maintain(
     same time.
     """
     if explain is not None:
-        with connect(url) as client:
+        with connect(url, check=False) as client:
             maintenance = client.maintenance(explain)
         show_result(maintenance, lambda: table_maintenance(maintenance), as_json)
         return
@@ -53,7 +53,7 @@ def maintain(
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         run(
             client,
             pattern=tables,

@@ -167,7 +167,7 @@ def set_policy(
     }
     fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
     fields |= {name: value for name, value in options.items() if value is not None}
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         policy = client.set_policy(pattern, **fields)
     show_result(
         policy,
@@ -182,7 +182,7 @@ def set_policy(
 @app.command("list")
 def list_policies(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List policies."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         policies = client.policies()
     show_result({"policies": policies}, lambda: policy_list(policies), as_json)
 
@@ -190,7 +190,7 @@ def list_policies(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 @app.command("show")
 def show_policy(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show how a table is maintained, and which policies say so."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         maintenance = client.maintenance(table)
     show_result(maintenance, lambda: table_policy(maintenance), as_json)
 
@@ -198,7 +198,7 @@ def show_policy(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = Fals
 @app.command()
 def remove(pattern: Pattern, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Remove a policy; less specific ones then decide about its tables."""
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         client.remove_policy(pattern)
     show_result({"removed": pattern}, lambda: message(f"removed the policy for {pattern}"), as_json)
 
@@ -235,6 +235,6 @@ def budget(
         fields["core_seconds_per_hour"] = core_seconds
     if bytes_ is not None or any_bytes:
         fields["bytes_per_hour"] = bytes_
-    with connect(url) as client:
+    with connect(url, check=False) as client:
         limits = client.set_maintenance_budget(**fields) if fields else client.maintenance_budget()
     show_result(limits, lambda: message(budget_text(limits)), as_json)

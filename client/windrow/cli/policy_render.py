@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from windrow.cli.cache_render import filter_text
 from windrow.terminal.render import facts, listing, message
+from windrow_core.filter_text import filter_text
 from windrow_core.models import EffectivePolicy, MaintenanceBudget, Policy, TableMaintenance
 from windrow_core.sizes import size_text
 

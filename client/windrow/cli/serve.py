@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,9 @@ from windrow.cli.errors import CommandError
 from windrow.installed import require_service
 from windrow.terminal.consoles import show
 from windrow.terminal.render import serving
+
+if TYPE_CHECKING:
+    from windrow_service.settings import Settings
 
 
 def serve(
@@ -90,11 +94,21 @@ def serve(
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
         state = str(settings.state_dir.resolve()) if is_embedded else "PostgreSQL"
-        show(serving(url, state, settings.allowed_locations))
+        show(serving(url, state, settings.allowed_locations, _token_command(settings)))
         with logging(settings, owns_process=True):
             server.run(sockets=[listening])
     if not server.started:
         raise CommandError("the coordinator did not start: its log above says why")
+
+
+def _token_command(settings: Settings) -> str | None:
+    """Return the command that makes a token for a person; None if none is required."""
+    if not settings.tokens_required:
+        return None
+    command = "windrow token create NAME --scope admin"
+    if settings.database_url is not None:
+        return f"{command} (with the same WINDROW_DATABASE_URL)"
+    return f"{command} --state-dir {shlex.quote(str(settings.state_dir.resolve()))}"
 
 
 def _absolute(folder: str) -> str:

@@ -49,7 +49,7 @@ class NoDatabaseError(WindrowError):
 
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
-    remedy = "give the coordinator's state folder with --state-dir"
+    remedy = "name the coordinator's own with --state-dir, as `windrow serve` prints it"
 
 
 @app.command()
@@ -135,7 +135,9 @@ def list_tokens(
     elif not tokens:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
-        table = listing("id…", "name…", "allows…", "made…", "expires…", "revoked…")
+        table = listing(
+            *("id", "name…", "allows…", "made…", "expires…", "revoked…"), drops=("made",)
+        )
         for token in tokens:
             times = (token.created_at, token.expires_at, token.revoked_at)
             rights = _allowed(token)
@@ -183,7 +185,9 @@ def _with_tokens(
 
     values: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
     settings = Settings.model_validate(values)
-    if not makes_database and not administration.is_database_there(settings):
+    # A folder that nobody has named may well be another one than the coordinator's.
+    is_named = {"state_dir", "database_url"} & settings.model_fields_set
+    if not (makes_database and is_named) and not administration.is_database_there(settings):
         raise NoDatabaseError(settings.state_dir)
 
     async def opened() -> T:

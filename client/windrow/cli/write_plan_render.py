@@ -39,16 +39,21 @@ def write_plan_report(plan: WritePlan) -> RenderableType:
 
 
 def _sentence(plan: WritePlan) -> Text:
-    target = (
-        f"{plan.target_file_rows:,} rows"
-        if plan.target_file_bytes is None
-        else size_text(plan.target_file_bytes)
-    )
     count = "1 file" if plan.files == 1 else f"{plan.files:,} files"
     prefix = "" if plan.outcome.serves else "as requested, although "
     return Text(
-        f"Write {count} of about {target} with {_named(plan)}: {prefix}{plan.outcome.reason}."
+        f"Write {count} of {_sizes(plan)} with {_named(plan)}: {prefix}{plan.outcome.reason}."
     )
+
+
+def _sizes(plan: WritePlan) -> str:
+    """Return how large the files become, which is often far from the target."""
+    largest = plan.outcome.largest_file_bytes
+    if plan.target_file_bytes is None:
+        return f"about {plan.target_file_rows:,} rows"
+    if largest is None:
+        return f"about {size_text(plan.target_file_bytes)}"
+    return f"at most {size_text(largest)}"
 
 
 def _named(plan: WritePlan) -> str:

@@ -99,7 +99,8 @@ def stream_list(
         return message(f"no stream has written to {name}")
     rows = {one.query_id: f"{one.rows:,}" for one in waiting}
     table = listing(
-        "query", "name", "newest batch>", "published at", "waiting rows>", "checkpoint…"
+        *("query…", "name…", "newest batch>", "published at", "waiting rows>", "checkpoint…"),
+        drops=("checkpoint", "name"),
     )
     for one in streams:
         table.add_row(
@@ -122,6 +123,7 @@ def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
     table = listing(
         *("write", "started at", "state", "kind", "scheme"),
         *("rows>", "files>", "small files>", "duration>", "host…"),
+        drops=("host", "scheme", "duration", "kind", "small files"),
     )
     for one in writes:
         table.add_row(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windrow.terminal.waiting import waiting
 from windrow_core.cards import Shown
 from windrow_spark.errors import UnfitReadError
 
@@ -37,7 +38,8 @@ class Rows(Shown, ABC):
         Example:
             client.scan("sales.events", limit=10).to_table().column_names
         """
-        return self.to_reader().read_all()
+        with waiting("reading rows"):
+            return self.to_reader().read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return all rows as a DataFrame of pandas.

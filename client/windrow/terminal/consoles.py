@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 
 import typer
 from rich.console import Console, RenderableType
 
-_WIDTH_WITHOUT_A_TERMINAL = 120
+from windrow.terminal.listings import PIPE_WIDTH
 
 
 def error_console() -> Console:
@@ -20,7 +21,13 @@ def show(*renderables: RenderableType) -> None:
     """Print renderables on stdout."""
     console = _wide(Console(highlight=False))
     for renderable in renderables:
-        console.print(renderable)
+        if console.width < PIPE_WIDTH:
+            console.print(renderable)
+        else:
+            with console.capture() as output:
+                console.print(renderable)
+            # Tables are padded to the width of their columns.
+            typer.echo("\n".join(line.rstrip() for line in output.get().rstrip("\n").split("\n")))
 
 
 def show_json(value: object) -> None:
@@ -37,7 +44,7 @@ def show_result(value: object, rendering: Callable[[], RenderableType], as_json:
 
 
 def _wide(console: Console) -> Console:
-    """Give files and pipes, which have no width, enough room for tables."""
-    if not console.is_terminal:
-        console.width = max(console.width, _WIDTH_WITHOUT_A_TERMINAL)
+    """Give files and pipes, which have no width unless COLUMNS says so, room for every line."""
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = PIPE_WIDTH
     return console

@@ -14,6 +14,7 @@ from windrow_core.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 *_OTHER_STRATEGIES, _LAST_STRATEGY = get_args(StrategyName)
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 _DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -63,14 +64,25 @@ def duration(text: str) -> timedelta:
     return timedelta(**{_DURATION_UNITS[match[2]]: int(match[1])})
 
 
-def moment(text: str) -> datetime:
+def past_moment(text: str) -> datetime:
+    """Return the time in a text such as `2026-12-01`, `yesterday` (in UTC) or `7d` (ago)."""
+    now = datetime.now(timezone.utc)
+    if text in _DAYS_AGO:
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - timedelta(days=_DAYS_AGO[text])
+    if re.fullmatch("[0-9]{1,6}[mhdw]", text):
+        return now - duration(text)
+    return moment(text, ", yesterday or 7d")
+
+
+def moment(text: str, others: str = "") -> datetime:
     """Return the time in a text such as `2026-12-01` or `2026-12-01T06:00+01:00`; UTC by default."""
     try:
         # Python 3.10 does not accept a trailing Z.
         time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is not a time such as 2026-12-01 or 2026-12-01T06:00+01:00"
+            f"{text!r} is not a time such as 2026-12-01 or 2026-12-01T06:00+01:00{others}"
         ) from None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from windrow.calls.refreshes import describe_refresh
 from windrow_core.models import RefreshProgress
 
 
@@ -34,12 +35,3 @@ def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgre
             )
 
         yield update
-
-
-def describe_refresh(now: RefreshProgress) -> str:
-    """Describe the progress of a refresh in a few words."""
-    if now.phase == "listing":
-        return f"listing, {now.files_found:,} files in {now.folders_listed:,} folders"
-    if now.phase == "reading footers":
-        return f"reading footers, {now.footers_read:,} of {now.footers_total:,}"
-    return now.phase

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from windrow.terminal.listings import ListTable
+from windrow_core.cards import seconds_text as seconds_text
 from windrow_core.files.formats import SMALL_FILE_BYTES
 from windrow_core.sizes import size_text
 
@@ -36,14 +37,6 @@ BAR_CELLS = 40
 DASH = "\N{EN DASH}"
 _PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`."""
-    for limit, digits in ((0.9995, 3), (9.995, 2), (99.95, 1)):
-        if seconds < limit:
-            return f"{seconds:.{digits}f} s"
-    return f"{seconds:,.0f} s"
 
 
 def bar_text(value: float, largest: float, cells: int = BAR_CELLS) -> str:
@@ -146,7 +139,10 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
     """List tables with figures of their current snapshots."""
     if not tables:
         return message("there are no tables yet", "`windrow table register NAME LOCATION` adds one")
-    table = listing("table", "files>", "rows>", "size>", "snapshot>", "location…")
+    table = listing(
+        *("table", "files>", "rows>", "size>", "snapshot>", "location…"),
+        drops=("snapshot", "rows", "location"),
+    )
     for info in tables:
         snapshot = info.current_snapshot
         figures = (
@@ -274,7 +270,16 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
         return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
     is_logged = any(one.table_version is not None for one in snapshots)
     version = ["version>"] if is_logged else []
-    table = listing("snapshot>", *version, "made at", "files>", "rows>", "size>", "manifests>")
+    table = listing(
+        "snapshot>",
+        *version,
+        "made at",
+        "files>",
+        "rows>",
+        "size>",
+        "manifests>",
+        drops=("manifests",),
+    )
     for one in snapshots:
         table.add_row(
             str(one.snapshot_id),
@@ -288,11 +293,24 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
     return table
 
 
-def serving(url: str, state_dir: str, folders: Sequence[str]) -> RenderableType:
-    """Show where a coordinator listens and which folders it may read."""
+def serving(
+    url: str, state_dir: str, folders: Sequence[str], token_command: str | None
+) -> RenderableType:
+    """Show where a coordinator listens, how to use it, and which folders it may read.
+
+    Args:
+        url: URL of the coordinator.
+        state_dir: Where its state is.
+        folders: Folders that it may read.
+        token_command: The command that makes a token; None if nobody needs one.
+    """
     table = facts()
     table.add_row("listening", Text(url, "bold", overflow="fold"))
-    table.add_row("try it", Text(f"{url}/docs", overflow="fold"))
+    table.add_row("in Python", Text(f"windrow.connect({url!r})", overflow="fold"))
+    table.add_row("in the shell", Text(f"export WINDROW_URL={url}", overflow="fold"))
+    table.add_row("in a browser", Text(f"{url}/dashboard, {url}/docs", overflow="fold"))
+    if token_command is not None:
+        table.add_row("first token", Text(token_command, overflow="fold"))
     table.add_row("state", Text(state_dir, overflow="fold"))
     table.add_row("tables under", Text(", ".join(folders), overflow="fold"))
     return table
@@ -311,16 +329,9 @@ def titled(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body))
 
 
-def listing(*titles: str) -> Table:
-    """Return a table without rows; figures (`rows>`) are on the right, long texts (`host…`) wrap."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in titles:
-        text, kind = title.rstrip(">…"), title[-1]
-        if kind == "…":
-            table.add_column(text, overflow="fold")
-        else:
-            table.add_column(text, justify="right" if kind == ">" else "left", no_wrap=True)
-    return table
+def listing(*titles: str, drops: Sequence[str] = ()) -> Table:
+    """Return a table without rows; see `ListTable`."""
+    return ListTable(titles, drops)
 
 
 def facts() -> Table:

@@ -35,7 +35,7 @@ class PastPlan(Answer):
     )
     filter: str | None = Field(
         default=None,
-        description="The request's filter, as SQL text or JSON, cut after 2,000 characters.",
+        description="The request's filter, as SQL text, cut after 2,000 characters.",
     )
     partition_count: int | None = Field(
         default=None,

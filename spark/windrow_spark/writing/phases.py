@@ -100,7 +100,7 @@ def shown_phases(context: SparkContext, table: str, visible: bool | None) -> Ite
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, transient=can_draw) as progress:
         yield Phases(table, context, progress)
 
 

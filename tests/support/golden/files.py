@@ -46,6 +46,7 @@ class Golden:
 GOLDENS = {
     "problems": Golden("problems.jsonl"),
     "commands": Golden("commands.txt", ("typer",)),
+    "outputs": Golden("outputs.txt", ("rich",)),
     "manifests": Golden("manifests.jsonl", ("pyarrow",)),
     "plans": Golden("plans.jsonl", ("numpy",)),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from windrow_core.filter_text import filter_text
 from windrow_core.models import PastPlan, PlanRequest
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
@@ -51,7 +52,7 @@ def _filter_text(request: PlanRequest) -> str | None:
     predicate = request.filter
     if predicate is None:
         return None
-    text = predicate if isinstance(predicate, str) else predicate.model_dump_json()
+    text = filter_text(predicate)
     return text if len(text) <= _MAX_FILTER else f"{text[:_MAX_FILTER]}…"
 
 

@@ -90,7 +90,8 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
         f"{small:,} of {partitions:,} partitions hold less than half of {size_text(case.target_bytes)}, "
         f"{size_text(case.size_bytes / max(small, 1))} on average",
         f"{fewer}, and sort by {_names(fine)}, whose statistics then prune: "
-        f"{_files(case.would_be)}; compaction does not help, as it never joins partitions",
+        f"{_files(case.would_be)}; compaction does not join partitions, so it leaves at least one file "
+        "in each",
     )
 
 

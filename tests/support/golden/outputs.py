@@ -1,0 +1,79 @@
+"""What commands print of the answers in the story of `/docs`: at four widths, and in a pipe."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from rich.console import RenderableType
+
+from windrow.cli.audit import change_list
+from windrow.cli.cache_render import rule_list, table_cache, worker_list
+from windrow.cli.compaction_render import compaction_plan, table_advice
+from windrow.cli.explain import explanation
+from windrow.cli.history import plan_list
+from windrow.cli.write_plan_render import write_plan_report
+from windrow.cli.writes import write_list
+from windrow.terminal.consoles import show
+from windrow.terminal.render import table_details, table_list
+from windrow_core import models
+from windrow_service.api import examples
+
+_STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
+_WIDTHS = ("60", "80", "120", "200", "")
+
+
+def text() -> str:
+    """Return each output at each width; without a width, it goes into a pipe."""
+    blocks = [
+        f"--- {name}, {f'{width} columns' if width else 'in a pipe'} ---\n{_printed(output, width)}"
+        for name, output in _outputs()
+        for width in _WIDTHS
+    ]
+    return "\n".join(blocks)
+
+
+def _outputs() -> Iterator[tuple[str, RenderableType]]:
+    makers: dict[str, tuple[str, Callable[[Any], RenderableType]]] = {
+        "table list": ("list_tables", lambda a: table_list(models.TablePage(**a).tables)),
+        "table show": ("get_table", lambda a: table_details(models.TableInfo(**a))),
+        "history": ("list_plans", lambda a: plan_list(models.PlanHistoryPage(**a).plans)),
+        "explain": ("explain_plan", lambda a: explanation(models.PlanExplanation(**a))),
+        "write-plan": ("plan_write", lambda a: write_plan_report(models.WritePlan(**a))),
+        "compact --dry-run": (
+            "plan_compaction",
+            lambda a: compaction_plan([models.CompactionPlan(**a)]),
+        ),
+        "advise": ("advise_table", lambda a: table_advice(models.TableAdvice(**a))),
+        "audit": ("list_changes", lambda a: change_list(models.AuditPage(**a).changes)),
+        "write list": (
+            "list_writes",
+            lambda a: write_list("sales.events", models.WritePage(**a).writes),
+        ),
+        "cache list": (
+            "list_cache_rules",
+            lambda a: rule_list(models.CacheRules(**a).rules, "sales.events"),
+        ),
+        "cache show": ("show_cache", lambda a: table_cache(models.TableCache(**a))),
+        "worker list": ("list_workers", lambda a: worker_list(models.WorkerPage(**a).workers)),
+    }
+    answers = {step["operation"]: step["answer"] for step in reversed(_STORY)}
+    for name, (operation, maker) in makers.items():
+        yield name, maker(answers[operation])
+
+
+def _printed(output: RenderableType, width: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    more = {"NO_COLOR": "1", "TERM": "dumb", **({"COLUMNS": width} if width else {})}
+    with (
+        patch.dict(os.environ, environment | more, clear=True),
+        redirect_stdout(io.StringIO()) as out,
+    ):
+        show(output)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
