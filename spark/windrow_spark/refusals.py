@@ -32,7 +32,8 @@ _REFUSALS: Final = {
     "ALTER TABLE": (
         "Spark cannot change table {table!r}, whose columns and partitions are those of its files",
         "client.register_table({table!r}, …) changes its definition, client.alter_table its plan "
-        "options, client.drop_partitions removes partitions, and REFRESH TABLE finds new ones",
+        "options, client.drop_partitions removes partitions, and REFRESH TABLE finds new files and "
+        "partitions",
     ),
     "DROP TABLE": (
         "Spark cannot drop table {table!r}",
