@@ -162,7 +162,7 @@ def card_of(value: Any) -> Card:
     return Card(
         words(type(value).__name__),
         [
-            (name.replace("_", " "), field_text(name, content))
+            (name.removesuffix("_bytes").replace("_", " "), field_text(name, content))
             for name, content in _fields_of(value).items()
             if content is not None and name[0] != "_"
         ],
@@ -194,7 +194,7 @@ def grid_of(items: Sequence[Any], title: str = "", more: str = "") -> Grid:
 @card_of.register
 def _(items: ShownList) -> Card:  # type: ignore[type-arg]
     grids = [grid_of(items)] if items else []
-    return Card(count_text(len(items), items.noun.removesuffix("s"), items.noun), grids=grids)
+    return Card(count_text(len(items), singular(items.noun), items.noun), grids=grids)
 
 
 def words(name: str) -> str:
@@ -248,6 +248,14 @@ def seconds_text(seconds: float) -> str:
 def count_text(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 file`, `1,200 files`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def singular(plural: str) -> str:
+    """Return the singular of a noun: `file`, `batch`, `policy`."""
+    for ending, other in (("ies", "y"), ("tches", "tch"), ("s", "")):
+        if plural.endswith(ending):
+            return plural.removesuffix(ending) + other
+    return plural
 
 
 def shortened(text: str, most: int) -> str:

@@ -162,3 +162,17 @@ def test_a_list_of_objects_is_a_list() -> None:
     assert items == [1, 2]
     assert isinstance(items, list)
     assert repr(items) == "<2 numbers>"
+
+
+@pytest.mark.parametrize(
+    ("noun", "first_words"),
+    [
+        ("tables", "1 table"),
+        ("policies", "1 policy"),
+        ("batches", "1 batch"),
+        ("caches", "1 cache"),
+    ],
+)
+def test_a_list_of_one_item_is_named_in_the_singular(noun: str, first_words: str) -> None:
+    assert card_of(ShownList([1], noun)).title == first_words
+    assert card_of(Listing(iter([Page([1], True)]), noun)).title == first_words

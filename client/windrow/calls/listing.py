@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
-from windrow_core.cards import SHOWN_ROWS, Card, Shown, card_of, grid_of
+from windrow_core.cards import SHOWN_ROWS, Card, Shown, card_of, grid_of, singular
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Listing(Shown, Sequence[T]):
     def _card(self) -> Card:
         count = len(self._items)
         or_more = "" if self._is_whole else " or more"
-        noun = self._noun.removesuffix("s") if count == 1 and self._is_whole else self._noun
+        noun = singular(self._noun) if count == 1 and self._is_whole else self._noun
         left = count - SHOWN_ROWS
         more = "" if self._is_whole else "and more"
         if left > 0:
