@@ -119,7 +119,7 @@ def run(
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    with connect(url, timeout_s=_ANSWER_TIMEOUT_S, attempts=1) as client:
+    with connect(url, timeout_s=_ANSWER_TIMEOUT_S, attempts=1, check=False) as client:
         agent = Agent(
             client,
             folder,

@@ -10,6 +10,8 @@ from tests.support.api.contract import operations
 PATH_NAMES = {
     "name": "attacked",
     "rule": "r",
+    "pattern": "*",
+    "claim_id": "0" * 32,
     "worker_id": "w",
     "write_id": "0" * 32,
     "plan_id": "0" * 32,
