@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import windrow
@@ -75,19 +78,36 @@ def test_a_dry_run_and_a_filter_of_no_partition_change_nothing(
 
 
 @pytest.mark.parametrize(
-    "filter", ["id < 5", f"ds = '{FIRST}' OR id < 25", "id < 5 AND ds IS NULL"]
+    "filter",
+    [
+        "id < 5",
+        f"ds = '{FIRST}' OR id < 25",
+        "id < 5 AND ds IS NULL",
+        # Statistics prove these for all rows of some files, or of all.
+        "id < 10",
+        "NOT id < 0",
+        None,
+    ],
 )
-def test_a_filter_that_divides_files_is_refused_and_names_the_partition_columns(
-    client: Client, location: Path, filter: str
+def test_a_filter_on_other_columns_is_refused_and_names_the_partition_columns(
+    client: Client, location: Path, filter: Any
 ) -> None:
     before = listed_ids(location)
-    if filter.startswith("id < 5 AND"):
-        # No file is left for it.
-        assert client.drop_partitions(TABLE, filter).files == 0
-    else:
-        with pytest.raises(UnfitRemovalError, match="partition columns only: ds"):
-            client.drop_partitions(TABLE, filter)
+    with pytest.raises(UnfitRemovalError, match="partition columns only: ds"):
+        client.drop_partitions(TABLE, filter)
     assert listed_ids(location) == before
+
+
+def test_a_file_with_several_splits_is_one_file(client: Client, location: Path) -> None:
+    ids = pa.table({"id": pa.array(range(50_000)), "name": ["x"] * 50_000})
+    pq.write_table(ids, location / f"ds={FIRST}" / "large.parquet", row_group_size=10_000)
+    client.refresh(TABLE)
+    client.alter_table(TABLE, plan_options={"max_split_size": 50_000})
+    assert client.plan(TABLE).summary.split_count > client.plan(TABLE).summary.files_planned
+
+    removal = client.drop_partitions(TABLE, f"ds = '{FIRST}'")
+
+    assert (removal.files, removal.rows) == (3, 50_020)
 
 
 def test_files_that_others_add_to_a_dropped_partition_stay(client: Client, location: Path) -> None:

@@ -15,6 +15,7 @@ from windrow_core.models import WriteReport
 from windrow_spark.commits.calls import CommitCalls
 from windrow_spark.commits.errors import UnfitRemovalError
 from windrow_spark.commits.table_write import begin
+from windrow_spark.executor.filters import columns_of
 
 if TYPE_CHECKING:
     from windrow.calls.plans import SplitPlan
@@ -90,11 +91,15 @@ def drop_partitions(
 def _files_of(client: RemovalCalls, table: str, filter: str | Mapping[str, Any]) -> pa.Table:
     """Return the files of the partitions: path, state and rows."""
     plan = client.plan(table, filter=filter)
-    columns = ", ".join(column.name for column in plan.info.partition_columns)
+    columns = [column.name for column in plan.info.partition_columns]
     if not columns:
         raise UnfitRemovalError(table, "it has no partition columns")
-    if pc.count(plan.groups["residual_filter"]).as_py():
-        reason = f"the filter divides files, so let it name partition columns only: {columns}"
+    tree = None if plan.info.filter is None else plan.info.filter.model_dump()
+    names = {name.lower() for name in columns_of(tree)}
+    # Statistics may prove a condition on other columns for every row of some files, which would go
+    # and leave others of their partition.
+    if not names or not names <= {name.lower() for name in columns}:
+        reason = f"the filter must name partition columns only: {', '.join(columns)}"
         raise UnfitRemovalError(table, reason)
     splits = pc.list_flatten(plan.groups["splits"]).combine_chunks()
     fields = {field.name: pc.struct_field(splits, field.name) for field in splits.type}
