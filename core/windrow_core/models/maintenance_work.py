@@ -75,7 +75,7 @@ class MaintenanceReceipt(Answer):
     )
     first_at: datetime
     last_at: datetime
-    worker: str | None = Field(default=None, description="Who does or did the work.")
+    worker: str | None = Field(default=None, description="The worker that has the work, or had it.")
     folders: list[str] = Field(
         default=[], description="At most ten of the partitions, relative to the table's location."
     )
