@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.golden.files import GOLDENS
 
-_QUICK = {"problems"}
+_QUICK = {"outputs", "problems"}
 
 
 @pytest.mark.parametrize(
