@@ -21,6 +21,9 @@ from tests.support.servers.coordinators import PLAIN, coordinator_process
 from tests.support.tables import hive
 from tests.support.tables.inventories import inventory
 from windrow.calls.plans import read_group_stream
+from windrow_service.runs import plan_runs
+from windrow_service.store.plans import SqlPlanStore
+from windrow_service.usecases.plans.ports import PlanRecord
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 ASYNC = {"Prefer": "respond-async"}
@@ -80,20 +83,51 @@ def test_a_caller_may_wait_a_while_for_a_plan_in_the_background(
     assert answer.json()["groups"]
 
 
+def test_a_plan_that_takes_long_is_recorded_before_it_is_made(
+    http: httpx.Client, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others can continue it then; its caller waits for the same plan."""
+    monkeypatch.setattr(plan_runs, "_LONG_S", 0)
+    headers = {"Prefer": "respond-async, wait=20", "Idempotency-Key": "a-long-plan"}
+    recorded: list[str] = []
+    put = SqlPlanStore.put
+
+    async def note(store: SqlPlanStore, plan: PlanRecord, *args: Any, **more: Any) -> None:
+        recorded.append(plan.state)
+        await put(store, plan, *args, **more)
+
+    monkeypatch.setattr(SqlPlanStore, "put", note)
+    answers = [http.post("/plans", json={"table": events}, headers=headers) for _ in range(2)]
+
+    assert recorded == ["submitted"]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json()["groups"]
+    assert answers[0].json()["plan_id"] == answers[1].json()["plan_id"]
+    problem_of(submit(http, events, headers["Prefer"], filter="nothing = 1"), 422, "invalid-filter")
+    failed = submit(http, events, headers["Prefer"], columns=["nothing"]).json()
+    assert ended(http, failed["plan_id"])["status"] == "failed"
+
+
 def test_other_preferences_are_ignored(http: httpx.Client, events: str) -> None:
     assert submit(http, events, prefer="return=minimal, wait=5").status_code == 200
 
 
+@pytest.mark.parametrize("prefer", ["respond-async", "respond-async, wait=20"])
 def test_a_request_that_cannot_be_planned_is_refused_before_it_is_submitted(
-    http: httpx.Client, events: str
+    http: httpx.Client, events: str, prefer: str
 ) -> None:
-    problem_of(submit(http, "nowhere"), 404, "table-not-found")
-    problem_of(submit(http, events, filter="nothing = 1"), 422, "invalid-filter")
-    problem_of(submit(http, events, snapshot_id=99), 404, "snapshot-not-found")
+    problem_of(submit(http, "nowhere", prefer), 404, "table-not-found")
+    problem_of(submit(http, events, prefer, filter="nothing = 1"), 422, "invalid-filter")
+    problem_of(submit(http, events, prefer, snapshot_id=99), 404, "snapshot-not-found")
+    numbers = {"snapshot_id": 1, "partitions": [[70, 80]]}
+    problem_of(submit(http, events, prefer, **numbers), 422, "invalid-partitions")
 
 
-def test_a_plan_that_fails_in_the_background_says_why(http: httpx.Client, events: str) -> None:
-    plan_id = submit(http, events, columns=["nothing"]).json()["plan_id"]
+@pytest.mark.parametrize("prefer", ["respond-async", "respond-async, wait=20"])
+def test_a_plan_that_fails_in_the_background_says_why(
+    http: httpx.Client, events: str, prefer: str
+) -> None:
+    plan_id = submit(http, events, prefer, columns=["nothing"]).json()["plan_id"]
     plan = ended(http, plan_id)
 
     assert plan["status"] == "failed"

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from windrow_core.models import PlanRequest
+from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.usecases.errors import (
     BusyError,
     IdempotencyKeyReusedError,
@@ -32,13 +33,25 @@ from windrow_service.usecases.plans.records import (
     same_groups,
 )
 from windrow_service.usecases.ports import Checkpoint, Clock, Once
+from windrow_service.usecases.snapshots.errors import InvalidPartitionsError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
-_Keep: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
+KeepPlan: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
 
 # Errors of the leading caller only; those who wait for the same groups try again.
 _OF_ONE_CALLER = (PlanCancelledError, RepeatedRequestError, IdempotencyKeyReusedError)
+# Errors that say what is wrong with a request.
+_OF_THE_REQUEST = (InvalidFilterError, InvalidPartitionsError, *_OF_ONE_CALLER)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStart:
+    """A plan, and what it is made from: its table and its snapshot."""
+
+    plan: PlanRecord
+    table: StoredTable
+    snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +99,19 @@ class MakePlan:
 
         return await self._complete(table, snapshot, plan, keep)
 
+    async def begin(self, request: PlanRequest, principal: str) -> PlanStart:
+        """Begin a plan of a snapshot that exists; `finish` makes it. Nothing is recorded yet.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The table does not have the requested snapshot.
+            VersionNotKnownError: The table has no snapshot of the requested version.
+        """
+        table, snapshot = await self._snapshot_of(request)
+        plan = pinned(self._record(table, request, principal), table, snapshot)
+        return PlanStart(plan, table, snapshot)
+
     async def submit(
         self,
         request: PlanRequest,
@@ -113,37 +139,56 @@ class MakePlan:
             # The refresh may take long: the plan is pinned to its result.
             plan = self._record(await self.tables.get(request.table), request, principal)
         else:
-            table, snapshot = await self._snapshot_of(request)
-            await self.draft.check_request(snapshot, request)
-            plan = pinned(self._record(table, request, principal), table, snapshot)
+            start = await self.begin(request, principal)
+            await self.draft.check_request(start.snapshot, request)
+            plan = start.plan
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan
 
-    async def finish(self, plan: PlanRecord) -> Exception | None:
-        """Make a plan that was submitted to any replica, and record the outcome; return why it failed.
+    async def finish(
+        self, plan: PlanRecord, start: PlanStart | None = None, keep: KeepPlan | None = None
+    ) -> Exception | None:
+        """Make a plan that was submitted to any replica, and keep the outcome; return why it failed.
+
+        Args:
+            plan: The plan.
+            start: What `begin` returned, if its caller still waits for an answer.
+            keep: Records the outcome; by default, that of a plan that is recorded already.
 
         Raises:
             StoreUnavailableError: The outcome could not be recorded; the call may be repeated.
             OutcomeUnknownError: The outcome may have been recorded; the call may be repeated.
             BusyError: Too much is being planned already; the call may be repeated.
             PlanCancelledError: Nobody wants the plan any more.
+            InvalidFilterError: The filter cannot be planned, and the caller hears of it.
+            InvalidPartitionsError: The same of partitions that the snapshot does not have.
+            RepeatedRequestError: The same of a request that was answered before.
+            IdempotencyKeyReusedError: The same of a key that another request had.
         """
+        keep = keep or self.plans.finish
+        is_heard = start is not None
         try:
-            if plan.snapshot_id is None:
-                await self._refresh_if_stale(plan.request, plan.created_at)
-            table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
-            if table.table_id != plan.table_id:
-                raise PlanNotFoundError(plan.plan_id)
-            plan = pinned(plan, table, snapshot)
-            await self._complete(table, snapshot, plan, self.plans.finish)
+            if start is None:
+                start = await self._start_elsewhere(plan)
+            await self._complete(start.table, start.snapshot, start.plan, keep)
         except (StoreUnavailableError, OutcomeUnknownError, BusyError, PlanCancelledError):
             raise
         except Exception as error:  # reported by the plan
-            failed = replace(plan, state="failed", problem=self.describe(error))
-            await self.plans.finish(failed)
+            if is_heard and isinstance(error, _OF_THE_REQUEST):
+                raise
+            plan = plan if start is None else start.plan
+            await keep(replace(plan, state="failed", problem=self.describe(error)), None)
             return error
         else:
             return None
+
+    async def _start_elsewhere(self, plan: PlanRecord) -> PlanStart:
+        if plan.snapshot_id is None:
+            await self._refresh_if_stale(plan.request, plan.created_at)
+        table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
+        if table.table_id != plan.table_id:
+            raise PlanNotFoundError(plan.plan_id)
+        return PlanStart(pinned(plan, table, snapshot), table, snapshot)
 
     async def _snapshot_of(self, request: PlanRequest) -> tuple[StoredTable, Snapshot]:
         return await self.snapshots.get(request.table, request.snapshot_id, request.version)
@@ -174,7 +219,7 @@ class MakePlan:
         return await self.plans.find(plan.request_key, plan.created_at)
 
     async def _complete(
-        self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: _Keep
+        self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: KeepPlan
     ) -> PlanRecord:
         """Make a plan and keep it, or give it the groups of an equal plan that is being made."""
         assert plan.request_key is not None
