@@ -7,6 +7,8 @@ from decimal import Decimal
 
 # A file is small if it is below this part of its target size.
 SMALL = 0.5
+# A table with nothing but files of this size has no excess files.
+WELL_SIZED_BYTES = 128 * 2**20
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 _FACTORS = {unit: 1024**power for power, unit in enumerate(_UNITS)}

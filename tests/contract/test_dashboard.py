@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -29,13 +29,16 @@ from windrow_service.api.dashboard import PARTS
 from windrow_service.api.html import rendering
 from windrow_service.api.html.loading import load_pages
 from windrow_service.settings import Settings
+from windrow_service.store import schema
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
 from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.table_lists import SqlTableLists
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.audit import Actor, acting
 from windrow_service.usecases.names import Names
+from windrow_service.usecases.tables.lists import TableConditions
 
 OPEN = {
     "/dashboard/sign-in",
@@ -342,58 +345,142 @@ def test_snapshots_count_their_files_by_size_after_each_change(
     assert http.get(f"/tables/{name}").json()["current_snapshot"]["file_sizes"] == changed
 
 
-def test_the_tables_with_most_excess_files_come_first(database_url: sa.URL) -> None:
+def test_tables_are_listed_in_any_order_and_by_any_condition(database_url: sa.URL) -> None:
     now = datetime(2026, 11, 23, tzinfo=timezone.utc)
-    files = {"a.few": (3, 10), "a.many": (900, 10), "b.large": (900, 900 * 2**27), "B_odd%": None}
+    # Numbers of files, their bytes, the fewest files that the folders allow, and the last refresh.
+    figures: dict[str, tuple[int, int, int | None] | None] = {
+        "a.few": (3, 10, None),
+        "a.many": (900, 10, None),
+        "a.fair": (400, 10 * 2**20, 200),
+        "b.large": (900, 900 * 2**27, None),
+        "b.parts": (900, 900, 900),
+        "B_odd%": None,
+        "b.broken": (5, 5, 5),
+    }
 
-    async def work(database: Database) -> tuple[list[list[str]], int]:
-        store = SqlTableStore(database, lambda: now)
+    async def work(database: Database) -> None:
+        store, lists = SqlTableStore(database, lambda: now), SqlTableLists(database, lambda: now)
+        refreshes = SqlRefreshStore(database)
         with acting(lambda: Actor("test", "test", None)):
-            for name in files:
+            for name in figures:
                 await store.put(name, TableDefinition(location=f"/{name}"), None)
-        async with database.writing() as connection:
-            for name, figures in files.items():
-                if figures is None:
-                    continue
-                info = {
-                    "snapshot_id": 1,
-                    "created_at": now.isoformat(),
-                    "file_count": figures[0],
-                    "size_bytes": figures[1],
-                    "manifest_count": 0,
-                    "columns": [],
-                    "partition_columns": [],
-                }
-                await connection.execute(
-                    sa.text(
-                        "INSERT INTO snapshots (table_id, snapshot_id, created_at, info, data_schema, "
-                        "partition_schema, bloom_columns, ranges) SELECT table_id, 1, updated_at, "
-                        ":info, :none, :none, '[]', :none FROM tables WHERE name = :name"
-                    ),
-                    {"info": json.dumps(info), "name": name, "none": b""},
-                )
-                await connection.execute(
-                    sa.text("UPDATE tables SET current_snapshot_id = 1 WHERE name = :name"),
-                    {"name": name},
-                )
-        everything = Names(every=True)
-        asked = [
-            await store.worst("", 0, 10, everything),
-            await store.worst("", 1, 2, everything),
-            await store.worst("b_ODD%", 0, 10, everything),
-            await store.worst("a", 0, 10, Names(below=frozenset({"a."}))),
-        ]
-        return [[table.name for table in found] for _, found in asked], asked[1][0]
+        for at, (name, of) in enumerate(figures.items()):
+            if of is not None:
+                await _add_snapshot(database, name, of, now + timedelta(minutes=at))
+        status = RefreshStatus(
+            refresh_id="r",
+            table="b.broken",
+            status="running",
+            started_at=now,
+            seconds=0,
+            progress=RefreshProgress(phase="listing"),
+        )
+        record = await refreshes.begin(
+            status, full=False, now=now, lease_until=now + timedelta(hours=1)
+        )
 
-    found, count = on_database(database_url, work)
+        async def names(offset: int = 0, limit: int = 10, **conditions: Any) -> list[str]:
+            among = conditions.pop("among", Names(every=True))
+            asked = TableConditions(**conditions)
+            count, tables = await lists.page(asked, offset, limit, among)
+            assert count >= len(tables)
+            # The database and the page judge alike.
+            for one in tables:
+                alike = TableConditions(health=one.health, containing=one.name)
+                assert one in (await lists.page(alike, 0, 10, among))[1]
+            return [one.name for one in tables]
 
-    assert found == [
-        ["a.many", "a.few", "b.large", "B_odd%"],
-        ["a.few", "b.large"],
-        ["B_odd%"],
-        ["a.many", "a.few"],
-    ]
-    assert count == 4
+        by_excess = ["a.many", "a.fair", "a.few", "b.broken", "b.large", "b.parts", "B_odd%"]
+        assert await names() == by_excess
+        assert await names(1, 2) == by_excess[1:3]
+        assert await names(containing="b_ODD%") == ["B_odd%"]
+        assert await names(among=Names(below=frozenset({"a."}))) == ["a.many", "a.fair", "a.few"]
+        assert await names(namespace="b", order="name") == ["b.parts", "b.large", "b.broken"]
+        assert await names(namespace="a.f") == []
+        assert (await names(order="files", is_descending=False))[:2] == ["a.few", "b.broken"]
+        assert (await names(order="size"))[0] == "b.large"
+        assert (await names(order="mean"))[:2] == ["b.large", "a.fair"]
+        assert (await names(order="snapshot"))[0] == "b.broken"
+        assert await names(health="unread") == ["B_odd%"]
+        assert await names(health="poor") == ["a.many"]
+        assert await names(health="fair") == ["a.fair"]
+        assert await names(health="failing") == []
+        assert await names(health="good") == ["a.few", "b.broken", "b.large", "b.parts"]
+
+        await refreshes.finish(record.table_id, status.model_copy(update={"status": "failed"}))
+
+        assert await names(health="failing") == ["b.broken"]
+        assert (await names(order="health"))[:3] == ["b.broken", "B_odd%", "a.many"]
+        assert await lists.namespaces(10, Names(every=True)) == ["a", "b"]
+        assert await lists.namespaces(1, Names(every=True)) == ["a"]
+        assert await lists.namespaces(10, Names(exact=frozenset({"b.large"}))) == ["b"]
+
+    on_database(database_url, work)
+
+
+async def _add_snapshot(
+    database: Database, name: str, figures: tuple[int, int, int | None], at: datetime
+) -> None:
+    info = {
+        "snapshot_id": 1,
+        "created_at": at.isoformat(),
+        "file_count": figures[0],
+        "size_bytes": figures[1],
+        "fewest_files": figures[2],
+        "manifest_count": 0,
+        "columns": [],
+        "partition_columns": [],
+    }
+    async with database.writing() as connection:
+        key = await connection.scalar(
+            sa.select(schema.tables.c.table_id).where(schema.tables.c.name == name)
+        )
+        await connection.execute(
+            sa.insert(schema.snapshots).values(
+                table_id=key,
+                snapshot_id=1,
+                created_at=at,
+                info=json.dumps(info),
+                data_schema=b"",
+                partition_schema=b"",
+                bloom_columns="[]",
+                ranges=b"",
+            )
+        )
+        await connection.execute(
+            sa.update(schema.tables)
+            .where(schema.tables.c.table_id == key)
+            .values(current_snapshot_id=1)
+        )
+
+
+def test_folders_that_need_their_files_make_no_excess(
+    http: httpx.Client, name: str, tables_folder: object
+) -> None:
+    def file(path: str, size: int) -> dict[str, object]:
+        return {"path": path, "size_bytes": size, "mtime_ns": size, "row_count": 1}
+
+    columns = [{"name": "id", "type": "bigint"}]
+    partitions = [{"name": "d", "type": "int"}]
+    definition = {"location": f"{tables_folder}/{name}", "partition_columns": partitions}
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+
+    def fewest(**body: object) -> int:
+        answer = http.post(f"/tables/{name}/snapshots", json=body)
+        assert answer.is_success, answer.text
+        count: int = answer.json()["fewest_files"]
+        return count
+
+    def files(day: int, *sizes: int) -> list[dict[str, object]]:
+        return [file(f"d={day}/f{at}", size) for at, size in enumerate(sizes)]
+
+    assert fewest(columns=columns, added=files(1, 10, 20) + files(2, 2**27, 1) + files(3, 5)) == 4
+    # A folder after all others is new for certain; one between them may have been there.
+    assert fewest(mode="delta", added=files(4, 1, 2)) == 5
+    assert fewest(mode="delta", added=files(1, 10), removed=["d=1/f1"]) == 5
+    gone = ["d=1/f0", "d=2/f0", "d=2/f1", "d=3/f0"]
+    # Fewer files than that are left.
+    assert fewest(mode="delta", removed=gone) == 2
 
 
 def test_running_work_comes_first_and_then_the_latest(database_url: sa.URL) -> None:

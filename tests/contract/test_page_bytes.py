@@ -23,12 +23,14 @@ from windrow_core.models import (
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.pages import MAX_PAGE_CHARACTERS, ParsedTexts
 from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.table_lists import SqlTableLists
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.caches.errors import CacheRulesTooLongError
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
+from windrow_service.usecases.tables.lists import TableConditions
 
 MIB = 2**20
 NEWEST = 2**31 - 1
@@ -132,7 +134,8 @@ def test_a_page_ends_where_its_entries_get_too_long(run: Any) -> None:
         assert not (await stores.tables.page(names[-2], 1, EVERY)).more
 
         # Pages for people show none of these texts.
-        _, worst = await stores.tables.worst("", 0, 9, EVERY)
+        lists = SqlTableLists(stores.database, lambda: stores.now)
+        _, worst = await lists.page(TableConditions(), 0, 9, EVERY)
         assert [one.name for one in worst] == names
         assert worst[0].current_snapshot is not None
         newest = await stores.snapshots.newest("t0", 3)

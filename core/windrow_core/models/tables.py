@@ -150,6 +150,12 @@ class SnapshotInfo(Answer):
         "after it those of 2^(k-1) bytes or more, but less than 2^k. Null for snapshots that an "
         "earlier version of Windrow made, and for changes of them.",
     )
+    fewest_files: int | None = Field(
+        default=None,
+        description="How many files of at most 128 MiB the same folders would need: at least one "
+        "for each folder, or bucket in it. After a change that is not a refresh it is a lower bound; "
+        "null for snapshots that an earlier version of Windrow made.",
+    )
     manifest_count: int
     columns: list[Column]
     partition_columns: list[Column]

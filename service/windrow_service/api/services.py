@@ -41,6 +41,7 @@ from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.partitions import ShowPartitionValues
 from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.tables.lists import TableLists
 from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
 from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.tables.register import RegisterTable
@@ -74,6 +75,7 @@ class TableServices:
     """Tables, and their refreshes."""
 
     tables: TableStore
+    lists: TableLists
     register: RegisterTable
     refreshes: Refreshes
     set_partitions: SetPartitions

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from windrow_core.models import SnapshotInfo
+from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.pages import without_fields, without_nulls
-from windrow_service.telemetry.meters import WELL_SIZED_BYTES, TableFigures
+from windrow_service.telemetry.meters import TableFigures
 
 # Tables joined with their current snapshots, if they have one.
 WITH_SNAPSHOTS = schema.tables.outerjoin(
@@ -33,7 +34,7 @@ class SqlTableFigures:
         """Return how many tables there are, and figures of those with the most excess files."""
         on_server = self._database.is_postgresql
         tables = schema.tables.c
-        files, size_bytes = _number("file_count", on_server), _number("size_bytes", on_server)
+        files, size_bytes = figure("file_count", on_server), figure("size_bytes", on_server)
         query = (
             sa.select(tables.name, files, size_bytes, surplus_files(on_server).label("surplus"))
             .select_from(WITH_SNAPSHOTS)
@@ -62,15 +63,18 @@ def snapshot_without_columns(text: str) -> SnapshotInfo:
 
 
 def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
-    """Return how many more files a table has than files of `WELL_SIZED_BYTES` would be.
+    """Return how many more files a table has than it needs; negative if it has fewer.
 
-    The result is negative if the table has fewer.
+    See `planner.upkeep.health.excess_files`.
     """
-    ideal = (_number("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
-    return _number("file_count", on_server) - ideal
+    by_size = (figure("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
+    # Snapshots of earlier versions have no such figure.
+    fewest = sa.func.coalesce(figure("fewest_files", on_server), 0)
+    return figure("file_count", on_server) - sa.case((by_size < fewest, fewest), else_=by_size)
 
 
-def _number(field: str, on_server: bool) -> sa.ColumnElement[int]:
+def figure(field: str, on_server: bool) -> sa.ColumnElement[int]:
+    """Return a number of a table's current snapshot."""
     info = schema.snapshots.c.info
     if on_server:
         return sa.cast(sa.cast(without_nulls(info), postgresql.JSON)[field].astext, sa.BigInteger)

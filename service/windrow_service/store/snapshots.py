@@ -233,6 +233,7 @@ def _info_of(inventory: NextSnapshot, snapshot_id: int, now: datetime) -> Snapsh
         row_count=inventory.row_count,
         size_bytes=inventory.size_bytes,
         file_sizes=None if inventory.file_sizes is None else list(inventory.file_sizes),
+        fewest_files=inventory.fewest_files,
         manifest_count=len(inventory.manifests),
         columns=wire_columns(inventory.data_schema),
         partition_columns=wire_columns(inventory.partition_schema),

@@ -15,12 +15,6 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.commit_guard import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.figures import (
-    WITH_SNAPSHOTS,
-    snapshot_without_columns,
-    surplus_files,
-    without_columns,
-)
 from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import ParsedTexts, fetch_page, without_nulls
 from windrow_service.store.table_names import is_among, similar_names
@@ -31,7 +25,7 @@ from windrow_service.usecases.tables.errors import (
     TableNotFoundError,
     UnconfirmedReplacementError,
 )
-from windrow_service.usecases.tables.ports import ListedTable, StoredTable
+from windrow_service.usecases.tables.ports import StoredTable
 
 _SELECT = sa.select(
     schema.tables,
@@ -126,39 +120,6 @@ class SqlTableStore:
         query = sa.select(definition["location"].as_string()).where(~is_among(among))
         async with self._database.reading() as connection:
             return (await connection.scalars(query)).all()
-
-    async def worst(
-        self, containing: str, offset: int, limit: int, among: Names
-    ) -> tuple[int, Sequence[ListedTable]]:
-        key, name = schema.tables.c.table_id, schema.tables.c.name
-        condition = is_among(among) & sa.func.lower(name).contains(
-            containing.lower(), autoescape=True
-        )
-        surplus = surplus_files(self._database.is_postgresql)
-        # Only the keys are sorted: sorting whole rows takes longer.
-        order = (
-            sa.select(key)
-            .select_from(WITH_SNAPSHOTS)
-            .where(condition)
-            .order_by(surplus.desc().nulls_last(), name)
-            .offset(offset)
-            .limit(limit)
-        )
-        async with self._database.reading() as connection:
-            count = await connection.scalar(
-                sa.select(sa.func.count()).select_from(schema.tables).where(condition)
-            )
-            keys = list(await connection.scalars(order))
-            figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
-            query = sa.select(key, name, figures.label("figures")).select_from(WITH_SNAPSHOTS)
-            rows = await connection.execute(query.where(key.in_(keys)))
-            by_id = {
-                row.table_id: ListedTable(
-                    row.name, row.figures and snapshot_without_columns(row.figures)
-                )
-                for row in rows
-            }
-        return count or 0, [by_id[one] for one in keys if one in by_id]
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         async with self._database.reading() as connection:

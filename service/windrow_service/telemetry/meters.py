@@ -11,13 +11,10 @@ from windrow_core.models import PlanSummary, RefreshStatus, WorkerInfo
 Store = Literal["database", "cache_map"]
 Gauge = Literal["queue_running", "queue_waiting", "manifest_cache_bytes", "refreshes_running"]
 
-# A table with nothing but files of this size has no excess files.
-WELL_SIZED_BYTES = 128 * 2**20
-
 
 @dataclass(frozen=True, slots=True)
 class TableFigures:
-    """How many files a table has: `excess` of them are more than WELL_SIZED_BYTES would need."""
+    """How many files a table has: `excess` of them are more than it needs."""
 
     name: str
     files: int

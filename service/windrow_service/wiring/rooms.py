@@ -37,6 +37,7 @@ from windrow_service.store.policies import SqlPolicyStore
 from windrow_service.store.receipts import SqlWorkStore
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.streams import SqlStreamStore
+from windrow_service.store.table_lists import SqlTableLists
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
@@ -100,6 +101,7 @@ def open_tables(adapters: Adapters) -> TableServices:
     adapters.stack.push_async_callback(refreshes.aclose)
     return TableServices(
         tables=tables,
+        lists=adapters.stored(SqlTableLists(adapters.database, now), "tables"),
         register=RegisterTable(tables=tables, locations=inventories, runner=runner),
         refreshes=refreshes,
         set_partitions=SetPartitions(

@@ -11,6 +11,7 @@ from windrow_service.api.dashboard import (
     maintenance,
     plans,
     signing_in,
+    table,
     tables,
     work,
 )
@@ -31,6 +32,7 @@ PARTS = (
     issuers.open_router,
     signing_in.router,
     *(pages for _, pages in _PAGES),
+    table.router,
 )
 
 router = APIRouter()

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.encoding import MANIFEST_FILES, Manifest, cut_files
+from windrow_service.inventory.manifests.fewest import fewest_gained
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.manifests.totals import rows_in, size_counts
@@ -131,6 +132,7 @@ class Applied:
         files_removed: Files that are gone or have changed.
         rows_gained: Rows in the added files, minus those in the removed files; None if not known.
         sizes_gained: `size_counts` of the added files, minus those of the removed files.
+        fewest_gained: The fewest files of the folders that the change adds.
     """
 
     manifests: tuple[Manifest, ...]
@@ -138,6 +140,7 @@ class Applied:
     files_removed: int
     rows_gained: int | None
     sizes_gained: Ints
+    fewest_gained: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,7 @@ def apply_change(
         rows_gained=_difference_in_rows(gains, list(losses.values())),
         sizes_gained=size_counts(gains["size_bytes"])
         - sum((rows.size_counts for rows in losses.values()), np.zeros(64, np.int64)),
+        fewest_gained=fewest_gained(manifests, gains),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.rows import bloom_columns, inventory_schema
+from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.changes import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
+from windrow_service.inventory.manifests.fewest import fewest_files
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.totals import (
     check_files,
@@ -51,7 +54,10 @@ def next_after_inventory(
     )
     return NextSnapshot(
         **_contents(
-            manifests, rows_in(inventory.files), size_counts(inventory.files["size_bytes"])
+            manifests,
+            rows_in(inventory.files),
+            size_counts(inventory.files["size_bytes"]),
+            fewest_files(inventory.files),
         ),
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
@@ -71,7 +77,12 @@ def next_after_delta(previous: Snapshot, result: Applied, bloom: Sequence[str]) 
     row_count = _added(previous.info.row_count, result.rows_gained)
     sizes = _sizes_after(previous.info.file_sizes, result.sizes_gained)
     return NextSnapshot(
-        **_contents(result.manifests, row_count, sizes),
+        **_contents(
+            result.manifests,
+            row_count,
+            sizes,
+            _added(previous.info.fewest_files, result.fewest_gained),
+        ),
         data_schema=previous.data_schema,
         partition_schema=previous.partition_schema,
         bloom_columns=tuple(bloom),
@@ -95,17 +106,25 @@ def _sizes_after(before: Sequence[int] | None, more: Ints) -> Ints | None:
 
 
 def _contents(
-    manifests: Sequence[Manifest], row_count: int | None, sizes: Ints | None
+    manifests: Sequence[Manifest],
+    row_count: int | None,
+    sizes: Ints | None,
+    fewest: int | None,
 ) -> dict[str, Any]:
     """Return the fields of a snapshot that its manifests decide."""
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
     check_totals(size_bytes, row_count or 0)
+    file_count = int(ranges["file_count"].to_numpy().sum())
     return {
         "manifests": tuple(manifests),
         "ranges": ranges,
-        "file_count": int(ranges["file_count"].to_numpy().sum()),
+        "file_count": file_count,
         "row_count": row_count,
         "size_bytes": size_bytes,
         "file_sizes": None if sizes is None else tuple(np.trim_zeros(sizes, "b").tolist()),
+        # Folders may have lost their files, and others may have grown.
+        "fewest_files": None
+        if fewest is None
+        else min(max(fewest, math.ceil(size_bytes / WELL_SIZED_BYTES)), file_count),
     }

@@ -62,6 +62,7 @@ class NextSnapshot:
         row_count: Rows in all files; None if the number of rows of some file is not known.
         size_bytes: Bytes in all files.
         file_sizes: Number of files by how many bits their size has; None if not known.
+        fewest_files: As in `SnapshotInfo`.
         files_added: Number of files that are new or changed since the previous snapshot.
         files_removed: Number of files that are gone or changed since the previous snapshot.
         listing: State of folders and files, for the next listing; None if nothing was listed.
@@ -87,6 +88,7 @@ class NextSnapshot:
     table_version: str | None = None
     log: LogFigures | None = None
     file_sizes: tuple[int, ...] | None = None
+    fewest_files: int | None = None
 
     def new_manifests(self, previous: Snapshot | None) -> list[Manifest]:
         """Return the manifests that the previous snapshot does not have."""

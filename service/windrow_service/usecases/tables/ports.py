@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow_core.models import PartitionListChange, SnapshotInfo, TableDefinition, TableInfo
+from windrow_core.models import PartitionListChange, TableDefinition, TableInfo
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Page
 
@@ -30,14 +30,6 @@ class StoredTable:
     version: str
     checked_at: datetime | None
     has_cache_rules: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTable:
-    """A table in a list: its current snapshot has no columns, which may be many."""
-
-    name: str
-    current_snapshot: SnapshotInfo | None
 
 
 class TableStore(Protocol):
@@ -79,18 +71,6 @@ class TableStore(Protocol):
 
     async def locations(self, among: Names) -> Sequence[str]:
         """Return the locations of all tables that are not in `among`."""
-
-    async def worst(
-        self, containing: str, offset: int, limit: int, among: Names
-    ) -> tuple[int, Sequence[ListedTable]]:
-        """Count tables, and return some of them, those with the most excess files first.
-
-        Args:
-            containing: Only tables whose names contain this text, ignoring case.
-            offset: How many tables to skip.
-            limit: Most tables to return.
-            among: Only tables with these names.
-        """
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """Return names of tables in `among` that are similar to a name, best first."""
