@@ -2,82 +2,177 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any
-from xml.etree import ElementTree
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-_OPTIONS = {
-    "js": (),
-    "css": (),
-    "show_legend": False,
-    "width": 720,
-    "height": 240,
-    "margin": 8,
-    "disable_xml_declaration": True,
-    "order_min": 0,
-    "min_scale": 2,
-    "max_scale": 5,
-}
+_WIDTH, _HEIGHT = 720, 240
+# The room for numbers to the left, for names below, and above the highest value.
+_LEFT, _BELOW, _ABOVE, _RIGHT = 56, 34, 18, 12
+_TICKS = 4
+# Widths of time between ticks, the smallest first.
+_STEPS = [
+    timedelta(seconds=seconds) for seconds in (1, 10, 60, 300, 1_800, 3_600, 4 * 3_600, 12 * 3_600)
+] + [timedelta(days=days) for days in (1, 7, 30, 90, 365)]
 
 
-def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
-    """Return a chart with one bar for each label."""
-    chart = _pygal().Bar(**_OPTIONS, spacing=2, range=_from_zero(values), value_formatter=_number)
-    chart.x_labels = labels
-    chart.add(None, values)
-    return _inline(chart, title)
+def bars(
+    title: str,
+    labels: Sequence[str],
+    values: Sequence[int],
+    *,
+    names: Sequence[str] | None = None,
+    mark: tuple[float, str] | None = None,
+) -> Markup:
+    """Return a chart with a bar for each label.
+
+    Args:
+        title: What it shows.
+        labels: Texts below the bars; an empty one is left out.
+        values: Their heights.
+        names: What each bar stands for, if the labels do not say it.
+        mark: A line across, at a number of bars from the left, and its name.
+    """
+    scale = _Scale(max(values, default=0))
+    step = (_WIDTH - _LEFT - _RIGHT) / max(len(values), 1)
+    parts = [scale.lines()]
+    for at, (name, value) in enumerate(zip(names or labels, values, strict=True)):
+        top = scale.y(value)
+        parts.append(
+            Markup('<rect class="first" x="{}" y="{}" width="{}" height="{}">').format(
+                _text(_LEFT + at * step + 1),
+                _text(top),
+                _text(max(step - 2, 1)),
+                _text(scale.y(0) - top),
+            )
+            + Markup("<title>{}: {:,}</title></rect>").format(name, value)
+        )
+    for at, label in enumerate(labels):
+        parts.append(_below(_LEFT + (at + 0.5) * step, label))
+    if mark is not None:
+        x, name = _LEFT + mark[0] * step, mark[1]
+        parts.append(
+            Markup(
+                '<path class="mark" d="M{0} {1}V{2}"/><text class="mark" x="{3}" y="12">{4}</text>'
+            ).format(_text(x), _ABOVE - 4, _text(scale.y(0)), _text(x), name)
+        )
+    return _chart(title, parts)
 
 
-def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int | None]]) -> Markup:
-    """Return a chart with one line for each series."""
-    chart = _pygal().Line(
-        **{**_OPTIONS, "show_legend": True, "legend_at_bottom": True},
-        dots_size=3,
-        range=_from_zero([value for values in series.values() for value in values]),
-        value_formatter=_number,
-        show_only_major_dots=False,
+def over_time(
+    title: str,
+    times: Sequence[datetime],
+    series: Mapping[str, Sequence[int | None]],
+    until: datetime,
+) -> Markup:
+    """Return a chart with a line for each series, at most two, whose values last until the next.
+
+    Args:
+        title: What it shows.
+        times: When each value began, the oldest first.
+        series: A value for each time; None if there is none.
+        until: Until when the last values last.
+    """
+    scale = _Scale(max((value or 0 for values in series.values() for value in values), default=0))
+    first = times[0]
+    span = max((until - first).total_seconds(), 1.0)
+    room = _WIDTH - _LEFT - _RIGHT
+
+    def x(at: datetime) -> float:
+        return _LEFT + room * min(max((at - first).total_seconds() / span, 0.0), 1.0)
+
+    parts = [scale.lines()]
+    for at, label in _time_ticks(first, until):
+        parts.append(_below(x(at), label))
+    for number, (name, values) in enumerate(series.items()):
+        kind = ("first", "second")[number]
+        path, is_drawn = "", False
+        for at, value in zip(times, values, strict=True):
+            if value is not None:
+                path += (
+                    f"H{_text(x(at))}V{_text(scale.y(value))}"
+                    if is_drawn
+                    else f"M{_text(x(at))} {_text(scale.y(value))}"
+                )
+                is_drawn = True
+                parts.append(
+                    Markup(
+                        '<circle class="{}" cx="{}" cy="{}" r="3"><title>{}: {:,}</title></circle>'
+                    ).format(
+                        kind,
+                        _text(x(at)),
+                        _text(scale.y(value)),
+                        f"{at:%Y-%m-%d %H:%M} UTC, {name}",
+                        value,
+                    )
+                )
+        if is_drawn:
+            parts.append(
+                Markup('<path class="line {}" d="{}H{}"/>').format(kind, path, _text(x(until)))
+            )
+        parts.append(
+            Markup(
+                '<rect class="{0}" x="{1}" y="4" width="10" height="10"/><text class="key" x="{2}" y="13">{3}</text>'
+            ).format(kind, _LEFT + 130 * number, _LEFT + 130 * number + 15, name)
+        )
+    return _chart(title, parts)
+
+
+class _Scale:
+    """The vertical axis: from zero, with lines at round numbers."""
+
+    def __init__(self, highest: int) -> None:
+        rough = max(highest, 1) / _TICKS
+        power = 10 ** math.floor(math.log10(rough))
+        self._step = max(int(next(one for one in (1, 2, 5, 10) if one * power >= rough) * power), 1)
+        self._top = max(highest, self._step) * 1.05
+
+    def y(self, value: float) -> float:
+        """Return the position of a value."""
+        room = _HEIGHT - _ABOVE - _BELOW
+        return _ABOVE + room * (1 - value / self._top)
+
+    def lines(self) -> Markup:
+        """Return lines across, with their values."""
+        values = range(0, int(self._top) + 1, self._step)
+        return Markup("").join(
+            Markup(
+                '<path class="guide" d="M{0} {1}H{2}"/><text class="value" x="{3}" y="{4}">{5:,}</text>'
+            ).format(
+                _LEFT, _text(self.y(one)), _WIDTH - _RIGHT, _LEFT - 6, _text(self.y(one) + 4), one
+            )
+            for one in values
+        )
+
+
+def _time_ticks(first: datetime, until: datetime) -> list[tuple[datetime, str]]:
+    span = until - first
+    step = next((one for one in _STEPS if span / one <= 2 * _TICKS), _STEPS[-1])
+    begin = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    at = begin + -(-(first - begin) // step) * step
+    pattern = "%Y-%m-%d" if step >= timedelta(days=1) else "%m-%d %H:%M"
+    pattern = "%H:%M:%S" if step < timedelta(minutes=1) else pattern
+    ticks = []
+    while at <= until:
+        ticks.append((at, f"{at:{pattern}}"))
+        at += step
+    return ticks
+
+
+def _below(x: float, label: str) -> Markup:
+    if not label:
+        return Markup("")
+    return Markup('<text class="name" x="{}" y="{}">{}</text>').format(
+        _text(x), _HEIGHT - 12, label
     )
-    chart.x_labels = labels
-    for name, values in series.items():
-        chart.add(name, list(values))
-    return _inline(chart, title)
 
 
-def _from_zero(values: Iterable[int | None]) -> tuple[float, float]:
-    """Return a range from zero, with some room above the highest value."""
-    return 0, 1.05 * max((value or 0 for value in values), default=0)
+def _chart(title: str, parts: Sequence[Markup]) -> Markup:
+    head = f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
+    return Markup(head) + Markup("").join(parts) + Markup("</svg>")
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}"
-
-
-@cache
-def _pygal() -> Any:
-    # Late, because importing it takes a tenth of a second.
-    import pygal
-
-    # pygal adds an import hook for its plugins, which would slow down all later imports.
-    sys.meta_path[:] = [one for one in sys.meta_path if type(one) is not pygal.PluginImportFixer]
-    return pygal
-
-
-def _inline(chart: Any, title: str) -> Markup:
-    svg = chart.render_tree()
-    # The page's policy forbids their inline styles and scripts.
-    for definitions in svg.findall("defs"):
-        svg.remove(definitions)
-    for each in list(svg):
-        if each.tag == "title":
-            svg.remove(each)
-    for each in svg.iter():
-        # The style sheet sets the sizes of texts.
-        each.attrib.pop("style", None)
-    svg.attrib.pop("id", None)
-    svg.set("role", "img")
-    svg.set("aria-label", title)
-    return Markup(ElementTree.tostring(svg, encoding="unicode", method="html"))
+def _text(value: float) -> str:
+    return f"{value:.1f}"

@@ -50,7 +50,9 @@ def fewest_gained(manifests: Sequence[Manifest], gains: pa.Table) -> int:
     last = pc.if_else(is_root, "\U0010ffff", pc.binary_join_element_wise(names, "0", ""))
     is_new = np.ones(len(names), np.bool_)
     for one in manifests:
-        is_new &= ~mask(pc.and_(pc.less_equal(first, one.last_path), pc.greater(last, one.first_path)))
+        is_new &= ~mask(
+            pc.and_(pc.less_equal(first, one.last_path), pc.greater(last, one.first_path))
+        )
     if not is_new.any():
         return 0
     of_file = folder.indices.to_numpy(zero_copy_only=False)

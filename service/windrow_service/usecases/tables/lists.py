@@ -32,7 +32,9 @@ class ListedTable:
     def excess(self) -> int:
         """Number of files beyond those that it needs."""
         info = self.current_snapshot
-        return 0 if info is None else excess_files(info.file_count, info.size_bytes, info.fewest_files)
+        return (
+            0 if info is None else excess_files(info.file_count, info.size_bytes, info.fewest_files)
+        )
 
     @property
     def waste(self) -> float:

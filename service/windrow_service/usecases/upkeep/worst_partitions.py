@@ -1,4 +1,4 @@
-"""Find the partitions of a table that hold the most small files."""
+"""Find the partitions of a table that have the most excess files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.planner.folders import folders_of
 from windrow_service.planner.splits import Ints
 from windrow_service.usecases.snapshots.ports import SnapshotStore
@@ -20,19 +21,35 @@ class PartitionFiles:
 
     folder: str
     files: int
+    size_bytes: int
+    excess_files: int
     small_files: int
-    small_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstPartitions:
+    """Excess files by partition.
+
+    Attributes:
+        partitions: The partitions with the most excess files, worst first.
+        count: Number of partitions with excess files.
+        excess_files: The excess files of all of them.
+    """
+
+    partitions: Sequence[PartitionFiles]
+    count: int
+    excess_files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindWorstPartitions:
-    """Count the small files of each partition."""
+    """Count the files of each partition beyond those that its bytes need."""
 
     snapshots: SnapshotStore
     manifests: ManifestReader
 
-    async def __call__(self, name: str, small_bytes: int, limit: int) -> Sequence[PartitionFiles]:
-        """Return the partitions with the most files under `small_bytes`, worst first.
+    async def __call__(self, name: str, small_bytes: int, limit: int) -> WorstPartitions:
+        """Return the partitions with the most excess files, and how many are under `small_bytes`.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -46,24 +63,29 @@ class FindWorstPartitions:
         )
 
 
-def _worst(files: pa.Table, small_bytes: int, limit: int) -> list[PartitionFiles]:
+def _worst(files: pa.Table, small_bytes: int, limit: int) -> WorstPartitions:
     codes = folders_of(files["path"]).combine_chunks().dictionary_encode()
     folder: Ints = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     sizes: Ints = files["size_bytes"].to_numpy()
-    small = sizes < small_bytes
     count = len(codes.dictionary)
     all_files = np.bincount(folder, minlength=count)
-    small_files = np.bincount(folder[small], minlength=count)
-    size = np.zeros(count, np.int64)
-    np.add.at(size, folder[small], sizes[small])
-    worst = np.argsort(-small_files, kind="stable")[:limit]
-    return [
-        PartitionFiles(
-            folder=codes.dictionary[at].as_py(),
-            files=int(all_files[at]),
-            small_files=int(small_files[at]),
-            small_bytes=int(size[at]),
-        )
-        for at in worst.tolist()
-        if small_files[at]
-    ]
+    small_files = np.bincount(folder[sizes < small_bytes], minlength=count)
+    # Exact, since no total is above 2^53.
+    size = np.bincount(folder, sizes, count)
+    excess = np.maximum(all_files - np.maximum(np.ceil(size / WELL_SIZED_BYTES), 1), 0)
+    worst = np.lexsort((-small_files, -excess))[:limit]
+    return WorstPartitions(
+        partitions=[
+            PartitionFiles(
+                folder=codes.dictionary[at].as_py(),
+                files=int(all_files[at]),
+                size_bytes=int(size[at]),
+                excess_files=int(excess[at]),
+                small_files=int(small_files[at]),
+            )
+            for at in worst.tolist()
+            if excess[at]
+        ],
+        count=int(np.count_nonzero(excess)),
+        excess_files=int(excess.sum()),
+    )
