@@ -20,7 +20,7 @@ from tests.support.api.problems import problem_of
 from tests.support.plans.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import on_database
-from windrow_core.models import PlanRequest
+from windrow_core.models import PlanRequest, ScanReport
 from windrow_core.planning import PlanPhase
 from windrow_service.settings import LimitSettings, Settings
 from windrow_service.store.database import Database
@@ -334,3 +334,61 @@ def test_the_length_of_a_filter_in_the_history_is_bounded(site: Site) -> None:
     assert of_tree["filter"] == "id > 5"
     assert len(of_text["filter"]) == 2_001
     assert of_text["filter"].endswith("…")
+
+
+def test_reports_are_kept_of_own_plans_alone_and_the_last_one_counts(
+    holds: Callable[[Law], None],
+) -> None:
+    async def law(store: SqlPlanStore, history: SqlPlanHistory) -> None:
+        await store.put(completed("mine"), SMALL)
+        await store.put(replace(completed("other"), principal="other"), LARGE)
+        problem: dict[str, object] = {"title": "Plan is too large", "status": 409}
+        await store.put(submitted("failed"), lease_until=START)
+        await store.finish(submitted("failed", state="failed", problem=problem))
+        maker = completed("mine").principal
+
+        def scan(plan_id: str, seconds: float) -> ScanReport:
+            return ScanReport.model_construct(
+                plan_id=plan_id, seconds=seconds, planning_seconds=0.5
+            )
+
+        await history.report(maker, [])
+        await history.report(maker, [scan("mine", 3.0), scan("other", 3.0), scan("gone", 3.0)])
+        await history.report(maker, [scan("mine", 7.0)])
+
+        took = {one.plan_id: one.scan for one in await history.page(EVERYTHING, NEWEST, 9)}
+        assert took["other"] is took["failed"] is None
+        assert took["mine"] is not None
+        assert (took["mine"].seconds, took["mine"].planning_seconds) == (7.0, 0.5)
+        assert await ids(history, PlanConditions(least_seconds=7)) == ["mine"]
+        assert await ids(history, PlanConditions(least_seconds=7.1)) == []
+        assert await ids(history, PlanConditions(principal="other")) == ["other"]
+        assert await ids(history, PlanConditions(status="failed")) == ["failed"]
+        assert await ids(history, PlanConditions(status="completed")) == ["other", "mine"]
+
+    holds(law)
+
+
+def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site: Site) -> None:
+    asked = {"table": "sales.events", "filter": "amount > 3"}
+    with site.open("reporter", "read:sales.*") as http:
+        plan_id = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+        path = f"/dashboard/plans/{plan_id}"
+        before = page_of(site, path, "reporter", "read:sales.*").text
+        scan = {"plan_id": plan_id, "seconds": 92.5, "planning_seconds": 0.25}
+        scan |= {"grouped": {"files": 12, "seconds": 90.0}}
+
+        assert http.post("/plans/scans", json={"scans": [scan]}).status_code == 204
+        (plan,) = http.get("/plans", params={"plan_id": plan_id}).json()["plans"]
+        wrong = http.post("/plans/scans", json={"scans": [scan | {"seconds": -1}]})
+        problem_of(wrong, 422, "invalid-request")
+
+    assert "not reported" in before
+    assert (plan["scan"]["seconds"], plan["scan"]["grouped"]["files"]) == (92.5, 12)
+    after = page_of(site, path, "reporter", "read:sales.*").text
+    assert "Why it took 92.8 s" in after
+    assert "<code>amount &gt; 3</code> left out nothing: all 12 files are read" in after
+    listed = page_of(site, "/dashboard/plans?took=90&who=reporter", "reporter", "read:sales.*").text
+    assert plan_id in listed
+    later = page_of(site, "/dashboard/plans?took=93", "reporter", "read:sales.*").text
+    assert plan_id not in later

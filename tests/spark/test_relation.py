@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from tests.support.laws import is_nightly
 from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow.errors import NotFoundError
+from windrow_core.models import PastPlan, WayFigures
 from windrow_spark.errors import TaskFailedError, UnfitReadError
 from windrow_spark.failures import plain_errors
 from windrow_spark.relation import java_classes
@@ -398,3 +401,52 @@ def test_one_column_of_fifty_costs_no_more_in_sql_than_requested_by_name(
     named, queried = taken(by_name), taken(in_sql)
 
     assert size / 50 < queried < 1.1 * named < size / 10
+
+
+@pytest.mark.parametrize("reader", ["grouped", "native"])
+def test_a_query_reports_what_its_scan_took(
+    spark: SparkSession, client: windrow.Client, location: Path, reader: Any
+) -> None:
+    rows = client.read(spark, "sales.events", reader=reader)
+    assert len(rows.where("id < 30").collect()) == 30
+    scan = recent_scans("sales.events")[0]
+
+    plan = reported(client, scan.plan.plan_id)
+
+    assert plan.scan is not None
+    ways = {"grouped": plan.scan.grouped, "native": plan.scan.native}
+    way = ways.pop(reader)
+    assert (way.files, way.rows, way.bytes) == (scan.read.files, scan.read.rows, scan.read.bytes)
+    assert way.seconds > 0
+    assert ways.popitem()[1] == WayFigures()
+    assert plan.scan.seconds > 0
+    assert plan.scan.planning_seconds == scan.planning_seconds > 0
+
+
+def reported(client: windrow.Client, plan_id: str) -> PastPlan:
+    """Wait until the driver has reported a scan."""
+    for _ in range(600):
+        plan = client.past_plans(plan_id=plan_id)[0]
+        if plan.scan is not None:
+            return plan
+        time.sleep(0.1)
+    raise AssertionError(f"no report of plan {plan_id} has come")
+
+
+def test_no_query_fails_if_its_report_cannot_be_sent(
+    spark: SparkSession, client: windrow.Client, location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = threading.Event()
+
+    def refuse(scans: Any) -> None:
+        tried.set()
+        raise RuntimeError("no report is wanted")
+
+    monkeypatch.setattr(client, "report_scans", refuse)
+    rows = client.read(spark, "sales.events")
+    assert rows.count() == 60
+    assert tried.wait(60)
+    monkeypatch.undo()
+
+    assert rows.where("id < 30").count() == 30
+    assert reported(client, recent_scans("sales.events")[0].plan.plan_id).scan is not None

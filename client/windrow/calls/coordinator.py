@@ -30,6 +30,7 @@ OF_PROGRAMS = frozenset(
         "put_write",
         "remove_partitions",
         "report_cached_files",
+        "report_scans",
         "set_partitions",
         "table_version",
         "update_claim",

@@ -33,6 +33,8 @@ from windrow_core.models import (
     PlanStatus,
     PlanSummary,
     Problem,
+    ScanReport,
+    ScanReports,
 )
 from windrow_core.models.cards import plan_card
 from windrow_core.sizes import size_text
@@ -230,6 +232,15 @@ class PlanCalls(Calls):
         }
         params = {name: value for name, value in limits.items() if value is not None}
         return self._transport.listing(PlanHistoryPage, "plans", "/plans", params)
+
+    def report_scans(self, scans: Sequence[ScanReport]) -> None:
+        """Report what scans of own plans took; `past_plans` then has it. Drivers do this themselves.
+
+        Args:
+            scans: At most 1,000 reports.
+        """
+        reports = ScanReports(scans=list(scans))
+        self._transport.call("POST", "/plans/scans", body=reports.model_dump_json())
 
     def delete_plan(self, plan_id: str) -> None:
         """Delete a plan before it expires.

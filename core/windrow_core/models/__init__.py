@@ -59,7 +59,14 @@ from windrow_core.models.filters import (
     Not,
     StartsWith,
 )
-from windrow_core.models.history import PastPlan, PlanHistoryPage
+from windrow_core.models.history import (
+    MAX_SCAN_REPORTS,
+    PastPlan,
+    PlanHistoryPage,
+    ScanReport,
+    ScanReports,
+    WayFigures,
+)
 from windrow_core.models.maintenance import (
     POLICY_PATTERN,
     WINDOW_PATTERN,
@@ -200,6 +207,7 @@ __all__ = [
     "MAX_GRANTS",
     "MAX_JSON_PARTITIONS",
     "MAX_PARTITION_RANGES",
+    "MAX_SCAN_REPORTS",
     "MAX_TOKEN_DAYS",
     "MAX_WRITE_KEYS",
     "ON_DISK",
@@ -305,6 +313,8 @@ __all__ = [
     "Request",
     "RowSize",
     "Scalar",
+    "ScanReport",
+    "ScanReports",
     "ServiceConfig",
     "SnapshotExpiry",
     "SnapshotInfo",
@@ -329,6 +339,7 @@ __all__ = [
     "TokenInfo",
     "TokenPage",
     "TokenRequest",
+    "WayFigures",
     "WorkItem",
     "WorkOutcome",
     "WorkPrediction",

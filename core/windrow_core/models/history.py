@@ -3,13 +3,60 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from windrow_core.models.base import Answer
+from windrow_core.models.base import Answer, Request, Whole
 from windrow_core.models.options import OptionSource, PlanOptions
 from windrow_core.models.plans import PlanSummary
+
+PLAN_ID_PATTERN = r"^[0-9a-f]{32}$"
+# Reports of one request.
+MAX_SCAN_REPORTS = 1_000
+
+_Count: TypeAlias = Annotated[int, Whole(0, 2**53)]
+_Seconds: TypeAlias = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class WayFigures(Request):
+    """What was read in one of two ways: in groups, or by Spark's own reader."""
+
+    files: _Count = 0
+    bytes: _Count = 0
+    rows: _Count = 0
+    seconds: _Seconds = Field(
+        default=0.0,
+        description="Time of all tasks together, without what the query does with rows.",
+    )
+
+
+class ScanReport(Request):
+    """What a scan of a query really took, as its driver measured it."""
+
+    plan_id: Annotated[str, StringConstraints(pattern=PLAN_ID_PATTERN)]
+    seconds: _Seconds = Field(
+        description="From when the driver had the plan until its query ended."
+    )
+    planning_seconds: _Seconds = Field(description="How long the driver waited for the plan.")
+    grouped: WayFigures = Field(default=WayFigures(), description="Read in groups.")
+    native: WayFigures = Field(default=WayFigures(), description="Read by Spark's own reader.")
+    cache_hits: _Count = Field(
+        default=0, description="Number of files that were in the cache of the host that read them."
+    )
+    requests: _Count = Field(default=0, description="Number of requests to object stores.")
+    retries: _Count = Field(default=0, description="Number of requests that were repetitions.")
+    waited_seconds: _Seconds = Field(
+        default=0.0,
+        description="Time that requests waited for the store, or to keep to "
+        "`requests_per_second`; summed over all requests, which wait side by side.",
+    )
+
+
+class ScanReports(Request):
+    """Reports of scans, several at once."""
+
+    scans: Annotated[list[ScanReport], Field(max_length=MAX_SCAN_REPORTS)]
 
 
 class PastPlan(Answer):
@@ -57,6 +104,10 @@ class PastPlan(Answer):
     )
     problem: dict[str, object] | None = Field(
         default=None, description="The RFC 9457 problem that the plan failed with."
+    )
+    scan: ScanReport | None = Field(
+        default=None,
+        description="What reading it really took; null unless its driver has reported it.",
     )
 
 

@@ -1,12 +1,12 @@
-"""The call that lists plans, including expired ones."""
+"""Calls about plans, including expired ones: list them, and report what their scans took."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Response, status
 
-from windrow_core.models import TABLE_NAME_PATTERN, PlanHistoryPage
+from windrow_core.models import TABLE_NAME_PATTERN, PlanHistoryPage, ScanReports
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.parameters import ListPageDep, Moment, json_answer
@@ -66,3 +66,19 @@ async def list_plans(
             plans=plans, next_page_token=page.next_token("plans", plans, lambda plan: plan.number)
         )
     )
+
+
+@router.post(
+    "/plans/scans",
+    operation_id="report_scans",
+    dependencies=[READ],
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=problem_responses(400, 413, 422, 503),
+)
+async def report_scans(reports: ScanReports, services: PlansDep, principal: PrincipalDep) -> None:
+    """Report what scans of plans really took, which the history of plans then shows.
+
+    Drivers send this in the background. A report replaces an earlier one of the same plan; those of
+    plans that the caller did not make, or that the history no longer has, are left out.
+    """
+    await services.look_back.report(principal, reports.scans)

@@ -1,14 +1,15 @@
-"""Plan history in a SQL database: rows are added together with plans, and never changed."""
+"""Plan history in a SQL database: rows are added together with plans, and changed by reports."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from windrow_core.models import PastPlan
+from windrow_core.models import PastPlan, ScanReport
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.pages import fetch_page
@@ -32,7 +33,8 @@ def _row_of_past(past: PastPlan) -> dict[str, Any]:
         "table_name": past.table,
         "principal": past.principal,
         "created_at": past.created_at,
-        "body": past.model_dump_json(exclude={"number"}, exclude_defaults=True),
+        "is_failed": past.status == "failed",
+        "body": past.model_dump_json(exclude={"number", "scan"}, exclude_defaults=True),
     }
 
 
@@ -46,7 +48,7 @@ class SqlPlanHistory:
         table = _history.table_name
         own = (_history.principal == mine.maker) & is_among(mine.readable, table)
         query = (
-            sa.select(_history.number, _history.body)
+            sa.select(_history.number, _history.body, _history.scan)
             .where(_history.number < conditions.before, own | is_among(mine.administrable, table))
             .order_by(_history.number.desc())
         )
@@ -58,14 +60,40 @@ class SqlPlanHistory:
             query = query.where(_history.created_at >= conditions.since)
         if conditions.until is not None:
             query = query.where(_history.created_at < conditions.until)
+        if conditions.principal is not None:
+            query = query.where(_history.principal == conditions.principal)
+        if conditions.status is not None:
+            query = query.where(_history.is_failed.is_(conditions.status == "failed"))
+        if conditions.least_seconds is not None:
+            query = query.where(_history.scan_seconds >= conditions.least_seconds)
         async with self._database.reading() as connection:
             rows, more = await fetch_page(
                 connection, query, _history.number, (_history.body,), limit
             )
-        plans = (
-            PastPlan.model_validate(json.loads(row.body) | {"number": row.number}) for row in rows
+        return Page(map(_past_of, rows), more=more)
+
+    async def report(self, principal: str, scans: Sequence[ScanReport]) -> None:
+        if not scans:
+            return
+        change = (
+            sa.update(schema.plan_history)
+            .where(
+                _history.plan_id == sa.bindparam("of_plan"),
+                _history.principal == sa.bindparam("of_caller"),
+            )
+            .values(scan=sa.bindparam("report"), scan_seconds=sa.bindparam("took"))
         )
-        return Page(plans, more=more)
+        rows = [
+            {
+                "of_plan": one.plan_id,
+                "of_caller": principal,
+                "report": one.model_dump_json(exclude_defaults=True),
+                "took": one.seconds,
+            }
+            for one in scans
+        ]
+        async with self._database.writing() as connection:
+            await connection.execute(change, rows)
 
     async def add(self, plan: PastPlan) -> None:
         async with self._database.writing() as connection:
@@ -75,3 +103,10 @@ class SqlPlanHistory:
         newest = sa.select(sa.func.max(_history.number)).scalar_subquery()
         old = (_history.created_at < created_before) | (_history.number <= newest - max_plans)
         return await self._database.delete(schema.plan_history, old)
+
+
+def _past_of(row: Any) -> PastPlan:
+    further = {"number": row.number}
+    if row.scan is not None:
+        further["scan"] = json.loads(row.scan)
+    return PastPlan.model_validate(json.loads(row.body) | further)

@@ -322,8 +322,8 @@ audit = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# Figures of plans, for operators to look at after the plans have expired; rows are only added, and
-# purged when they are old.
+# Figures of plans, for operators to look at after the plans have expired; rows are purged when they
+# are old.
 plan_history = sa.Table(
     "plan_history",
     metadata,
@@ -333,6 +333,10 @@ plan_history = sa.Table(
     sa.Column("table_name", sa.String(256), nullable=False),
     sa.Column("principal", sa.String(128), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("is_failed", sa.Boolean, nullable=False, server_default=sa.false()),
+    # What reading it took, as JSON and in seconds; null until its driver reports it.
+    sa.Column("scan", sa.Text),
+    sa.Column("scan_seconds", sa.Float),
     # Everything else, as JSON.
     sa.Column("body", sa.Text, nullable=False),
     *(

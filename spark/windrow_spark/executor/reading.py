@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -50,7 +51,7 @@ def read_group(
     cached_on: str | None = None,
     counts: Counter[str] | None = None,
     delete_files: Sequence[DeleteFile] = (),
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Read the splits of one group.
 
     Args:
@@ -147,7 +148,7 @@ def read_descriptor(
         splits = stream.read_next_batch()
     residual, cached_on = metadata.get(RESIDUAL_KEY), metadata.get(CACHED_ON_KEY)
     deletes = json.loads(metadata.get(DELETES_KEY, b"[]"))
-    return read_group(
+    batches = read_group(
         spec,
         splits,
         json.loads(residual) if residual else None,
@@ -155,6 +156,21 @@ def read_descriptor(
         counts,
         [DeleteFile(*file) for file in deletes],
     )
+    return _timed(batches, counts)
+
+
+def _timed(
+    batches: Generator[pa.RecordBatch, None, None], counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches, and count the time that they take without what is done with them."""
+    with closing(batches):
+        while True:
+            begin = time.perf_counter_ns()
+            batch = next(batches, None)
+            counts["read_us"] += (time.perf_counter_ns() - begin) // 1_000
+            if batch is None:
+                return
+            yield batch
 
 
 class _Group:

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
@@ -18,16 +19,37 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 public final class JobDescriptions extends SparkListener {
     static final String QUERY = "spark.sql.execution.id";
     private static final String DESCRIPTION = "spark.job.description";
+    private static final int MOST_ENDS = 1000;
     private static final Map BY_CONTEXT = new WeakHashMap();
 
     private final SparkContext context;
     private final Map described = new HashMap();
+    /** When the queries of the latest scans have ended, by the scans' descriptions. */
+    private final Map ends = new LinkedHashMap();
 
     /** The descriptions that a query has had, and the properties of the threads that run it. */
     private static final class Query {
         String text;
         final Set texts = new HashSet();
+        final Set scans = new HashSet();
         final Map threads = new IdentityHashMap();
+    }
+
+    /** Tells Python when queries have ended. */
+    public static final class Ends {
+        /**
+         * Returns when the query of a scan ended, in milliseconds since 1970; -1 if it has not.
+         *
+         * @param scan The scan's description.
+         */
+        public long endOf(SparkContext context, String scan) {
+            return of(context).endOf(scan);
+        }
+    }
+
+    private synchronized long endOf(String scan) {
+        Long end = (Long) ends.get(scan);
+        return end == null ? -1L : end.longValue();
     }
 
     private JobDescriptions(SparkContext context) {
@@ -60,6 +82,7 @@ public final class JobDescriptions extends SparkListener {
         if (query.equals(planner.getProperty(QUERY))) known.threads.put(planner, Boolean.TRUE);
         known.text = known.text == null ? scan : known.text + "; " + scan;
         known.texts.add(known.text);
+        known.scans.add(scan);
         Iterator threads = known.threads.keySet().iterator();
         while (threads.hasNext()) {
             Properties properties = (Properties) threads.next();
@@ -80,6 +103,11 @@ public final class JobDescriptions extends SparkListener {
         long query = ((SparkListenerSQLExecutionEnd) event).executionId();
         Query known = (Query) described.remove(String.valueOf(query));
         if (known == null) return;
+        Iterator scans = known.scans.iterator();
+        while (scans.hasNext()) {
+            if (ends.size() >= MOST_ENDS) ends.remove(ends.keySet().iterator().next());
+            ends.put(scans.next(), Long.valueOf(((SparkListenerSQLExecutionEnd) event).time()));
+        }
         Iterator threads = known.threads.keySet().iterator();
         while (threads.hasNext()) {
             Properties properties = (Properties) threads.next();

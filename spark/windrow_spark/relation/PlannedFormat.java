@@ -46,9 +46,10 @@ public final class NAME extends BASE {
         return this;
     }
 
-    /** Returns how many files, bytes and rows the finished tasks have read. */
+    /** Returns how many files, bytes and rows the finished tasks have read, and in how many ns. */
     public String counts() {
-        return counters.files.value() + " " + counters.bytes.value() + " " + counters.rows.value();
+        return counters.files.value() + " " + counters.bytes.value() + " " + counters.rows.value()
+            + " " + counters.nanos.value();
     }
 
     public Function1 buildReaderWithPartitionValues(
@@ -99,11 +100,13 @@ public final class NAME extends BASE {
         private final LongAccumulator files;
         private final LongAccumulator bytes;
         private final LongAccumulator rows;
+        private final LongAccumulator nanos;
 
         Counters(SparkContext context) {
             this.files = context.longAccumulator();
             this.bytes = context.longAccumulator();
             this.rows = context.longAccumulator();
+            this.nanos = context.longAccumulator();
         }
     }
 
@@ -143,9 +146,11 @@ public final class NAME extends BASE {
             // If several tasks share a file, the first one counts it.
             if (planned.start() == 0L) counters.files.add(1L);
             counters.bytes.add(planned.length());
+            long begin = System.nanoTime();
             try {
                 Iterator rows = (Iterator) reader.apply(planned);
                 check.opened();
+                counters.nanos.add(System.nanoTime() - begin);
                 return new Rows(rows, check, counters);
             } catch (Throwable error) {
                 check.failed();
@@ -157,10 +162,15 @@ public final class NAME extends BASE {
 
     /** The rows of a file; after the last row, the file is compared with the plan again. */
     private static final class Rows extends AbstractIterator implements Closeable {
+        private static final int ROWS = 64;
         private final Iterator rows;
         private final FileCheck check;
         private final Counters counters;
         private long count = 0;
+        private long nanos = 0;
+        private long calls = 0;
+        /** Of so many calls one is timed: a call for a row takes hardly longer than the clock. */
+        private int sampled = 1;
 
         Rows(Iterator rows, FileCheck check, Counters counters) {
             this.rows = rows;
@@ -169,7 +179,14 @@ public final class NAME extends BASE {
         }
 
         public boolean hasNext() {
-            boolean more = more();
+            boolean more;
+            if (calls++ % sampled == 0) {
+                long begin = System.nanoTime();
+                more = more();
+                nanos += (System.nanoTime() - begin) * sampled;
+            } else {
+                more = more();
+            }
             if (!more) {
                 check.end();
                 tell();
@@ -179,7 +196,12 @@ public final class NAME extends BASE {
 
         public Object next() {
             Object next = rows.next();
-            count += next instanceof ColumnarBatch ? ((ColumnarBatch) next).numRows() : 1;
+            if (next instanceof ColumnarBatch) {
+                count += ((ColumnarBatch) next).numRows();
+            } else {
+                count++;
+                sampled = ROWS;
+            }
             return next;
         }
 
@@ -199,7 +221,9 @@ public final class NAME extends BASE {
 
         private void tell() {
             counters.rows.add(count);
+            counters.nanos.add(nanos);
             count = 0;
+            nanos = 0;
         }
 
         public void close() throws IOException {

@@ -45,6 +45,7 @@ _SOURCES = (
 _FACTORY = "windrow.TableStrategy$Factory"
 _FILES = "windrow.PlannedFiles$Factory"
 _ANSWERS = "windrow.ScanAnswer$Factory"
+_ENDS = "windrow.JobDescriptions$Ends"
 _ROWS = "windrow.PackedRows"
 _VALUES = "windrow.PartitionValues$Reading"
 # The classes with which Spark itself reads each format.
@@ -164,6 +165,17 @@ def files_factory(spark: SparkSession) -> Any:
 def answers_factory(spark: SparkSession) -> Any:
     """Return the JVM's `ScanAnswer.Factory`."""
     return _object(spark, _ANSWERS)
+
+
+def end_of_query(spark: SparkSession, scan: str) -> float | None:
+    """Return when the query of a scan ended, in seconds since 1970; None if it has not.
+
+    Args:
+        spark: A classic session.
+        scan: The scan's description in Spark's UI.
+    """
+    end_ms = _object(spark, _ENDS).endOf(spark._jsc.sc(), scan)
+    return None if end_ms < 0 else end_ms / 1_000
 
 
 def partition_rows(spark: SparkSession, stream: bytes, columns: StructType) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pyspark import SparkContext
 
 from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, field_text, row_of
 from windrow_core.filter_text import filter_text
-from windrow_core.models import Plan
+from windrow_core.models import Plan, ScanReport, WayFigures
 from windrow_core.models.cards import pruning_of
 from windrow_core.sizes import size_text
 from windrow_spark.executor.prefetching import most_prefetched_bytes
@@ -63,6 +64,7 @@ class Scan(Shown):
         plan: The plan, without groups; `plan.summary` counts files, bytes, rows and groups, and
             `client.explain(plan.plan_id)` explains them.
         context: The Spark context of the application that reads it.
+        planning_seconds: How long the query waited for the plan.
         native_files: How many of its files Spark's own reader reads; all others are read in groups.
     """
 
@@ -71,15 +73,16 @@ class Scan(Shown):
     conditions: tuple[Tree, ...]
     plan: Plan
     context: SparkContext = field(repr=False, compare=False)
+    planning_seconds: float = field(default=0.0, compare=False)
     native_files: int = field(default=0, init=False, compare=False)
+    _began_at: float = field(default_factory=time.time, init=False, repr=False, compare=False)
     _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def read(self) -> Figures:
         """What has been read so far, both ways and in all queries that share the scan."""
         groups = counts_of(self.context, self.plan.plan_id)
-        native = [list(map(int, format.counts().split())) for format in self._native]
-        files, bytes_, rows = (sum(column) for column in zip((0, 0, 0), *native, strict=True))
+        files, bytes_, rows, _ = self._native_counts()
         return Figures(
             files=groups["files"] + files,
             bytes=groups["bytes"] + bytes_,
@@ -90,6 +93,37 @@ class Scan(Shown):
             retries=groups["retries"],
             waited_s=groups["waited_ms"] / 1_000,
             prefetched_bytes=most_prefetched_bytes(groups),
+        )
+
+    def _native_counts(self) -> tuple[int, int, int, int]:
+        """Return files, bytes, rows and nanoseconds of Spark's own reader."""
+        native = [list(map(int, format.counts().split())) for format in self._native]
+        files, bytes_, rows, nanos = map(sum, zip((0, 0, 0, 0), *native, strict=True))
+        return files, bytes_, rows, nanos
+
+    def report(self, ended_at: float) -> ScanReport:
+        """Return what the scan took, as its coordinator is told.
+
+        Args:
+            ended_at: When its query ended, in seconds since 1970.
+        """
+        groups = counts_of(self.context, self.plan.plan_id)
+        files, bytes_, rows, nanos = self._native_counts()
+        return ScanReport(
+            plan_id=self.plan.plan_id,
+            seconds=max(ended_at - self._began_at, 0.0),
+            planning_seconds=self.planning_seconds,
+            grouped=WayFigures(
+                files=groups["files"],
+                bytes=groups["bytes"],
+                rows=groups["rows"],
+                seconds=groups["read_us"] / 1e6,
+            ),
+            native=WayFigures(files=files, bytes=bytes_, rows=rows, seconds=nanos / 1e9),
+            cache_hits=groups["cache_hits"],
+            requests=groups["requests"],
+            retries=groups["retries"],
+            waited_seconds=groups["waited_ms"] / 1_000,
         )
 
     def count_groups(self) -> Count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ from windrow_spark.relation.native import arrow_stream, native_relations
 from windrow_spark.relation.partitions import partition_rows
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.recent_scans import Scan, last_scan, note
+from windrow_spark.relation.reports import report_later
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
 
@@ -187,6 +189,7 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     )
     for part in relations:
         answer.add(part)
+    report_later(source.client, source.spark, last_scan())
     return answer
 
 
@@ -309,6 +312,7 @@ def planned(
     conditions = weakened(request.get("conditions", ()), pin.types)
     scope = {name: request[name] for name in ("partitions", "limit") if name in request}
     conditions_of_user = [] if pin.filter is None else [pin.filter]
+    began = time.perf_counter()
     try:
         plan = _plan(source, pin, columns, [*conditions_of_user, *conditions], scope)
     except InvalidRequestError as error:
@@ -317,6 +321,7 @@ def planned(
             raise
         conditions = []
         plan = _plan(source, pin, columns, conditions_of_user, scope)
+    took_s = time.perf_counter() - began
     check_settings(source.spark, plan.info)
     note(
         Scan(
@@ -325,6 +330,7 @@ def planned(
             conditions=tuple(conditions),
             plan=plan.info,
             context=source.spark.sparkContext,
+            planning_seconds=took_s,
         )
     )
     return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query, Request
 from fastapi.responses import Response
@@ -17,6 +17,7 @@ from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
 from windrow_service.api.parameters import NO_NULLS, in_utc
 from windrow_service.api.services import PlansDep
+from windrow_service.usecases.plans.causes import causes_of, durations_of
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 
 router = GuardedRouter(include_in_schema=False)
@@ -39,6 +40,7 @@ def _form_time(text: object) -> datetime | None:
     return in_utc(datetime.fromisoformat(str(text)))
 
 
+_Text = Annotated[str, Query(max_length=256, pattern=NO_NULLS)]
 _FormTime = Annotated[datetime | None, BeforeValidator(_form_time)]
 
 
@@ -47,22 +49,46 @@ async def list_plans(
     request: Request,
     services: PlansDep,
     principal: PrincipalDep,
-    table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
+    table: _Text = "",
     since: _FormTime = None,
     until: _FormTime = None,
+    who: _Text = "",
+    state: Literal["", "completed", "failed"] = "",
+    took: Annotated[str, Query(max_length=20, pattern=r"^\d*\.?\d*$")] = "",
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
 ) -> Response:
     """List the caller's plans, the latest first: plans being made, then finished ones."""
-    conditions = PlanConditions(before=before, table=table or None, since=since, until=until)
+    least_seconds = float(took) if took.strip(".") else None
+    conditions = PlanConditions(
+        before=before,
+        table=table or None,
+        since=since,
+        until=until,
+        principal=who or None,
+        status=state or None,
+        least_seconds=least_seconds,
+    )
     past = await services.look_back.page(principal, conditions, _SHOWN)
-    is_first_page = before == NEWEST and since is None and until is None
-    under_way = await services.read.under_way(principal, _SHOWN) if is_first_page else []
-    form = {"table": table, "since": _form_text(since), "until": _form_text(until)}
+    # Plans that are being made have neither ended nor been timed.
+    has_others = before == NEWEST and not (since or until or state or took)
+    under_way = await services.read.under_way(principal, _SHOWN) if has_others else []
+    form = {
+        "table": table,
+        "since": _form_text(since),
+        "until": _form_text(until),
+        "who": who,
+        "state": state,
+        "took": took,
+    }
     return await page(
         request,
         "plans.html",
         asked=form,
-        under_way=[one for one in under_way if table in ("", one.request.table)],
+        under_way=[
+            one
+            for one in under_way
+            if table in ("", one.request.table) and who in ("", one.principal)
+        ],
         plans=past,
         older=past[-1].number if past.more else None,
     )
@@ -93,6 +119,8 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
         past=past,
         table=live.request.table if past is None and live is not None else past and past.table,
         summary=summary,
+        causes=[] if past is None else causes_of(past),
+        took=None if past is None else durations_of(past),
         pruned=by_step,
         phases=_PHASES,
         too_many=summary is not None and summary.files_total > MAX_LOOKED_AT,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from windrow_core.filter_text import filter_text
-from windrow_core.models import PastPlan, PlanRequest
+from windrow_core.models import PastPlan, PlanRequest, ScanReport
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.pages import ReadPlan
@@ -72,6 +73,9 @@ class PlanConditions:
         table: Only plans of this table.
         since: Only plans from this time on.
         until: Only plans before this time.
+        principal: Only plans of this caller.
+        status: Only plans that ended like this.
+        least_seconds: Only plans whose queries took at least this long, as their drivers reported.
     """
 
     before: int = NEWEST
@@ -79,6 +83,9 @@ class PlanConditions:
     table: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    principal: str | None = None
+    status: Literal["completed", "failed"] | None = None
+    least_seconds: float | None = None
 
 
 class PlanHistory(Protocol):
@@ -86,6 +93,9 @@ class PlanHistory(Protocol):
 
     async def page(self, mine: Mine, conditions: PlanConditions, limit: int) -> Page[PastPlan]:
         """Return at most `limit` of the wanted plans, the newest first."""
+
+    async def report(self, principal: str, scans: Sequence[ScanReport]) -> None:
+        """Record what scans of a caller's plans took; other plans are left out."""
 
     async def purge(self, created_before: datetime, max_plans: int) -> int:
         """Forget older plans, and all but the newest `max_plans`; return how many."""
@@ -116,6 +126,10 @@ class LookBack:
     ) -> Page[PastPlan]:
         """Return at most `limit` of the plans that the caller may look at, the newest first."""
         return await self.history.page(Mine.of(caller), conditions, limit)
+
+    async def report(self, caller: Principal, scans: Sequence[ScanReport]) -> None:
+        """Record what scans took; those of plans that the caller did not make are left out."""
+        await self.history.report(caller.name, scans)
 
     async def known(self, plan_id: str, caller: Principal) -> KnownPlan:
         """Return everything that is known about a plan that the caller may look at.
