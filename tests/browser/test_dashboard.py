@@ -143,10 +143,10 @@ def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
         gain = page.locator("h2:has-text('What compaction would gain') + p")
         expect(gain).to_contain_text("would become")
         expect(page.get_by_role("img", name="Files by size")).to_be_visible()
-        expect(page.get_by_role("img", name="Files of the latest snapshots")).to_be_visible()
+        expect(page.get_by_role("img", name="Files over time")).to_be_visible()
         sizes = page.get_by_role("table").first
         expect(sizes.get_by_role("row").filter(has_text="256 KB to 512 KB")).to_contain_text("588")
-        folders = page.get_by_role("region", name="Small files by partition").get_by_role("row")
+        folders = page.get_by_role("region", name="Excess files by partition").get_by_role("row")
         expect(folders).to_have_count(13)
         picture(page, "table")
 
@@ -298,7 +298,8 @@ def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, 
         click(page.get_by_role("link", name="Cache"))
         hosts = page.get_by_role("region", name="Workers").get_by_role("row")
         expect(hosts.filter(has_text="host-1")).to_contain_text("96 %")
-        expect(hosts.filter(has_text="host-3")).to_contain_text("unused")
+        expect(hosts.filter(has_text="host-1")).to_contain_text("yes: 9,310 of 9,712 reads")
+        expect(hosts.filter(has_text="host-3")).to_contain_text("unused: nothing has been read")
         picture(page, "cache")
 
         click(page.get_by_role("region", name="Rules").get_by_role("link", name="sales.events"))
@@ -402,7 +403,7 @@ def test_ten_thousand_tables_are_listed_in_parts(browser: Browser, tmp_path: Pat
         page.get_by_role("button", name="Search").click()
         expect(rows).to_have_count(11)
         page.get_by_role("link", name="many.t00011").click()
-        expect(page.get_by_role("region", name="Small files by partition")).to_contain_text("20")
+        expect(page.get_by_role("region", name="Excess files by partition")).to_contain_text("19")
         forget_sizes(settings.state_dir, "many.t00011")
         page.reload()
         expect(page.locator("main")).to_contain_text("did not count sizes")

@@ -63,6 +63,7 @@ NOT_RECORDED = {
     "beat": "workers are forgotten by themselves",
     "forget_worker": "workers are forgotten by themselves",
     "report_cached_files": "workers are forgotten by themselves",
+    "report_scans": "the history of plans has them",
 }
 
 

@@ -34,7 +34,7 @@ class SqlTableFigures:
         """Return how many tables there are, and figures of those with the most excess files."""
         on_server = self._database.is_postgresql
         tables = schema.tables.c
-        files, size_bytes = figure("file_count", on_server), figure("size_bytes", on_server)
+        files, size_bytes = number_of("file_count", on_server), number_of("size_bytes", on_server)
         query = (
             sa.select(tables.name, files, size_bytes, surplus_files(on_server).label("surplus"))
             .select_from(WITH_SNAPSHOTS)
@@ -67,13 +67,13 @@ def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
 
     See `planner.upkeep.health.excess_files`.
     """
-    by_size = (figure("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
+    by_size = (number_of("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
     # Snapshots of earlier versions have no such figure.
-    fewest = sa.func.coalesce(figure("fewest_files", on_server), 0)
-    return figure("file_count", on_server) - sa.case((by_size < fewest, fewest), else_=by_size)
+    fewest = sa.func.coalesce(number_of("fewest_files", on_server), 0)
+    return number_of("file_count", on_server) - sa.case((by_size < fewest, fewest), else_=by_size)
 
 
-def figure(field: str, on_server: bool) -> sa.ColumnElement[int]:
+def number_of(field: str, on_server: bool) -> sa.ColumnElement[int]:
     """Return a number of a table's current snapshot."""
     info = schema.snapshots.c.info
     if on_server:

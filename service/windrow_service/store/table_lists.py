@@ -19,7 +19,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.figures import (
     WITH_SNAPSHOTS,
-    figure,
+    number_of,
     snapshot_without_columns,
     surplus_files,
     without_columns,
@@ -100,7 +100,7 @@ class SqlTableLists:
 
     def _value(self, conditions: TableConditions) -> sa.ColumnElement[Any]:
         on_server = self._database.is_postgresql
-        files, size = figure("file_count", on_server), figure("size_bytes", on_server)
+        files, size = number_of("file_count", on_server), number_of("size_bytes", on_server)
         if conditions.order == "name":
             return _name
         if conditions.order == "files":
@@ -118,7 +118,7 @@ class SqlTableLists:
     def _rank(self) -> sa.ColumnElement[int]:
         """Return the position of a table's health in `HEALTHS`; see `health_of`."""
         on_server = self._database.is_postgresql
-        files, size = figure("file_count", on_server), figure("size_bytes", on_server)
+        files, size = number_of("file_count", on_server), number_of("size_bytes", on_server)
         surplus = surplus_files(on_server)
         cost = sa.cast(OPEN_FILE_BYTES, sa.Float)
         work = sa.func.nullif(files * cost + size, 0)

@@ -7,6 +7,7 @@ from fastapi.responses import Response
 
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
+from windrow_service.api.dashboard.cache_worth import worth_of
 from windrow_service.api.dashboard.lookups import looked_up
 from windrow_service.api.html.rendering import ROOT, page
 from windrow_service.api.services import CachesDep
@@ -23,6 +24,7 @@ async def show_caches(request: Request, services: CachesDep, principal: Principa
     return await page(
         request,
         "caches.html",
+        worth=worth_of,
         workers=await looked_up(services.heartbeats.live(now)),
         rules=[rule.info for rule in rules[:_SHOWN]],
         more=len(rules) > _SHOWN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
 from markupsafe import Markup, escape
@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 _WIDTH, _HEIGHT = 720, 240
 # The room for numbers to the left, for names below, and above the highest value.
 _LEFT, _BELOW, _ABOVE, _RIGHT = 56, 34, 18, 12
+_ROOM = _WIDTH - _LEFT - _RIGHT
 _TICKS = 4
 # Widths of time between ticks, the smallest first.
 _STEPS = [
@@ -36,7 +37,7 @@ def bars(
         mark: A line across, at a number of bars from the left, and its name.
     """
     scale = _Scale(max(values, default=0))
-    step = (_WIDTH - _LEFT - _RIGHT) / max(len(values), 1)
+    step = _ROOM / max(len(values), 1)
     parts = [scale.lines()]
     for at, (name, value) in enumerate(zip(names or labels, values, strict=True)):
         top = scale.y(value)
@@ -64,7 +65,7 @@ def bars(
 def over_time(
     title: str,
     times: Sequence[datetime],
-    series: Mapping[str, Sequence[int | None]],
+    series: Mapping[str, Sequence[float | None]],
     until: datetime,
 ) -> Markup:
     """Return a chart with a line for each series, at most two, whose values last until the next.
@@ -75,55 +76,65 @@ def over_time(
         series: A value for each time; None if there is none.
         until: Until when the last values last.
     """
-    scale = _Scale(max((value or 0 for values in series.values() for value in values), default=0))
-    first = times[0]
-    span = max((until - first).total_seconds(), 1.0)
-    room = _WIDTH - _LEFT - _RIGHT
+    span = max((until - times[0]).total_seconds(), 1.0)
 
     def x(at: datetime) -> float:
-        return _LEFT + room * min(max((at - first).total_seconds() / span, 0.0), 1.0)
+        return _LEFT + _ROOM * min(max((at - times[0]).total_seconds() / span, 0.0), 1.0)
 
-    parts = [scale.lines()]
-    for at, label in _time_ticks(first, until):
-        parts.append(_below(x(at), label))
+    names = [f"{at:%Y-%m-%d %H:%M} UTC" for at in times]
+    points = [x(at) for at in times]
+    parts = [_below(x(at), label) for at, label in _time_ticks(times[0], until)]
+    return _chart(title, [*parts, *_steps(points, names, series, x(until))])
+
+
+def lines(
+    title: str, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]
+) -> Markup:
+    """Return a chart with a line for each series, at most two, over steps of the same length.
+
+    Args:
+        title: What it shows.
+        labels: Texts below the steps; an empty one is left out.
+        series: A value for each step; None if there is none.
+    """
+    step = _ROOM / max(len(labels), 1)
+    points = [_LEFT + at * step for at in range(len(labels))]
+    parts = [_below(x, label) for x, label in zip(points, labels, strict=True)]
+    return _chart(title, [*parts, *_steps(points, labels, series, _LEFT + _ROOM)])
+
+
+def _steps(
+    points: Sequence[float],
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    end: float,
+) -> Iterator[Markup]:
+    scale = _Scale(max((value or 0 for values in series.values() for value in values), default=0))
+    yield scale.lines()
     for number, (name, values) in enumerate(series.items()):
         kind = ("first", "second")[number]
-        path, is_drawn = "", False
-        for at, value in zip(times, values, strict=True):
-            if value is not None:
-                path += (
-                    f"H{_text(x(at))}V{_text(scale.y(value))}"
-                    if is_drawn
-                    else f"M{_text(x(at))} {_text(scale.y(value))}"
-                )
-                is_drawn = True
-                parts.append(
-                    Markup(
-                        '<circle class="{}" cx="{}" cy="{}" r="3"><title>{}: {:,}</title></circle>'
-                    ).format(
-                        kind,
-                        _text(x(at)),
-                        _text(scale.y(value)),
-                        f"{at:%Y-%m-%d %H:%M} UTC, {name}",
-                        value,
-                    )
-                )
-        if is_drawn:
-            parts.append(
-                Markup('<path class="line {}" d="{}H{}"/>').format(kind, path, _text(x(until)))
-            )
-        parts.append(
-            Markup(
-                '<rect class="{0}" x="{1}" y="4" width="10" height="10"/><text class="key" x="{2}" y="13">{3}</text>'
-            ).format(kind, _LEFT + 130 * number, _LEFT + 130 * number + 15, name)
-        )
-    return _chart(title, parts)
+        path = ""
+        for x, point, value in zip(points, names, values, strict=True):
+            if value is None:
+                continue
+            y = _text(scale.y(value))
+            path += f"H{_text(x)}V{y}" if path else f"M{_text(x)} {y}"
+            yield Markup(
+                '<circle class="{}" cx="{}" cy="{}" r="3"><title>{} {}: {:,}</title></circle>'
+            ).format(kind, _text(x), y, point, name, value)
+        if path:
+            yield Markup('<path class="line {}" d="{}H{}"/>').format(kind, path, _text(end))
+        left = _LEFT + 130 * number
+        yield Markup(
+            '<rect class="{}" x="{}" y="4" width="10" height="10"/>'
+            '<text class="key" x="{}" y="13">{}</text>'
+        ).format(kind, left, left + 15, name)
 
 
 class _Scale:
     """The vertical axis: from zero, with lines at round numbers."""
 
-    def __init__(self, highest: int) -> None:
+    def __init__(self, highest: float) -> None:
         rough = max(highest, 1) / _TICKS
         power = 10 ** math.floor(math.log10(rough))
         self._step = max(int(next(one for one in (1, 2, 5, 10) if one * power >= rough) * power), 1)
