@@ -81,7 +81,14 @@ async def create_token(
         refusal = (
             str(error) if is_new else "this form has already made another token: send it again"
         )
-        answer = await _access_page(request, access, operations.audit, refusal=refusal, form=form)
+        answer = await _access_page(
+            request,
+            access,
+            operations.audit,
+            refusal=refusal,
+            field=error.field if isinstance(error, InvalidTokenError) else "",
+            form=form,
+        )
         answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return answer
     except RepeatedRequestError as made:
@@ -132,6 +139,7 @@ async def _access_page(
     after: str = "",
     *,
     refusal: str = "",
+    field: str = "",
     form: Mapping[str, str] | None = None,
 ) -> Response:
     changes = await audit.page(before, _CHANGES, table=table or None, principal=who or None)
@@ -152,13 +160,14 @@ async def _access_page(
         lifetimes=_LIFETIMES,
         key=secrets.token_hex(16),
         refused=refusal,
+        field=field,
         asked={"name": "", "grants": "", "days": "90", **(form or {})},
     )
 
 
 def _lifetime(days: str) -> timedelta | None:
     if days not in _LIFETIMES:
-        raise InvalidTokenError("a token needs an end, or `never`: choose when it expires")
+        raise InvalidTokenError("a token needs an end, or `never`: choose when it expires", "days")
     return None if days == "never" else timedelta(days=int(days))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
@@ -139,6 +140,14 @@ class TokenNotFoundError(NotFoundError):
 
 
 class InvalidTokenError(InvalidError):
-    """Token cannot be made."""
+    """Token cannot be made.
+
+    Attributes:
+        field: What is wrong about it: its name, its grants or its days.
+    """
 
     slug = "invalid-token-request"
+
+    def __init__(self, reason: str, field: Literal["name", "grants", "days"] = "grants") -> None:
+        super().__init__(reason)
+        self.field = field

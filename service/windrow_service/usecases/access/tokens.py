@@ -53,7 +53,8 @@ class ManageTokens:
         if not _NAME.fullmatch(name) or name in _RESERVED:
             raise InvalidTokenError(
                 f"{name[:128]!r} is not a name for a token: use at most 128 letters, digits, '.', "
-                f"'_', '@' and '-', and neither {' nor '.join(map(repr, _RESERVED))}"
+                f"'_', '@' and '-', and neither {' nor '.join(map(repr, _RESERVED))}",
+                "name",
             )
         if not grants:
             raise InvalidTokenError(f"a token needs a scope: {', '.join(SCOPES)}")
@@ -63,7 +64,8 @@ class ManageTokens:
         everywhere = {scope for scope, pattern in pairs if pattern == "*"}
         if expires_in is not None and not timedelta() < expires_in <= _LONGEST:
             raise InvalidTokenError(
-                f"a token must be valid for more than 0 and at most {_LONGEST.days:,} days"
+                f"a token must be valid for more than 0 and at most {_LONGEST.days:,} days",
+                "days",
             )
         now = self.clock()
         token = Token(
