@@ -26,7 +26,15 @@ from tests.support.tables.many_files import publish_days
 
 _BOUND_MS = 300.0
 _TABLE = "big.one"
-_PAGES = (f"tables/{_TABLE}", "tables", "work", "plans", "cache")
+_PAGES = (
+    f"tables/{_TABLE}",
+    "tables",
+    "tables?sort=health&namespace=some&health=good",
+    "tables?sort=mean&at=200",
+    "work",
+    "plans",
+    "cache",
+)
 _FILES_PER_DAY = 50_000
 
 

@@ -151,6 +151,54 @@ def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
         picture(page, "table")
 
 
+def test_an_operator_sees_what_failed_and_why(browser: Browser, site: Site) -> None:
+    with asking(browser, site, site.reader) as (page, click):
+        click(page.get_by_role("link", name="Health", exact=True))
+        rows = page.get_by_role("table").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("refresh failed")
+
+        click(rows.nth(1).get_by_role("link"))
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("sales.clicks")
+        expect(page.locator(".verdict")).to_contain_text("refresh failed")
+        expect(page.get_by_role("alert")).to_contain_text("/lake/sales.clicks")
+        expect(page.get_by_role("alert")).to_contain_text("does not exist")
+
+
+def test_an_operator_sees_how_well_a_table_can_be_read_and_what_happened_to_it(
+    browser: Browser, site: Site
+) -> None:
+    with asking(browser, site, site.admin) as (page, click):
+        click(page.get_by_role("link", name="sales.events"))
+
+        expect(page.locator(".verdict")).to_contain_text("poor")
+        expect(page.locator(".verdict")).to_contain_text("opening 720 excess files is")
+        expect(page.locator("main")).to_contain_text("ds date")
+        expect(page.get_by_role("region", name="Columns")).to_contain_text("amount")
+        changes = page.get_by_role("region", name="Latest changes").get_by_role("row")
+        expect(changes.nth(1)).to_contain_text("operator")
+        expect(changes.nth(2)).to_contain_text("snapshot created")
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.reader, "tables/sales.orders")
+        expect(page.locator(".verdict")).to_contain_text("good")
+        expect(page.locator(".verdict")).to_contain_text("no more files than its folders need")
+        expect(page.get_by_role("region", name="Latest writes")).to_contain_text("staging")
+        # Only `admin` may see who changed what.
+        expect(page.get_by_role("region", name="Latest changes")).to_have_count(0)
+
+
+def test_figures_lead_to_what_they_count(browser: Browser, site: Site) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.reader, "tables/sales.events")
+        link = page.get_by_role("link", name="What is an excess file?")
+        target = link.get_attribute("href")
+
+    assert target is not None
+    path, _, anchor = target.partition("/guide/")[2].partition("#")
+    text = Path("docs", path).with_suffix(".md").read_text()
+    assert f"## {anchor.replace('-', ' ').capitalize()}\n" in text
+
+
 def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
     browser: Browser, site: Site
 ) -> None:
@@ -192,6 +240,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             f"plans/{plan_id}",
             "cache",
             "access",
+            "you",
         ):
             if name == "tables":
                 sign_in(page, site, site.admin)
@@ -299,7 +348,7 @@ def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, 
         hosts = page.get_by_role("region", name="Workers").get_by_role("row")
         expect(hosts.filter(has_text="host-1")).to_contain_text("96 %")
         expect(hosts.filter(has_text="host-1")).to_contain_text("yes: 9,310 of 9,712 reads")
-        expect(hosts.filter(has_text="host-3")).to_contain_text("unused: nothing has been read")
+        expect(hosts.filter(has_text="host-3")).to_contain_text("no: tasks here read only files")
         picture(page, "cache")
 
         click(page.get_by_role("region", name="Rules").get_by_role("link", name="sales.events"))
@@ -331,6 +380,9 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
     asked = {"table": "sales.events", "columns": ["id"], "options": {"parallelism": 16}}
     last_night = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
     http.post("/plans", json={"table": "sales.orders"}).raise_for_status()
+    scan = {"plan_id": last_night, "seconds": 9, "planning_seconds": 0.1}
+    scan |= {"groups": {"files": 744, "seconds": 100}}
+    http.post("/plans/scans", json={"scans": [scan]}).raise_for_status()
     at = let_time_pass(site.state_dir, last_night, hours=10)
     hour = timedelta(hours=1)
     with asking(browser, site, site.admin) as (page, click):
@@ -347,6 +399,13 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
         click(plans.nth(1).get_by_role("link").first)
 
         expect(page.locator("main")).to_contain_text("This plan has expired")
+        expect(page.get_by_role("heading", level=2).first).to_contain_text("Why it took 9.1 s")
+        causes = page.locator(".causes li")
+        expect(causes).to_have_count(4)
+        expect(causes.first).to_contain_text("no condition that a plan can use")
+        expect(causes.last).to_contain_text("groups hold one file each")
+        real = page.get_by_role("region", name="Predicted and real").get_by_role("row")
+        expect(real.filter(has_text="In groups: 744 files")).to_contain_text("100 s")
         expect(page.locator("main")).to_contain_text("no filter: every file is read")
         expect(page.locator("main")).to_contain_text("parallelism=16 by the request")
         phases = page.get_by_role("region", name="Time of planning").get_by_role("row")

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.api.contract import document
+from tests.support.api.dashboards import token
 from tests.support.servers.coordinators import running
 from windrow_service.settings import Settings
 
@@ -124,4 +125,28 @@ def test_the_page_cannot_be_framed_by_other_sites(browser: Browser, tmp_path: Pa
         with page.expect_console_message(lambda message: "frame-ancestors" in message.text):
             page.set_content(f'<iframe src="{url}/docs"></iframe>')
 
+        page.close()
+
+
+def test_the_page_is_dark_signed_in_by_the_session_and_linked_both_ways(
+    browser: Browser, tmp_path: Path
+) -> None:
+    settings = Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),), require_tokens=True)
+    with running(settings) as url:
+        page = browser.new_page(color_scheme="dark")
+        page.goto(f"{url}/dashboard/sign-in")
+        page.get_by_label("Token").fill(token(settings, "ana", "admin"))
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="API").click()
+        block = page.locator("#operations-tables-list_tables")
+        block.locator(".opblock-summary").click()
+        block.get_by_role("button", name="Try it out").click()
+        block.get_by_role("button", name="Execute").click()
+
+        status = block.locator(".live-responses-table tbody .response-col_status")
+        expect(status).to_contain_text("200")
+        expect(page.locator("#you")).to_have_text("Signed in as ana")
+        expect(page.locator("html")).to_have_class("dark-mode")
+        page.get_by_role("link", name="Dashboard").click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.close()

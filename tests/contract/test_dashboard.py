@@ -56,6 +56,7 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard/plans/{plan_id}": ("read", False),
     "/dashboard/tables": ("read", False),
     "/dashboard/work": ("read", False),
+    "/dashboard/you": ("read", False),
     "/dashboard/tables/{name}": ("read", False),
 }
 PAGES = sorted(
@@ -168,6 +169,27 @@ def test_the_api_does_not_accept_the_cookie(browsers: Browsers) -> None:
     answer = browsers.of("admin").get("/tables")
 
     assert answer.status_code == 401
+
+
+def test_the_api_accepts_a_session_with_the_value_that_only_our_pages_know(
+    browsers: Browsers,
+) -> None:
+    admin, reader = browsers.of("admin"), browsers.of("read")
+    (form,) = re.findall(r'data-form="([^"]+)"', admin.get("/dashboard/you").text)
+
+    def status(http: httpx.Client, **headers: str) -> int:
+        return http.get("/tables", headers=headers).status_code
+
+    assert status(admin, **{"X-Windrow-Form": form}) == 200
+    for wrong in ("", "x", form + "x"):
+        assert status(admin, **{"X-Windrow-Form": wrong}) == 403
+    # Another caller's value, no session, and a token that counts alone.
+    assert status(reader, **{"X-Windrow-Form": form}) == 403
+    assert status(browsers.of(), **{"X-Windrow-Form": form}) == 401
+    assert status(admin, **{"X-Windrow-Form": form, "Authorization": "Bearer wdr_x"}) == 401
+    # The session has the rights of its caller, and no others.
+    (own,) = re.findall(r'data-form="([^"]+)"', reader.get("/dashboard/you").text)
+    assert reader.get("/audit", headers={"X-Windrow-Form": own}).status_code == 403
 
 
 def test_a_forged_cookie_signs_nobody_in(browsers: Browsers) -> None:

@@ -340,31 +340,30 @@ def test_reports_are_kept_of_own_plans_alone_and_the_last_one_counts(
     holds: Callable[[Law], None],
 ) -> None:
     async def law(store: SqlPlanStore, history: SqlPlanHistory) -> None:
-        await store.put(completed("mine"), SMALL)
-        await store.put(replace(completed("other"), principal="other"), LARGE)
+        mine, other = 32 * "a", 32 * "b"
+        await store.put(completed(mine), SMALL)
+        await store.put(replace(completed(other), principal="other"), LARGE)
         problem: dict[str, object] = {"title": "Plan is too large", "status": 409}
         await store.put(submitted("failed"), lease_until=START)
         await store.finish(submitted("failed", state="failed", problem=problem))
-        maker = completed("mine").principal
+        maker = completed(mine).principal
 
         def scan(plan_id: str, seconds: float) -> ScanReport:
-            return ScanReport.model_construct(
-                plan_id=plan_id, seconds=seconds, planning_seconds=0.5
-            )
+            return ScanReport(plan_id=plan_id, seconds=seconds, planning_seconds=0.5)
 
         await history.report(maker, [])
-        await history.report(maker, [scan("mine", 3.0), scan("other", 3.0), scan("gone", 3.0)])
-        await history.report(maker, [scan("mine", 7.0)])
+        await history.report(maker, [scan(mine, 3.0), scan(other, 3.0), scan(32 * "c", 3.0)])
+        await history.report(maker, [scan(mine, 7.0)])
 
         took = {one.plan_id: one.scan for one in await history.page(EVERYTHING, NEWEST, 9)}
-        assert took["other"] is took["failed"] is None
-        assert took["mine"] is not None
-        assert (took["mine"].seconds, took["mine"].planning_seconds) == (7.0, 0.5)
-        assert await ids(history, PlanConditions(least_seconds=7)) == ["mine"]
+        assert took[other] is took["failed"] is None
+        assert took[mine] is not None
+        assert (took[mine].seconds, took[mine].planning_seconds) == (7.0, 0.5)
+        assert await ids(history, PlanConditions(least_seconds=7)) == [mine]
         assert await ids(history, PlanConditions(least_seconds=7.1)) == []
-        assert await ids(history, PlanConditions(principal="other")) == ["other"]
+        assert await ids(history, PlanConditions(principal="other")) == [other]
         assert await ids(history, PlanConditions(status="failed")) == ["failed"]
-        assert await ids(history, PlanConditions(status="completed")) == ["other", "mine"]
+        assert await ids(history, PlanConditions(status="completed")) == [other, mine]
 
     holds(law)
 
@@ -376,7 +375,7 @@ def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site:
         path = f"/dashboard/plans/{plan_id}"
         before = page_of(site, path, "reporter", "read:sales.*").text
         scan = {"plan_id": plan_id, "seconds": 92.5, "planning_seconds": 0.25}
-        scan |= {"grouped": {"files": 12, "seconds": 90.0}}
+        scan |= {"groups": {"files": 12, "seconds": 90.0}}
 
         assert http.post("/plans/scans", json={"scans": [scan]}).status_code == 204
         (plan,) = http.get("/plans", params={"plan_id": plan_id}).json()["plans"]
@@ -384,7 +383,7 @@ def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site:
         problem_of(wrong, 422, "invalid-request")
 
     assert "not reported" in before
-    assert (plan["scan"]["seconds"], plan["scan"]["grouped"]["files"]) == (92.5, 12)
+    assert (plan["scan"]["seconds"], plan["scan"]["groups"]["files"]) == (92.5, 12)
     after = page_of(site, path, "reporter", "read:sales.*").text
     assert "Why it took 92.8 s" in after
     assert "<code>amount &gt; 3</code> left out nothing: all 12 files are read" in after

@@ -414,7 +414,7 @@ def test_a_query_reports_what_its_scan_took(
     plan = reported(client, scan.plan.plan_id)
 
     assert plan.scan is not None
-    ways = {"grouped": plan.scan.grouped, "native": plan.scan.native}
+    ways = {"grouped": plan.scan.groups, "native": plan.scan.native}
     way = ways.pop(reader)
     assert (way.files, way.rows, way.bytes) == (scan.read.files, scan.read.rows, scan.read.bytes)
     assert way.seconds > 0

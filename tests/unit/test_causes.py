@@ -74,7 +74,7 @@ CASES: dict[str, PastPlan] = {
     ),
     "no_condition": past(scan={}, files_total=64, files_pruned_by_partition=0),
     "small_files": past(
-        scan={"seconds": 11.0, "grouped": {"files": 4380, "seconds": 80.0}, "native": {}},
+        scan={"seconds": 11.0, "groups": {"files": 4380, "seconds": 80.0}, "native": {}},
         files_total=9_000,
         files_planned=4_380,
         size_bytes=4_380 * 16_384,

@@ -39,7 +39,7 @@ class ScanReport(Request):
         description="From when the driver had the plan until its query ended."
     )
     planning_seconds: _Seconds = Field(description="How long the driver waited for the plan.")
-    grouped: WayFigures = Field(default=WayFigures(), description="Read in groups.")
+    groups: WayFigures = Field(default=WayFigures(), description="Read in groups.")
     native: WayFigures = Field(default=WayFigures(), description="Read by Spark's own reader.")
     cache_hits: _Count = Field(
         default=0, description="Number of files that were in the cache of the host that read them."

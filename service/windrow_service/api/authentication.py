@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, is_page
 from windrow_service.api.iceberg_errors import ROOT as ICEBERG
 from windrow_service.api.problems import problem_answer
@@ -18,6 +19,15 @@ from windrow_service.usecases.errors import StoreUnavailableError
 # Health probes have no token, and neither the guide nor the API's description is secret.
 _OPEN = frozenset(("/", "/docs", "/guide", "/openapi.json", SIGN_IN, f"{ICEBERG}/oauth/tokens"))
 _OPEN_BELOW = ("/guide/", "/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
+# With it, a session counts for calls too: only our own pages know its value, which is that of their
+# forms, and browsers let no other site send such a header.
+FORM = "X-Windrow-Form"
+_REFUSALS = (
+    FormOutdatedError,
+    IssuerUnavailableError,
+    StoreUnavailableError,
+    UnauthenticatedError,
+)
 
 
 class Authentication:
@@ -36,14 +46,17 @@ class Authentication:
             request = Request(scope)
             access = services_of(request).access
             try:
-                # Cookies count on pages only: another site can make a browser send a call.
-                if is_page(scope["path"]):
+                # A cookie alone counts on pages only: another site can make a browser send a call.
+                form = None if "Authorization" in request.headers else request.headers.get(FORM)
+                if is_page(scope["path"]) or form is not None:
                     secret = access.browsers.session_in(request)
                     request.state.signed_in = await access.sessions.find(secret)
                     request.state.principal = request.state.signed_in.principal
+                    if form is not None:
+                        access.browsers.check_form(request.state.principal.name, form)
                 else:
                     request.state.principal = await access.authenticate(_token_in(request))
-            except (UnauthenticatedError, IssuerUnavailableError, StoreUnavailableError) as error:
+            except _REFUSALS as error:
                 return await problem_answer(request, error)(scope, receive, send)
         await self._app(scope, receive, send)
 

@@ -12,6 +12,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 # Where fastapi-offline serves the scripts and styles.
 _STATIC = "static-offline-docs"
+# Where the dashboard serves ours.
+_OURS = "dashboard/static"
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -25,7 +27,7 @@ def add_pages(app: FastAPI) -> None:
         swagger_css_url=f"{_STATIC}/swagger-ui.css",
         swagger_favicon_url=f"{_STATIC}/favicon.png",
     )
-    content = bytes(page.body)
+    content = _dressed(bytes(page.body))
     headers = protective_headers(content)
 
     @app.get("/docs", include_in_schema=False)
@@ -35,6 +37,17 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def root() -> RedirectResponse:
         return RedirectResponse("/docs")
+
+
+def _dressed(page: bytes) -> bytes:
+    """Return the page with our style sheet and script, and links to the other pages."""
+    head = f'<link rel="stylesheet" href="{_OURS}/docs.css"><script src="{_OURS}/docs.js"></script>'
+    bar = (
+        '<nav class="bar" aria-label="Pages"><b>Windrow</b><a href="dashboard">Dashboard</a>'
+        '<a href="guide">Guide</a><span id="you"><a href="dashboard/sign-in">Sign in</a></span></nav>'
+    )
+    page = page.replace(b"</head>", head.encode() + b"</head>", 1)
+    return page.replace(b"<body>", b"<body>" + bar.encode(), 1)
 
 
 def protective_headers(page: bytes) -> dict[str, str]:

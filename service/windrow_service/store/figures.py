@@ -63,14 +63,20 @@ def snapshot_without_columns(text: str) -> SnapshotInfo:
 
 
 def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
-    """Return how many more files a table has than it needs; negative if it has fewer.
+    """Return how many more files a table has than it needs; negative if it has fewer."""
+    files, size, fewest = (
+        number_of(name, on_server) for name in ("file_count", "size_bytes", "fewest_files")
+    )
+    return surplus_of(files, size, fewest)
 
-    See `planner.upkeep.health.excess_files`.
-    """
-    by_size = (number_of("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
-    # Snapshots of earlier versions have no such figure.
-    fewest = sa.func.coalesce(number_of("fewest_files", on_server), 0)
-    return number_of("file_count", on_server) - sa.case((by_size < fewest, fewest), else_=by_size)
+
+def surplus_of(
+    files: sa.ColumnElement[int], size: sa.ColumnElement[int], fewest: sa.ColumnElement[int]
+) -> sa.ColumnElement[int]:
+    """Return `planner.upkeep.health.excess_files` in SQL, except that it may be negative."""
+    by_size = (size + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
+    # Snapshots of earlier versions have no fewest files.
+    return files - sa.case((by_size < fewest, fewest), else_=by_size)
 
 
 def number_of(field: str, on_server: bool) -> sa.ColumnElement[int]:

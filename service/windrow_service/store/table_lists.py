@@ -21,17 +21,18 @@ from windrow_service.store.figures import (
     WITH_SNAPSHOTS,
     number_of,
     snapshot_without_columns,
-    surplus_files,
+    surplus_of,
     without_columns,
 )
 from windrow_service.store.pages import without_nulls
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock
-from windrow_service.usecases.tables.lists import ListedTable, TableConditions
+from windrow_service.usecases.tables.lists import ListedTable, TableConditions, TableOrder
 
 _key, _name = schema.tables.c.table_id, schema.tables.c.name
 _refreshes = schema.refreshes.c
+_FIGURES = ("file_count", "size_bytes", "fewest_files")
 # With its dot; empty for names without one.
 _NAMESPACE = sa.func.rtrim(_name, sa.func.replace(_name, ".", ""))
 
@@ -52,29 +53,29 @@ class SqlTableLists:
         ]
         if conditions.namespace:
             where.append(_NAMESPACE.in_([f"{conditions.namespace}."]))
-        counted: Any = schema.tables
+        figures = self._figures(where)
+        is_wanted: sa.ColumnElement[bool] = sa.true()
         if conditions.health is not None:
-            counted = WITH_SNAPSHOTS
-            where.append(self._rank() == HEALTHS.index(conditions.health))
-        value = self._value(conditions)
+            is_wanted = self._rank(figures) == HEALTHS.index(conditions.health)
+        count_query = sa.select(sa.func.count()).select_from(schema.tables).where(*where)
+        if conditions.health is not None:
+            count_query = sa.select(sa.func.count()).select_from(figures).where(is_wanted)
+        value = self._value(conditions.order, figures)
         order = value.desc() if conditions.is_descending else value.asc()
         # Only the keys are sorted: sorting whole rows takes longer.
         keys_query = (
-            sa.select(_key)
-            .select_from(WITH_SNAPSHOTS)
-            .where(*where)
-            .order_by(order.nulls_last(), _name)
+            sa.select(figures.c.table_id)
+            .where(is_wanted)
+            .order_by(order.nulls_last(), figures.c.name)
             .offset(offset)
             .limit(limit)
         )
-        figures = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
+        text = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
         query = sa.select(
-            _key, _name, figures.label("figures"), self._is_failing().label("is_failing")
+            _key, _name, text.label("figures"), self._is_failing(_key).label("is_failing")
         ).select_from(WITH_SNAPSHOTS)
         async with self._database.reading() as connection:
-            count = await connection.scalar(
-                sa.select(sa.func.count()).select_from(counted).where(*where)
-            )
+            count = await connection.scalar(count_query)
             keys = list(await connection.scalars(keys_query))
             rows = await connection.execute(query.where(_key.in_(keys)))
             by_key = {
@@ -98,44 +99,50 @@ class SqlTableLists:
         async with self._database.reading() as connection:
             return [one.removesuffix(".") for one in await connection.scalars(query)]
 
-    def _value(self, conditions: TableConditions) -> sa.ColumnElement[Any]:
+    def _figures(self, where: Sequence[sa.ColumnElement[bool]]) -> sa.CTE:
+        """Return what tables are sorted and judged by; each JSON is read once for each figure."""
         on_server = self._database.is_postgresql
-        files, size = number_of("file_count", on_server), number_of("size_bytes", on_server)
-        if conditions.order == "name":
-            return _name
-        if conditions.order == "files":
-            return files
-        if conditions.order == "size":
-            return size
-        if conditions.order == "mean":
-            return sa.cast(size, sa.Float) / sa.func.nullif(files, 0)
-        if conditions.order == "snapshot":
-            return schema.snapshots.c.created_at
-        if conditions.order == "health":
-            return self._rank()
-        return surplus_files(on_server)
+        columns = (number_of(name, on_server).label(name) for name in _FIGURES)
+        others = (_key, _name, schema.tables.c.current_snapshot_id, schema.snapshots.c.created_at)
+        query = sa.select(*others, *columns).select_from(WITH_SNAPSHOTS).where(*where)
+        return query.cte("figures").prefix_with("MATERIALIZED", dialect="postgresql")
 
-    def _rank(self) -> sa.ColumnElement[int]:
+    def _value(self, order: TableOrder, figures: sa.CTE) -> sa.ColumnElement[Any]:
+        of = figures.c
+        if order == "name":
+            return of.name
+        if order == "files":
+            return of.file_count
+        if order == "size":
+            return of.size_bytes
+        if order == "mean":
+            return sa.cast(of.size_bytes, sa.Float) / sa.func.nullif(of.file_count, 0)
+        if order == "snapshot":
+            return of.created_at
+        if order == "health":
+            return self._rank(figures)
+        return surplus_of(of.file_count, of.size_bytes, of.fewest_files)
+
+    def _rank(self, figures: sa.CTE) -> sa.ColumnElement[int]:
         """Return the position of a table's health in `HEALTHS`; see `health_of`."""
-        on_server = self._database.is_postgresql
-        files, size = number_of("file_count", on_server), number_of("size_bytes", on_server)
-        surplus = surplus_files(on_server)
+        of = figures.c
+        surplus = surplus_of(of.file_count, of.size_bytes, of.fewest_files)
         cost = sa.cast(OPEN_FILE_BYTES, sa.Float)
-        work = sa.func.nullif(files * cost + size, 0)
-        # Counting bytes instead of dividing keeps both databases to the same result.
-        lost = surplus * cost
+        work = sa.func.nullif(of.file_count * cost + of.size_bytes, 0)
+        # Comparing bytes instead of dividing them keeps both databases to the same result.
+        opening = surplus * cost
         return sa.case(
-            (self._is_failing(), HEALTHS.index("failing")),
-            (schema.tables.c.current_snapshot_id.is_(None), HEALTHS.index("unread")),
+            (self._is_failing(of.table_id), HEALTHS.index("failing")),
+            (of.current_snapshot_id.is_(None), HEALTHS.index("unread")),
             (
-                sa.or_(surplus < FEW_EXCESS, lost < FAIR_WASTE * work, work.is_(None)),
+                sa.or_(surplus < FEW_EXCESS, opening < FAIR_WASTE * work, work.is_(None)),
                 HEALTHS.index("good"),
             ),
-            (lost < POOR_WASTE * work, HEALTHS.index("fair")),
+            (opening < POOR_WASTE * work, HEALTHS.index("fair")),
             else_=HEALTHS.index("poor"),
         )
 
-    def _is_failing(self) -> sa.ColumnElement[bool]:
+    def _is_failing(self, table_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         text = _refreshes.status
         if self._database.is_postgresql:
             status = sa.cast(without_nulls(text), postgresql.JSON)["status"].astext
@@ -146,4 +153,4 @@ class SqlTableLists:
             (_refreshes.lease_until.is_(None), status == "failed"),
             else_=_refreshes.lease_until < self._clock(),
         )
-        return sa.exists().where(_refreshes.table_id == _key, is_over)
+        return sa.exists().where(_refreshes.table_id == table_id, is_over)

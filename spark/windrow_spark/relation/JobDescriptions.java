@@ -47,7 +47,7 @@ public final class JobDescriptions extends SparkListener {
         }
     }
 
-    private synchronized long endOf(String scan) {
+    synchronized long endOf(String scan) {
         Long end = (Long) ends.get(scan);
         return end == null ? -1L : end.longValue();
     }

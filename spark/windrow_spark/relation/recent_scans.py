@@ -113,7 +113,7 @@ class Scan(Shown):
             plan_id=self.plan.plan_id,
             seconds=max(ended_at - self._began_at, 0.0),
             planning_seconds=self.planning_seconds,
-            grouped=WayFigures(
+            groups=WayFigures(
                 files=groups["files"],
                 bytes=groups["bytes"],
                 rows=groups["rows"],

@@ -119,9 +119,9 @@ class Reporter:
             return
 
     def _forget(self, over: Iterable[_Waiting]) -> None:
-        gone = {id(one) for one in over}
+        ids = {id(one) for one in over}
         with self._lock:
-            rest = [one for one in self._waiting if id(one) not in gone]
+            rest = [one for one in self._waiting if id(one) not in ids]
             self._waiting.clear()
             self._waiting.extend(rest)
 

@@ -28,10 +28,11 @@ from windrow_service.usecases.access.errors import (
     NothingGrantedError,
     UnauthenticatedError,
 )
+from windrow_service.usecases.access.grants import SCOPES
 from windrow_service.usecases.errors import UseCaseError
 
 _STATIC = Path(html.__file__).parent / "static"
-_STYLE = "dashboard.css"
+_FILES = frozenset(path.name for path in _STATIC.iterdir())
 _MAX_FIELDS = 20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
@@ -112,6 +113,13 @@ async def sign_in_page(request: Request, to: str, error: UseCaseError | None = N
     return answer
 
 
+@router.get(f"{ROOT}/you", dependencies=[READ])
+async def show_you(request: Request) -> Response:
+    """Show who is signed in, and what the caller may do; `/docs` learns from it who calls."""
+    grants = request.state.principal.grants
+    return await page(request, "you.html", grants={scope: grants.of(scope) for scope in SCOPES})
+
+
 @router.post(f"{ROOT}/sign-out", dependencies=[SIGNED_IN])
 async def sign_out(request: Request) -> Response:
     """End the session."""
@@ -125,7 +133,7 @@ async def sign_out(request: Request) -> Response:
 
 @open_router.get(f"{ROOT}/static/{{name}}")
 async def static(name: str) -> Response:
-    """Return the style sheet."""
-    if name != _STYLE:
+    """Return a style sheet or a script."""
+    if name not in _FILES:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    return FileResponse(_STATIC / _STYLE, headers={"Cache-Control": "max-age=300"})
+    return FileResponse(_STATIC / name, headers={"Cache-Control": "max-age=300"})

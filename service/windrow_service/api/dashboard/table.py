@@ -66,7 +66,7 @@ async def show_table(
     refresh = await looked_up(services.refreshes.latest(name))
     info = table.info.current_snapshot
     too_many = info is not None and info.file_count > MAX_LOOKED_AT
-    judged = ListedTable(
+    listing = ListedTable(
         name, info, is_failing=refresh.value is not None and refresh.value.status == "failed"
     )
     sees_changes = principal.grants.of("admin").every
@@ -75,7 +75,7 @@ async def show_table(
         "table.html",
         table=table,
         info=info,
-        health=judged,
+        health=listing,
         costs=_costs(info),
         small=small_files(info),
         settings=_settings(table.info.definition),

@@ -124,11 +124,11 @@ def _steps(
             ).format(kind, _text(x), y, point, name, value)
         if path:
             yield Markup('<path class="line {}" d="{}H{}"/>').format(kind, path, _text(end))
-        left = _LEFT + 130 * number
+        x = _LEFT + 130 * number
         yield Markup(
             '<rect class="{}" x="{}" y="4" width="10" height="10"/>'
             '<text class="key" x="{}" y="13">{}</text>'
-        ).format(kind, left, left + 15, name)
+        ).format(kind, x, x + 15, name)
 
 
 class _Scale:

@@ -57,13 +57,13 @@ class Durations:
         planning: Seconds until the driver had the plan.
         tasks: Seconds of all tasks together.
         slots: Number of tasks that run at the same time.
-        elapsed: Seconds of the query after that; predicted for reading alone if nobody reported it.
+        query: Seconds of the query after that; predicted for reading alone if nobody reported it.
     """
 
     planning: float
     tasks: float
     slots: int
-    elapsed: float
+    query: float
 
     @property
     def reading(self) -> float:
@@ -73,7 +73,7 @@ class Durations:
     @property
     def total(self) -> float:
         """Seconds from the request for a plan until the end."""
-        return self.planning + self.elapsed
+        return self.planning + self.query
 
 
 def durations_of(plan: PastPlan) -> Durations | None:
@@ -83,7 +83,7 @@ def durations_of(plan: PastPlan) -> Durations | None:
         return None
     slots = plan.options.parallelism
     if scan is not None:
-        tasks = scan.grouped.seconds + scan.native.seconds
+        tasks = scan.groups.seconds + scan.native.seconds
         return Durations(scan.planning_seconds, tasks, slots, scan.seconds)
     if summary.slowest_slot_seconds is None or summary.all_tasks_seconds is None:
         return None
@@ -210,9 +210,9 @@ def _of_store(scan: ScanReport, took: Durations) -> Iterator[Cause]:
 def _of_query(took: Durations) -> Iterator[Cause]:
     yield Cause(
         "elsewhere",
-        took.elapsed - took.reading,
+        took.query - took.reading,
         f"Reading took {_seconds(took.tasks)} of all tasks together, {_seconds(took.reading)} on "
-        f"{took.slots:,} slots; the rest of {_seconds(took.elapsed)} the query spent elsewhere",
+        f"{took.slots:,} slots; the rest of {_seconds(took.query)} the query spent elsewhere",
         "look at its other stages in Spark's UI, and whether it waited for free slots",
     )
 
