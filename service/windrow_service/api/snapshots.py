@@ -256,7 +256,7 @@ async def find_gained_files(
 
     A write that replaces files makes this call once it is `committing`, when nobody else may
     publish: it must not remove files that were added after it began. A rewritten file counts as
-    gained.
+    gained; those that compactions published do not, since they have no new rows.
     """
     return await json_answer(await services.find_gained_files(name, since))
 

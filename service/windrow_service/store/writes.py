@@ -198,6 +198,21 @@ class SqlWriteStore:
 
         return await asyncio.to_thread(records)
 
+    async def compactions(self, table: str, since: int) -> list[int]:
+        columns = _writes.c
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            query = (
+                sa.select(columns.snapshot_id)
+                .where(
+                    columns.table_id == table_id,
+                    columns.kind == "compaction",
+                    columns.snapshot_id > since,
+                )
+                .order_by(columns.snapshot_id)
+            )
+            return list((await connection.execute(query)).scalars())
+
     async def refuse_while_committing(self, table: str) -> None:
         async with self._database.reading() as connection:
             table_id = (await require_row(connection, table)).table_id

@@ -172,7 +172,10 @@ def open_snapshots(
         ),
         expire=expire,
         find_gained_files=FindGainedFiles(
-            snapshots=snapshots, manifests=manifests, runner=adapters.runner
+            snapshots=snapshots,
+            writes=adapters.writes,
+            manifests=manifests,
+            runner=adapters.runner,
         ),
         count_added_files=added_files,
         show_partition_values=ShowPartitionValues(snapshots=snapshots, partitions=partitions),

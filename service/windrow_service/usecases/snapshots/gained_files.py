@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.folders import folders_of
 from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore, WriteCommits
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
 # Two files are the same if they agree in these columns.
@@ -22,14 +24,19 @@ _IDENTITY = ["path", "size_bytes", "mtime_ns"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindGainedFiles:
-    """Compare the files of two snapshots; manifests that both have are not read."""
+    """Compare the files of two snapshots; manifests that both have are not read.
+
+    What compactions publish is no gain, since they add no rows: snapshots are compared from the
+    older one to the one before the first compaction, from that one's to the next, and so on.
+    """
 
     snapshots: SnapshotStore
+    writes: WriteCommits
     manifests: ManifestReader
     runner: Runner
 
     async def __call__(self, name: str, since: int) -> GainedFiles:
-        """Return the folders of files that the current snapshot has and an older one lacks.
+        """Return the folders of files that others than compactions have added since a snapshot.
 
         Args:
             name: The table.
@@ -42,19 +49,38 @@ class FindGainedFiles:
             BusyError: Too much is waiting already.
         """
         _, now = await self.snapshots.get(name, None)
-        then = (await self.snapshots.get(name, since))[1] if since else None
+        then = await self._snapshot(name, since)
+        compactions = await self.writes.compactions(name, since)
+        try:
+            spans = [
+                (await self._snapshot(name, begin), await self._snapshot(name, end))
+                for begin, end in _spans(since, now.info.snapshot_id, compactions)
+            ]
+        except SnapshotNotFoundError:
+            # Without those in between, compactions count as well.
+            spans = [(then, now)]
+        folders: set[str] = set()
+        for before, after in spans:
+            assert after is not None
+            folders |= set(await self._between(name, before, after))
+        names = sorted(folders)
+        fitting = _fitting(names)
+        return GainedFiles(
+            snapshot_id=now.info.snapshot_id,
+            folders=names[:fitting],
+            complete=fitting == len(names),
+        )
+
+    async def _snapshot(self, name: str, snapshot_id: int) -> Snapshot | None:
+        return (await self.snapshots.get(name, snapshot_id))[1] if snapshot_id else None
+
+    async def _between(self, name: str, then: Snapshot | None, now: Snapshot) -> list[str]:
         common = {_key(one) for one in now.manifests} & {
             _key(one) for one in (then.manifests if then is not None else ())
         }
         after = await self._files(name, now, common)
         before = await self._files(name, then, common) if then is not None else None
-        folders = await self.runner.run(lambda: _gained(before, after))
-        fitting = _fitting(folders)
-        return GainedFiles(
-            snapshot_id=now.info.snapshot_id,
-            folders=folders[:fitting],
-            complete=fitting == len(folders),
-        )
+        return await self.runner.run(lambda: _gained(before, after))
 
     async def _files(
         self, name: str, snapshot: Snapshot, common: set[tuple[str, bytes]]
@@ -65,6 +91,20 @@ class FindGainedFiles:
         decoded = await self.manifests.read(name, snapshot, own, bloom=False)
         narrow = [files.select(_IDENTITY) for files in decoded]
         return await self.runner.run(lambda: merge_files(narrow, [one.removed for one in own]))
+
+
+def _spans(since: int, now: int, compactions: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the snapshots between which others than compactions published.
+
+    Args:
+        since: The first snapshot.
+        now: The last one.
+        compactions: The snapshots in between that compactions published, and the last one if one of
+            them did, ascending.
+    """
+    begins = [since, *compactions]
+    ends = [*(one - 1 for one in compactions), now]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
 
 
 def _fitting(folders: list[str]) -> int:
@@ -85,5 +125,5 @@ def _gained(before: pa.Table | None, after: pa.Table | None) -> list[str]:
     if after is None:
         return []
     new_files = after if before is None else after.join(before, _IDENTITY, join_type="left anti")
-    folders: list[str] = pc.unique(folders_of(new_files["path"])).sort().to_pylist()
+    folders: list[str] = pc.unique(folders_of(new_files["path"])).to_pylist()
     return folders

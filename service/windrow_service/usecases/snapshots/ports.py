@@ -270,7 +270,7 @@ class Inventories(Protocol):
 
 
 class WriteCommits(Protocol):
-    """Tells which writes move files into a table, and when they ended."""
+    """Tells which writes move files into a table, when they ended, and what they published."""
 
     async def refuse_while_committing(self, table: str) -> None:
         """Make sure that no write is moving files into a table now.
@@ -281,6 +281,13 @@ class WriteCommits(Protocol):
 
     async def last_committed_at(self, table_id: int) -> datetime | None:
         """Return when the last write that moved files into a table ended; None if there was none."""
+
+    async def compactions(self, table: str, since: int) -> Sequence[int]:
+        """Return the snapshots after one that compactions published, ascending.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
 
 
 class Turns(Protocol):
