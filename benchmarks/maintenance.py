@@ -7,10 +7,10 @@ and four of reading, which begins with the files of thirty days without maintena
 is the product's own code, `planner/maintenance/`, with what a coordinator knows: the reads and
 writes so far, and its own receipts. `maintenance_rules.py` says how the public rules were rebuilt;
 each has the budget, the cost model and the carrying-over of Windrow's. Where a text leaves a choice,
-both were simulated, and the better counts. Windrow's core can also choose which files of a partition
-are rewritten, if it is offered alternatives, which coordinators do not do yet: that is simulated as
-well. `maintenance_bound.py` is what nobody can save more than,
-even if the future is known.
+both were simulated, and the better counts. Windrow's rule chooses for each partition below which size
+its files are rewritten, among the sizes that coordinators offer it; with `--parts` it is simulated
+without that, too. `maintenance_bound.py` is what nobody can save more than, even if the future is
+known.
 
 A budget is in core seconds per hour for all tables, and is charged by true costs. Reported for each
 rule: the read seconds saved compared with untouched tables, next to Windrow's and to the bound;
@@ -41,7 +41,6 @@ ALL_BYTES = 1e18
 # The settings of each rule, of which the best counts.
 RULES: dict[str, tuple[Callable[[], Rule], ...]] = {
     "Windrow": (Windrow,),
-    "Windrow, choosing files": (lambda: Windrow(chooses_files=True),),
     "AutoComp: files per GB-hour": (FilesPerGbHour, lambda: FilesPerGbHour(by_table=True)),
     "Amoro: 12 fragments": (Fragments, lambda: Fragments(waits=False)),
     "Glue: 100 small files": (HundredFiles, lambda: HundredFiles(fewest_bytes=True)),
@@ -50,6 +49,7 @@ RULES: dict[str, tuple[Callable[[], Rule], ...]] = {
 # Windrow's rule without one of its parts.
 PARTS: dict[str, tuple[Callable[[], Rule], ...]] = {
     "Windrow, without past reads": (lambda: Windrow(knows_reads=False),),
+    "Windrow, all small files at once": (lambda: Windrow(chooses_files=False),),
     "Windrow, without receipts": (lambda: Windrow(corrects=False),),
 }
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from maintenance_run import OPEN_SECONDS, HourReceipts, Picks, State, becomes_of, model_cost
-from maintenance_world import DAYS, SMALL_CLASSES, TARGET, Bools, Floats, Ints
+from maintenance_world import BOUNDS, DAYS, SMALL_CLASSES, TARGET, Bools, Floats, Ints
 
 from windrow_service.planner.maintenance.budget import Budget
 from windrow_service.planner.maintenance.choose import choose
@@ -147,14 +147,14 @@ class Windrow:
     Attributes:
         name: How tables call it.
         knows_reads: Whether it knows how often partitions are read; if not, all count the same.
-        chooses_files: Whether it may rewrite only the smallest files of a partition, which the core can
-            choose and coordinators do not offer it; if not, all files under half of the target.
+        chooses_files: Whether it may rewrite only the smallest files of a partition, as coordinators
+            offer it; if not, all files under half of the target.
         corrects: Whether receipts correct predictions.
     """
 
     name: str = "Windrow"
     knows_reads: bool = True
-    chooses_files: bool = False
+    chooses_files: bool = True
     corrects: bool = True
     _estimates: Estimates | None = None
     _receipts: list[tuple[Ints, Floats, Floats, Floats, Floats]] = field(default_factory=list)
@@ -251,8 +251,10 @@ def _rewrites(state: State, estimates: Estimates, chooses_files: bool) -> tuple[
     size_bytes = np.cumsum(state.size_bytes[:, :_HALF], axis=1)
     fresh = np.cumsum(state.fresh_bytes[:, :_HALF], axis=1)
     since = np.minimum.accumulate(state.since[:, :_HALF], axis=1)
-    # A bound that takes in no further file is no other way.
-    at, last = np.nonzero((state.files[:, :_HALF] > 0) & (files >= 2))
+    # A bound is no other way if the next one takes in no further file.
+    is_other = files >= 2
+    is_other[:, :-1] &= files[:, :-1] != files[:, 1:]
+    at, last = np.nonzero(is_other)
     if not chooses_files:
         at = np.flatnonzero(files[:, -1] >= 2)
         last = np.full(len(at), _HALF - 1)
@@ -263,6 +265,7 @@ def _rewrites(state: State, estimates: Estimates, chooses_files: bool) -> tuple[
     return Rewrites(
         table=table,
         partition=at,
+        small_bytes=BOUNDS[last],
         files=count,
         becomes=becomes,
         size_bytes=of_bytes.astype(np.int64),

@@ -3,8 +3,8 @@
 In each hour, writers write, readers read what there is, and then the rule may choose rewrites, which
 later reads find done. What a rewrite costs in truth, and what a file costs readers, differs from the
 cost model by factors of each table, which no rule knows, and rewrites by chance; each batch (the
-rewrites of one table in one hour) costs more, which the model does not know at all. A rewrite whose
-partition a writer replaces meanwhile costs as much and changes nothing.
+rewrites of one table in one hour, below one size) costs more, which the model does not know at all. A
+rewrite whose partition a writer replaces meanwhile costs as much and changes nothing.
 """
 
 from __future__ import annotations
@@ -247,13 +247,14 @@ def _receipts(state: State, picks: Picks, random: np.random.Generator) -> HourRe
     world, hour = state.world, state.hour
     table = world.table[picks.partition]
     noise = random.lognormal(0, _NOISE, len(table))
-    batch = BATCH_SECONDS / np.bincount(table, minlength=world.tables)[table]
+    batch = table * CLASSES + picks.classes
+    batch_seconds = BATCH_SECONDS / np.bincount(batch)[batch]
     lost = np.zeros(world.partitions, np.bool_)
     if hour + 1 < HISTORY + TICKS:
         lost[world.replaced[hour + 1]] = world.collides[hour + 1]
     return HourReceipts(
         picks=picks,
-        cost_seconds=picks.cost_seconds * world.cost_factor[table] * noise + batch,
+        cost_seconds=picks.cost_seconds * world.cost_factor[table] * noise + batch_seconds,
         gain_seconds=picks.files * OPEN_SECONDS * world.open_factor[table]
         * random.lognormal(0, _NOISE, len(table)),
         is_lost=lost[picks.partition],

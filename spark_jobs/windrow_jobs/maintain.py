@@ -171,6 +171,7 @@ def _outcome(
             readers_may_see_both=item.readers_may_see_both,
             on_progress=lambda text: tell(f"{item.table}: {text}"),
             folders=item.folders,
+            small_file_size=item.small_file_size,
             min_files=item.min_files,
             worth_reads=_ANY_READS,
             max_batch_bytes=max(8 * 2**30, item.target_file_size),
@@ -193,7 +194,7 @@ def _outcome(
         seconds=round(time.monotonic() - began_s, 3),
     )
     if done.batches or not done.left:
-        return _update("done", _text(done), outcome)
+        return _update("done", _text(item, done), outcome)
     if done.conflicts == len(done.left):
         return _update("gave_up", f"a writer was faster: {_first_reason(done)}", outcome)
     return _update("failed", _first_reason(done), outcome)
@@ -205,11 +206,13 @@ def _update(state: str, text: str, outcome: WorkOutcome | None = None) -> ClaimU
     )
 
 
-def _text(done: Compaction) -> str:
+def _text(item: WorkItem, done: Compaction) -> str:
     if not done.batches:
         return "nothing was left to rewrite"
+    size = item.small_file_size
+    below = "" if size is None else f" below {size_text(size)}"
     text = (
-        f"{done.files_before:,} files ({size_text(done.bytes_before)}) in {done.partitions:,} "
+        f"{done.files_before:,} files{below} ({size_text(done.bytes_before)}) in {done.partitions:,} "
         f"partitions became {done.files_after:,} ({size_text(done.bytes_after)})"
     )
     return f"{text}; left alone: {len(done.left):,}, {_first_reason(done)}" if done.left else text

@@ -101,6 +101,21 @@ def test_three_tiny_files_in_each_partition_are_worth_compacting_by_default(
     assert "with min_files=3, 9 of them would become 3" in why["explanation"]
 
 
+def test_only_files_below_a_size_are_rewritten_if_one_is_given(
+    http: httpx.Client, crowded: str, location: Path
+) -> None:
+    hive.write_file(location / "ds=2026-11-01" / "large.parquet", range(20_000))
+    http.post(f"/tables/{crowded}/refresh").raise_for_status()
+
+    everything = planned(http, crowded, worth_reads=10**9)
+    smallest = planned(http, crowded, worth_reads=10**9, small_file_size="8KB")
+
+    assert (everything["small_file_bytes"], everything["totals"]["files"]) == (2**26, 3 * MANY + 1)
+    assert (smallest["small_file_bytes"], smallest["totals"]["files"]) == (8_192, 3 * MANY)
+    too_large = {"target_file_size": 1_000, "small_file_size": 501}
+    problem_of(http.post(f"/tables/{crowded}/compaction-plans", json=too_large), 422, "validation")
+
+
 def test_a_filter_on_partition_columns_selects_partitions(http: httpx.Client, crowded: str) -> None:
     plan = planned(http, crowded, filter="ds >= '2026-11-03'")
 

@@ -131,6 +131,39 @@ def test_reads_of_the_history_decide_which_partitions_come_first(
     assert prediction.reads_per_day > 0
 
 
+def test_only_the_smallest_files_are_rewritten_where_that_is_worth_more(
+    client: windrow.Client, table: str, location: Path
+) -> None:
+    # Ten tiny files, and three of two megabytes, which cost more and gain less.
+    day = location / "ds=2026-11-01"
+    for number in range(8):
+        hive.write_file(day / f"tiny-{number}.parquet", range(10))
+    for number in range(3):
+        hive.write_file(day / f"large-{number}.parquet", range(200_000))
+    client.refresh(table)
+    client.set_policy(table, target_file_size="16MB", filter="ds = '2026-11-01'", **EAGER)
+
+    waiting = decided(client, table)["waiting"]
+    item = client.claim_work("w", pattern=table)
+    assert item is not None
+    (same, *others) = client.plan_compaction(
+        table,
+        folders=item.folders,
+        target_file_size=item.target_file_size,
+        small_file_size=item.small_file_size,
+        worth_reads=10**9,
+    )
+
+    assert "10 files below 2 MB in 1 partition would become 1 of about 16 MB" in waiting.text
+    assert (item.folders, item.small_file_size) == ([day.name], 2**21)
+    assert (others, same.totals.files, same.totals.becomes) == ([], 10, 1)
+    assert item.prediction.size_bytes == same.totals.size_bytes
+    assert item.prediction.cost_seconds == pytest.approx(same.totals.cost_seconds)
+    assert item.prediction.gain_seconds == pytest.approx(same.totals.gain_seconds)
+    # A partition has one reason, not one for each way to rewrite it.
+    assert {one.reason for one in client.receipts(table)} == {"running", "excluded"}
+
+
 def test_a_table_without_a_snapshot_or_of_another_format_is_left_alone(
     client: windrow.Client, name: str, tables_folder: Path
 ) -> None:

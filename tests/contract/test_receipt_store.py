@@ -83,6 +83,7 @@ def work(table: str, *folders: str) -> NewWork:
         folders=list(folders),
         folder_bytes=[1_000] * len(folders),
         target_file_size=2**27,
+        small_file_size=2**20,
         min_files=2,
         readers_may_see_both=False,
         prediction=PREDICTION,
@@ -174,6 +175,7 @@ def test_a_lease_is_kept_alive_and_the_outcome_is_settled_once(holds: Holds) -> 
         await decide(store, work("t", "ds=1"), refill=(100.0, 10_000.0))
         item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
         assert item is not None
+        assert (item.target_file_size, item.small_file_size) == (2**27, 2**20)
         predicted = await store.shared()
         later = NOW + 2 * MINUTE
         await store.update(item.claim_id, ALL, ALIVE, NOW, later + SECOND)

@@ -32,6 +32,7 @@ POLICIES = st.builds(
     worth_reads=st.sampled_from([100, 10**9]),
     max_bytes=st.sampled_from([TARGET, 5 * TARGET, 2**60]),
     max_files=st.sampled_from([7, 10**6]),
+    below_bytes=st.none() | st.integers(1, TARGET),
 )
 UNBOUNDED = st.builds(
     CompactionPolicy,
@@ -41,6 +42,7 @@ UNBOUNDED = st.builds(
     worth_reads=st.just(10**9),
     max_bytes=st.just(2**60),
     max_files=st.just(10**6),
+    below_bytes=st.none() | st.integers(1, TARGET),
 )
 
 # Folder, bucket, bytes.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.tables.rewrites import budget, policies, rewrites
 from windrow_service.planner.maintenance.budget import Budget
-from windrow_service.planner.maintenance.choose import choose
+from windrow_service.planner.maintenance.choose import choose, representatives
 from windrow_service.planner.maintenance.columns import (
     CHOSEN,
     REASONS,
@@ -27,6 +27,7 @@ ROWS = st.fixed_dictionaries(
     {
         "table": st.integers(0, TABLES - 1),
         "partition": st.integers(0, 2),
+        "small_bytes": st.sampled_from([64, 256]),
         "files": st.integers(0, 20),
         "becomes": st.integers(0, 3),
         "size_bytes": st.integers(0, 200),
@@ -152,6 +153,22 @@ def test_neither_order_nor_repetition_changes_what_is_chosen(
     assert figures[0] == figures[1]
 
 
+@given(rows=CANDIDATES, tables=TABLE_POLICIES, hour=BUDGETS)
+@examples(100)
+def test_one_rewrite_stands_for_each_partition_and_it_is_the_chosen_one_if_there_is_one(
+    rows: Rewrites, tables: TablePolicies, hour: Budget
+) -> None:
+    choice = choose(rows, tables, hour, RULES)
+
+    at = representatives(rows, choice)
+
+    pairs = list(zip(rows.table[at].tolist(), rows.partition[at].tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) == set(zip(rows.table.tolist(), rows.partition.tolist(), strict=True))
+    assert set(choice.order.tolist()) <= set(at.tolist())
+    assert "alternative" not in {REASONS[number] for number in choice.reason[at].tolist()}
+
+
 def _figures(
     rows: Rewrites, at: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> list[tuple[int, ...]]:
@@ -171,6 +188,7 @@ def test_batches_are_numbered_in_order_of_one_table_each_and_bounded(
     for number in numbers:
         at = choice.order[choice.batch == number]
         assert len(set(rows.table[at].tolist())) == 1
+        assert len(set(rows.small_bytes[at].tolist())) == 1
         if len(at) > 1:
             assert rows.files[at].sum() <= RULES.max_batch_files
             assert rows.size_bytes[at].sum() <= RULES.max_batch_bytes

@@ -83,6 +83,28 @@ def test_one_worker_does_what_is_due_and_a_second_run_does_nothing(
     assert any("12 files" in text for text in told)
 
 
+def test_only_files_below_the_size_of_a_work_item_are_rewritten(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "smallest"
+    for number in range(10):
+        hive.write_file(location / f"tiny-{number}.parquet", range(number * 10, number * 10 + 10))
+    for number in range(3):
+        hive.write_file(location / f"large-{number}.parquet", range(200_000))
+    client.register_table("smallest", str(location))
+    client.refresh("smallest")
+    client.set_policy("smallest", target_file_size="16MB", **EAGER)
+    before = sum_rows(spark.read.parquet(str(location)), [])
+
+    total = maintain(lambda: spark, client, pattern="smallest")
+
+    assert (total.done, total.files_before, total.files_after) == (1, 10, 1)
+    assert sum(Path(name).name.startswith("large") for name in hive.data_files(location)) == 3
+    assert sum_rows(spark.read.parquet(str(location)), []) == before
+    texts = [one.text for one in client.receipts("smallest") if one.state == "done"]
+    assert ["10 files below 2 MB" in text for text in texts] == [True]
+
+
 def test_two_workers_at_once_share_the_work(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:

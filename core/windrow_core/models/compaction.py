@@ -30,6 +30,12 @@ class CompactionRequest(Request):
         default=128 * 2**20,
         description="Target size of a file in bytes, or as text such as '128MB', the default.",
     )
+    small_file_size: ByteSize | None = Field(
+        default=None,
+        description="Only files smaller than this are rewritten; half of the target by default, and "
+        "at most.",
+        exclude_if=lambda value: value is None,
+    )
     filter: Filter | None = Field(
         default=None,
         description="A filter on partition columns only, which selects the partitions to consider.",
@@ -71,6 +77,11 @@ class CompactionRequest(Request):
             raise ValueError(
                 f"max_batch_bytes ({self.max_batch_bytes}) is below target_file_size "
                 f"({self.target_file_size}): a batch must hold a file"
+            )
+        if (self.small_file_size or 0) > (self.target_file_size + 1) // 2:
+            raise ValueError(
+                f"small_file_size ({self.small_file_size}) is over half of target_file_size "
+                f"({self.target_file_size}): rewritten files could be small again"
             )
         if self.offset and self.snapshot_id is None:
             raise ValueError("offset counts the partitions of one snapshot: give its snapshot_id")

@@ -23,7 +23,7 @@ class WorkPrediction(Answer):
     """What a rewrite is expected to cost and to gain; seconds are those of one core."""
 
     partitions: int
-    files: int = Field(description="Number of small files.")
+    files: int = Field(description="Number of small files that are rewritten.")
     becomes: int = Field(description="Number of files that they become.")
     size_bytes: int
     cost_seconds: float = Field(description="Under the cost model, without corrections.")
@@ -116,6 +116,10 @@ class WorkItem(Answer):
     table: TableName
     folders: list[str] = Field(description="Partitions to rewrite, as folders.")
     target_file_size: int
+    small_file_size: int | None = Field(
+        default=None,
+        description="Only files smaller than this are rewritten; null for all that are small.",
+    )
     min_files: int
     readers_may_see_both: bool
     prediction: WorkPrediction

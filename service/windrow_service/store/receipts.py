@@ -154,6 +154,7 @@ class SqlWorkStore:
             table=row.table_name,
             folders=body.folders,
             target_file_size=body.target_file_size,
+            small_file_size=body.small_file_size,
             min_files=body.min_files,
             readers_may_see_both=body.readers_may_see_both,
             prediction=body.prediction,

@@ -23,6 +23,7 @@ def rewrites(**columns: Any) -> Rewrites:
     defaults: dict[str, Any] = {
         "table": 0,
         "partition": 0,
+        "small_bytes": 64 * MIB,
         "files": 10,
         "becomes": 1,
         "size_bytes": MIB,

@@ -88,6 +88,16 @@ def test_small_files_are_rewritten_and_the_others_stay() -> None:
     assert paths == [f"ds=1/f{n:05d}" for n in range(4)]
 
 
+def test_only_files_below_a_size_are_rewritten_if_one_is_given() -> None:
+    files = table_of({"ds=1": [300 * KIB, 10 * KIB, 20 * KIB], "ds=2": [300 * KIB] * 3})
+
+    smallest, no_more = judged(files, below_bytes=20 * KIB + 1), judged(files, below_bytes=MIB)
+
+    assert verdicts(smallest) == {"ds=1": "chosen", "ds=2": "large_files"}
+    assert smallest.size_bytes.tolist() == [30 * KIB, 0]
+    assert no_more.files.tolist() == [3, 3]
+
+
 def test_a_partition_is_left_alone_for_the_first_reason_that_holds() -> None:
     tiny = [10 * KIB] * 5
     files = table_of(

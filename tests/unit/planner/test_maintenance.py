@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.tables.rewrites import budget, policies, rewrites
 from windrow_service.planner.maintenance.budget import Budget
-from windrow_service.planner.maintenance.choose import choose
+from windrow_service.planner.maintenance.choose import choose, representatives
 from windrow_service.planner.maintenance.columns import REASONS, Choice, Rewrites, Rules
 
 MIB = 2**20
@@ -225,6 +225,28 @@ def test_batches_are_of_one_table_and_bounded() -> None:
 
     assert choice.order.tolist() == [0, 1, 2, 3, 4]
     assert choice.batch.tolist() == [0, 1, 0, 2, 3]
+
+
+def test_a_batch_has_files_below_one_size() -> None:
+    rows = rewrites(
+        partition=[0, 1, 2], small_bytes=[MIB, 4 * MIB, MIB], gain_seconds=[9.0, 8.0, 7.0]
+    )
+
+    assert chosen(rows).batch.tolist() == [0, 1, 0]
+
+
+def test_the_rewrite_that_came_closest_to_being_chosen_stands_for_its_partition() -> None:
+    rows = rewrites(
+        table=[0, 0, 0, 0, 1, 1],
+        partition=[0, 0, 1, 1, 0, 0],
+        # In turn: chosen and an alternative, not worth it twice, too large and not worth it.
+        gain_seconds=[2.0, 1.0, 0.001, 0.002, 1e6, 1.0],
+        cost_seconds=[1.0, 1.0, 1.0, 1.0, 1e5, 1e4],
+    )
+
+    choice = chosen(rows)
+
+    assert sorted(representatives(rows, choice).tolist()) == [0, 3, 4]
 
 
 def test_the_order_of_rows_does_not_matter() -> None:

@@ -102,6 +102,21 @@ def choose(rewrites: Rewrites, policies: TablePolicies, budget: Budget, rules: R
     )
 
 
+def representatives(rewrites: Rewrites, choice: Choice) -> Ints:
+    """Return the rewrite of each partition that came closest to being chosen, in any order.
+
+    Args:
+        rewrites: Rewrites, some of which are alternatives.
+        choice: What was chosen of them.
+    """
+    # Reasons are numbered in the order in which they are checked.
+    order = np.lexsort((choice.score, choice.reason, rewrites.partition, rewrites.table))
+    table, partition = rewrites.table[order], rewrites.partition[order]
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = (np.diff(table) != 0) | (np.diff(partition) != 0)
+    return order[is_last]
+
+
 def _days_alone(rewrites: Rewrites, policies: TablePolicies) -> Floats:
     """Return for how long a rewrite helps that has to be done again when more files have come.
 
@@ -194,17 +209,21 @@ def _within_share(
 
 
 def _batches(rewrites: Rewrites, order: Ints, rules: Rules) -> Ints:
-    """Return the batch of each chosen rewrite; batches are of one table and within the bounds."""
+    """Return the batch of each chosen rewrite.
+
+    Batches are of one table and of files below one size, and within the bounds.
+    """
     batch = np.empty(len(order), np.int64)
-    filling: dict[int, tuple[int, int, int]] = {}
+    filling: dict[tuple[int, int], tuple[int, int, int]] = {}
     count = 0
-    columns = (rewrites.table, rewrites.files, rewrites.size_bytes)
+    columns = (rewrites.table, rewrites.small_bytes, rewrites.files, rewrites.size_bytes)
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
-    for at, (table, files, size_bytes) in enumerate(rows):
-        number, of_files, of_bytes = filling.get(table, (-1, 0, 0))
+    for at, (table, small_bytes, files, size_bytes) in enumerate(rows):
+        kind = (table, small_bytes)
+        number, of_files, of_bytes = filling.get(kind, (-1, 0, 0))
         of_files, of_bytes = of_files + files, of_bytes + size_bytes
         if number < 0 or of_files > rules.max_batch_files or of_bytes > rules.max_batch_bytes:
             number, of_files, of_bytes, count = count, files, size_bytes, count + 1
-        filling[table] = (number, of_files, of_bytes)
+        filling[kind] = (number, of_files, of_bytes)
         batch[at] = number
     return batch

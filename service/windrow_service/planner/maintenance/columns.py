@@ -120,7 +120,8 @@ class Rewrites:
         table: Position of its table in the policies.
         partition: Number of its partition, or bucket or piece of one, within the table. Rows with
             the same number are alternatives, of which at most one is chosen.
-        files: Number of small files that are rewritten.
+        small_bytes: Files below this size are rewritten.
+        files: Number of these files.
         becomes: Number of files that they become.
         size_bytes: Bytes that are rewritten.
         cost_seconds: Time of one core to rewrite them.
@@ -145,6 +146,7 @@ class Rewrites:
 
     table: Ints
     partition: Ints
+    small_bytes: Ints
     files: Ints
     becomes: Ints
     size_bytes: Ints
@@ -174,8 +176,8 @@ class Choice:
 
     Attributes:
         order: The rewrites that are chosen, best first.
-        batch: For each of them, its batch: numbered from 0 by their best rewrites, each of one
-            table.
+        batch: For each of them, its batch: numbered from 0 by their best rewrites, each of files of
+            one table below one size.
         reason: For each of the n, a position in `REASONS`.
         score: For each of the n, the read seconds that a second of rewriting is expected to save.
         saved_seconds: For each of the n, the read seconds that it is expected to save in all.

@@ -3,8 +3,9 @@
 Only files under half of the target are rewritten. With three quarters, as in Iceberg, compaction
 never ends if the new files again fall slightly short of that (apache/iceberg#6669). The job makes as
 many files as come nearest to the target, so two or more have 0.75 targets or more on average, and a
-single file cannot become fewer: so a second run has nothing to do. Files over the target stay,
-because plans cut them. How many files there will be is estimated as for an exact write plan.
+single file cannot become fewer: so a second run has nothing to do. That holds too if only smaller
+files are rewritten. Files over the target stay, because plans cut them. How many files there will be
+is estimated as for an exact write plan.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class CompactionPolicy:
         worth_reads: The rewrite must pay off within this many reads.
         max_bytes: Most bytes of one candidate, at least one target.
         max_files: Most files of one candidate.
+        below_bytes: Only files smaller than this are small; half of the target at most, and by
+            default.
     """
 
     target_bytes: int
@@ -70,11 +73,13 @@ class CompactionPolicy:
     worth_reads: int
     max_bytes: int
     max_files: int
+    below_bytes: int | None = None
 
     @property
     def small_bytes(self) -> int:
         """Files smaller than this are small."""
-        return int(np.ceil(self.target_bytes * SMALL))
+        largest = most_small_bytes(self.target_bytes)
+        return largest if self.below_bytes is None else min(self.below_bytes, largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +135,129 @@ class Candidates:
         return self.file_rows[begins + np.arange(len(begins))]
 
 
+def most_small_bytes(target_bytes: int) -> int:
+    """Return the size below which files are small in any case."""
+    return int(np.ceil(target_bytes * SMALL))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFiles:
+    """The n files of a table by their m partitions, or buckets of them, for any policy.
+
+    Attributes:
+        sizes: Bytes of each file.
+        row_counts: Rows of each file.
+        is_away: Whether a file lies outside the home of its partition's values.
+        by_part: Positions of the files, one partition after another.
+        folders: The partitions.
+        all_files: Number of files of each partition.
+        row_bytes: Bytes that a row in each partition takes.
+        has_deletes: Whether delete files apply to files in it.
+        is_unfit: Whether its rows, written by Spark, would not return to its folder.
+        is_unplaced: Whether it lacks the bucket that it should have.
+    """
+
+    sizes: Ints
+    row_counts: Ints
+    is_away: Bools
+    by_part: Ints
+    folders: FolderBuckets
+    all_files: Ints
+    row_bytes: Floats
+    has_deletes: Bools
+    is_unfit: Bools
+    is_unplaced: Bools
+
+    @classmethod
+    def of(
+        cls,
+        files: pa.Table,
+        partition: pa.Schema,
+        *,
+        joins: bool = True,
+        columns: int,
+        is_bucketed: bool,
+    ) -> PartitionFiles:
+        """Sort files by their partitions.
+
+        Args:
+            files: n files, with the schema of `columns.inventory_schema`.
+            partition: The partition columns.
+            joins: Whether folders of the same values are one partition: files outside its home are
+                rewritten, whatever that costs.
+            columns: Number of columns in the files.
+            is_bucketed: Whether each file should belong to a bucket.
+
+        Complexity: O(n log n); O(n) memory.
+        """
+        homes = Homes.of(files, partition) if joins else None
+        folders = FolderBuckets.of(files, None if homes is None else homes.of_folder)
+        part, count = folders.of_file, len(folders)
+        return cls(
+            sizes=files["size_bytes"].to_numpy(),
+            row_counts=files["row_count"].to_numpy(),
+            is_away=homes.away(files) if homes is not None else np.zeros(len(files), np.bool_),
+            by_part=stable_order(part),
+            folders=folders,
+            all_files=np.bincount(part, minlength=count),
+            row_bytes=_row_bytes(files, folders, columns),
+            has_deletes=np.bincount(part, files["delete_count"].to_numpy(), count) > 0,
+            is_unfit=~has_layout(folders.names, partition)[folders.folder],
+            is_unplaced=(folders.bucket == NO_BUCKET) & is_bucketed,
+        )
+
+    def candidates(self, policy: CompactionPolicy) -> Candidates:
+        """Judge every partition, and every bucket of it, that has files.
+
+        Complexity: O(n).
+        """
+        part, count = self.folders.of_file, len(self.folders)
+        small = self.by_part[((self.sizes < policy.small_bytes) | self.is_away)[self.by_part]]
+        owner, offsets = _pieces(part[small], self.sizes[small], count, policy)
+
+        def sums(values: Ints | Bools) -> Ints:
+            return np.diff(np.concatenate(([0], np.cumsum(values[small])))[offsets])
+
+        counts, size_bytes = np.diff(offsets), sums(self.sizes)
+        rows, joined = sums(self.row_counts), sums(self.is_away) > 0
+        becomes_bytes = np.minimum(size_bytes, np.ceil(rows * self.row_bytes[owner]))
+        becomes_bytes = becomes_bytes.astype(np.int64)
+        weight = becomes_bytes / policy.target_bytes
+        becomes = files_per_key(WriteKeys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
+        gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
+        cost = rewrite_seconds(counts, size_bytes, becomes, policy.target_bytes)
+        ratio = np.bincount(part[small], minlength=count) / np.maximum(self.all_files, 1)
+        too_expensive = cost > gain * policy.worth_reads
+        few = ratio[owner] < policy.min_small_ratio
+        pays = (joined | ~(few | too_expensive)) & (rows > 0)
+        refused = [
+            self.has_deletes[owner],
+            self.is_unfit[owner],
+            self.is_unplaced[owner],
+            counts == 0,
+            (counts < policy.min_files) & ~joined,
+            few & ~joined,
+            rows == 0,
+            too_expensive & ~joined,
+        ]
+        return Candidates(
+            folders=self.folders.names.take(pa.array(self.folders.folder[owner])),
+            bucket=self.folders.bucket[owner],
+            all_files=self.all_files[owner],
+            files=counts,
+            size_bytes=size_bytes,
+            rows=rows,
+            becomes_bytes=becomes_bytes,
+            becomes=becomes,
+            cost_seconds=cost,
+            gain_seconds=np.maximum(gain, 0.0),
+            pays=pays,
+            verdict=np.select(refused, list(range(CHOSEN)), CHOSEN),
+            file_rows=small,
+            offsets=offsets,
+        )
+
+
 def find_candidates(
     files: pa.Table,
     partition: pa.Schema,
@@ -139,71 +267,11 @@ def find_candidates(
     is_bucketed: bool,
     policy: CompactionPolicy,
 ) -> Candidates:
-    """Judge every partition, and every bucket of it, that has files.
-
-    Args:
-        files: n files, with the schema of `columns.inventory_schema`.
-        partition: The partition columns.
-        joins: Whether folders of the same values are one partition: files outside its home are
-            rewritten, whatever that costs.
-        columns: Number of columns in the files.
-        is_bucketed: Whether each file should belong to a bucket.
-        policy: When compaction is worth it.
-
-    Complexity: O(n log n); O(n) memory.
-    """
-    sizes: Ints = files["size_bytes"].to_numpy()
-    homes = Homes.of(files, partition) if joins else None
-    folders = FolderBuckets.of(files, None if homes is None else homes.of_folder)
-    away = homes.away(files) if homes is not None else np.zeros(len(files), np.bool_)
-    part, bucket, count = folders.of_file, folders.bucket, len(folders)
-    has_deletes = np.bincount(part, files["delete_count"].to_numpy(), count) > 0
-    small = np.flatnonzero((sizes < policy.small_bytes) | away)
-    small = small[stable_order(part[small])]
-    owner, offsets = _pieces(part[small], sizes[small], count, policy)
-    of_small = np.concatenate(([0], np.cumsum(sizes[small])))
-    of_rows = np.concatenate(([0], np.cumsum(files["row_count"].to_numpy()[small])))
-    counts, size_bytes = np.diff(offsets), np.diff(of_small[offsets])
-    rows = np.diff(of_rows[offsets])
-    joined = np.diff(np.concatenate(([0], np.cumsum(away[small])))[offsets]) > 0
-    row_bytes = _row_bytes(files, folders, columns)[owner]
-    becomes_bytes = np.minimum(size_bytes, np.ceil(rows * row_bytes)).astype(np.int64)
-    weight = becomes_bytes / policy.target_bytes
-    becomes = files_per_key(WriteKeys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
-    gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
-    cost = rewrite_seconds(counts, size_bytes, becomes, policy.target_bytes)
-    all_files = np.bincount(part, minlength=count)
-    ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
-    fits = has_layout(folders.names, partition)[folders.folder]
-    too_expensive = cost > gain * policy.worth_reads
-    few = ratio[owner] < policy.min_small_ratio
-    pays = (joined | ~(few | too_expensive)) & (rows > 0)
-    refused = [
-        has_deletes[owner],
-        ~fits[owner],
-        (bucket[owner] == NO_BUCKET) & is_bucketed,
-        counts == 0,
-        (counts < policy.min_files) & ~joined,
-        few & ~joined,
-        rows == 0,
-        too_expensive & ~joined,
-    ]
-    return Candidates(
-        folders=folders.names.take(pa.array(folders.folder[owner])),
-        bucket=bucket[owner],
-        all_files=all_files[owner],
-        files=counts,
-        size_bytes=size_bytes,
-        rows=rows,
-        becomes_bytes=becomes_bytes,
-        becomes=becomes,
-        cost_seconds=cost,
-        gain_seconds=np.maximum(gain, 0.0),
-        pays=pays,
-        verdict=np.select(refused, list(range(CHOSEN)), CHOSEN),
-        file_rows=small,
-        offsets=offsets,
+    """Judge every partition of some files under one policy; see `PartitionFiles.of`."""
+    by_partition = PartitionFiles.of(
+        files, partition, joins=joins, columns=columns, is_bucketed=is_bucketed
     )
+    return by_partition.candidates(policy)
 
 
 def page_of(

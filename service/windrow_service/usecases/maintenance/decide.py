@@ -22,7 +22,7 @@ from windrow_core.models import (
     WorkPrediction,
 )
 from windrow_service.planner.maintenance.budget import Budget
-from windrow_service.planner.maintenance.choose import choose
+from windrow_service.planner.maintenance.choose import choose, representatives
 from windrow_service.planner.maintenance.columns import (
     REASONS,
     Choice,
@@ -34,6 +34,7 @@ from windrow_service.planner.maintenance.columns import (
 from windrow_service.planner.maintenance.corrections import Receipts, corrections
 from windrow_service.planner.maintenance.reading import expected_events
 from windrow_service.planner.splits import Ints
+from windrow_service.planner.upkeep.compaction import most_small_bytes
 from windrow_service.usecases.maintenance.ledger import (
     NOTHING,
     Ledger,
@@ -131,7 +132,7 @@ class Decide:
             tables=len(tables) + len({one.table for one in skips}),
             partitions=sum(len(one.parts) for one in tables),
             items=len(work),
-            excess_files=sum(int((one.parts.files - one.parts.becomes).sum()) for one in tables),
+            excess_files=sum(one.parts.small.excess_files for one in tables),
             left=BudgetLeft(
                 core_seconds=round(left.seconds, 3),
                 size_bytes=None if budget.bytes_per_hour is None else left.size_bytes,
@@ -244,7 +245,7 @@ def _refilled(budget: MaintenanceBudget, state: SharedState, now: datetime) -> B
 
 
 def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
-    parts, count = one.parts, len(one.parts)
+    parts, small, at = one.parts, one.parts.small, one.parts.small.partition
     now_ns = int(now.timestamp() * 1e9)
     past = past_of_folders(one.work)
     pasts = [past.get(folder, NOTHING) for folder in parts.folders.to_pylist()]
@@ -258,27 +259,18 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
     quiet = days_since(parts.last_ns)
     events = daily_reads(reads.of(one.table.info.name), parts, now)
     expectation = expected_events(
-        np.zeros(count, np.int64),
+        np.zeros(len(parts), np.int64),
         days_since(parts.first_ns),
         events,
         _HORIZON_DAYS,
     )
     least = one.policy.reads_per_day
     is_known = expectation.per_day >= least
-    return {
-        "table": np.full(count, one.at, np.int64),
-        "partition": np.arange(count),
-        "files": parts.files,
-        "becomes": parts.becomes,
-        "size_bytes": parts.size_bytes,
-        "cost_seconds": parts.cost_seconds,
-        "gain_seconds": parts.gain_seconds,
+    of_partitions = {
         "reads_per_day": np.maximum(expectation.per_day, least),
         "lasting_days": np.where(is_known, expectation.lasting_days, _HORIZON_DAYS),
         "next_write_days": np.where(quiet > 3 * parts.gap_days, np.inf, parts.gap_days),
-        "gathering_days": days_since(parts.small_ns),
         "quiet_seconds": quiet * _DAY_S,
-        "written_bytes": np.maximum(parts.all_bytes, parts.size_bytes),
         "rewritten_bytes": np.array([one.rewritten_bytes for one in pasts], np.int64),
         "failures": np.array([one.failures for one in pasts], np.int64),
         "failure_seconds": np.array([seconds_since(one.failure_at) for one in pasts]),
@@ -287,6 +279,18 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
         "is_excluded": parts.is_excluded,
         "is_running": np.array([one.is_running for one in pasts], np.bool_),
     }
+    return {
+        "table": np.full(len(small), one.at, np.int64),
+        "partition": at,
+        "small_bytes": small.small_bytes,
+        "files": small.files,
+        "becomes": small.becomes,
+        "size_bytes": small.size_bytes,
+        "cost_seconds": small.cost_seconds,
+        "gain_seconds": small.gain_seconds,
+        "gathering_days": days_since(small.oldest_ns),
+        "written_bytes": np.maximum(parts.all_bytes[at], small.size_bytes),
+    } | {name: column[at] for name, column in of_partitions.items()}
 
 
 def _policies(tables: Sequence[_Table], budget: Budget, now: datetime) -> TablePolicies:
@@ -342,6 +346,8 @@ def _work(
         rows = choice.order[choice.batch == batch][:_MAX_FOLDERS]
         one = tables[int(rewrites.table[rows[0]])]
         savings = float(choice.saved_seconds[rows].sum())
+        small_bytes = int(rewrites.small_bytes[rows[0]])
+        has_all = small_bytes >= most_small_bytes(one.policy.target_file_size)
         prediction = WorkPrediction(
             partitions=len(rows),
             files=int(rewrites.files[rows].sum()),
@@ -357,10 +363,11 @@ def _work(
             folders=[one.parts.folders[at].as_py() for at in rewrites.partition[rows].tolist()],
             folder_bytes=rewrites.size_bytes[rows].tolist(),
             target_file_size=one.policy.target_file_size,
+            small_file_size=None if has_all else small_bytes,
             min_files=one.policy.min_files,
             readers_may_see_both=one.policy.readers_may_see_both,
             prediction=prediction,
-            text=chosen(prediction, one.policy),
+            text=chosen(prediction, one.policy, None if has_all else small_bytes),
         )
         work.append(NewWork(table=one.table.info.name, body=body))
     return work
@@ -368,11 +375,11 @@ def _work(
 
 def _skips(tables: Sequence[_Table], rewrites: Rewrites, choice: Choice) -> list[Skip]:
     rows_of: dict[tuple[int, Reason], list[int]] = defaultdict(list)
-    for row, reason in enumerate(choice.reason.tolist()):
-        rows_of[int(rewrites.table[row]), REASONS[reason]].append(row)
+    for row in representatives(rewrites, choice).tolist():
+        rows_of[int(rewrites.table[row]), REASONS[choice.reason[row]]].append(row)
     skips = []
     for (at, reason), some in rows_of.items():
-        if reason in ("chosen", "alternative"):
+        if reason == "chosen":
             continue
         one, rows = tables[at], np.array(some)
         waits = choice.wait_seconds[rows]

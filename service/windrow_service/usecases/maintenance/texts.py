@@ -58,10 +58,21 @@ def left_alone(reason: Reason, case: Case) -> str:
     return _TEXTS[reason](case)
 
 
-def chosen(prediction: WorkPrediction, policy: EffectivePolicy) -> str:
-    """Return why partitions are rewritten."""
+def chosen(prediction: WorkPrediction, policy: EffectivePolicy, small_bytes: int | None) -> str:
+    """Return why partitions are rewritten.
+
+    Args:
+        prediction: What that costs and gains.
+        policy: How the table is maintained.
+        small_bytes: Files below this size are rewritten; None for all small ones.
+    """
+    files = (
+        _count(prediction.files, "small file")
+        if small_bytes is None
+        else f"{_count(prediction.files, 'file')} below {size_text(small_bytes)}"
+    )
     return (
-        f"{_count(prediction.files, 'small file')} in {_count(prediction.partitions, 'partition')} "
+        f"{files} in {_count(prediction.partitions, 'partition')} "
         f"would become {prediction.becomes:,} of about {size_text(policy.target_file_size)}: "
         f"{prediction.cost_seconds:.3g} s of one core save {prediction.gain_seconds:.3g} s in each "
         f"read of all of them, {prediction.saved_seconds:.3g} s in all that are expected "

@@ -32,13 +32,15 @@ class WorkBody(Answer):
 
     Attributes:
         folders: Its partitions.
-        folder_bytes: Bytes of the small files of each.
+        folder_bytes: Bytes of each that are rewritten.
+        small_file_size: Files below this size are rewritten; None for all small ones.
         text: Why it was chosen; once it has ended, how.
     """
 
     folders: list[str]
     folder_bytes: list[int]
     target_file_size: int
+    small_file_size: int | None = None
     min_files: int
     readers_may_see_both: bool
     prediction: WorkPrediction

@@ -154,6 +154,7 @@ def _planned(
         worth_reads=request.worth_reads,
         max_bytes=request.max_batch_bytes,
         max_files=MAX_BATCH_FILES,
+        below_bytes=request.small_file_size,
     )
     partition = scan.snapshot.partition_schema
     candidates = find_candidates(
