@@ -186,7 +186,8 @@ class Decide:
     async def _realise(self) -> None:
         """Record what finished work has gained, once later plans tell."""
         for record in self._ledger.unmeasured():
-            gain = realised_gain(record, self._reads.of(record.table))
+            table = record.table
+            gain = realised_gain(record, self._ledger.of(table), self._reads.of(table))
             if gain is not None:
                 await self._store.realise(record.number, gain)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from windrow_core.models import PastPlan, PlanRequest
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.reading import read_filter
+from windrow_service.planner.policy import READ_BYTES_PER_SECOND, TASK_COST
 from windrow_service.planner.pruning.bounds import FileFacts
 from windrow_service.planner.pruning.outcomes import truth_values
 from windrow_service.planner.splits import Bools
@@ -40,7 +41,8 @@ class Read:
         filter: Its filter, as text; None if it had none.
         partitions: Number of partitions that it names; None if it names none.
         files: Number of files that it reads.
-        seconds: Predicted time of all its tasks on one core.
+        seconds: Predicted time of one core for its files. What tasks take to start is left out,
+            since it depends on how many the reader asked for.
     """
 
     at: datetime
@@ -139,11 +141,13 @@ def wanted(filter: str | None, parts: SmallParts) -> Bools:
 
 
 def _read_of(plan: PastPlan) -> Read:
-    assert plan.summary is not None
+    summary = plan.summary
+    assert summary is not None
+    starts = summary.group_count * TASK_COST / READ_BYTES_PER_SECOND
     return Read(
         at=plan.created_at,
         filter=plan.filter,
         partitions=plan.partition_count,
-        files=plan.summary.files_planned,
-        seconds=plan.summary.all_tasks_seconds or 0.0,
+        files=summary.files_planned,
+        seconds=max((summary.all_tasks_seconds or 0.0) - starts, 0.0),
     )
