@@ -113,7 +113,9 @@ def test_only_files_below_a_size_are_rewritten_if_one_is_given(
     assert (everything["small_file_bytes"], everything["totals"]["files"]) == (2**26, 3 * MANY + 1)
     assert (smallest["small_file_bytes"], smallest["totals"]["files"]) == (8_192, 3 * MANY)
     too_large = {"target_file_size": 1_000, "small_file_size": 501}
-    problem_of(http.post(f"/tables/{crowded}/compaction-plans", json=too_large), 422, "validation")
+    problem_of(
+        http.post(f"/tables/{crowded}/compaction-plans", json=too_large), 422, "invalid-request"
+    )
 
 
 def test_a_filter_on_partition_columns_selects_partitions(http: httpx.Client, crowded: str) -> None:
