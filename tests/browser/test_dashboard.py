@@ -451,7 +451,7 @@ def test_ten_thousand_tables_are_listed_in_parts(browser: Browser, tmp_path: Pat
         page.get_by_role("button", name="Search").click()
         expect(rows).to_have_count(3)
         page.get_by_label("Namespace").select_option("all")
-        page.get_by_label("Health").select_option("good")
+        page.get_by_label("Health", exact=True).select_option("good")
         page.get_by_role("button", name="Search").click()
         expect(page.locator("main")).to_contain_text("5,000 tables")
         page.get_by_placeholder("Find a table").fill("T00011")
