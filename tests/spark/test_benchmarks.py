@@ -40,6 +40,7 @@ NIGHTLY = (
     "large_objects",
     "log_tables",
     "maintenance",
+    "maintenance_real",
     "metastore",
     "object_stores",
     "open_file_cost",
@@ -283,6 +284,20 @@ def test_maintenance_saves_readers_more_than_public_rules_at_the_same_budget(qui
         if "Windrow" not in one["rule"]:
             assert one["saved_seconds"] < ours["saved_seconds"]
     assert (ours["worse_tables"], ours["amplification"] <= 2) == (0, True)
+
+
+@pytest.mark.nightly
+def test_maintenance_real_loses_and_doubles_nothing_while_workers_are_killed(quick: Quick) -> None:
+    content = quick("maintenance_real")
+
+    figures = content["figures"]
+    assert (content["wrong"], figures["failures"]) == ([], [])
+    assert sum(figures["kills"].values()) >= 2
+    assert min(figures["writes"], figures["looks"]) >= 3
+    assert sum(one["done"] for one in content["gains"]) >= 1
+    assert len(content["rows"]) == 8
+    for one in content["rows"]:
+        assert one["wanted"] == one["planned"] > 0
 
 
 @pytest.mark.nightly
