@@ -33,6 +33,7 @@ _CALLS = {
     "list_snapshots(name)": "client.snapshots({name!r})",
     "list_streams(name)": "client.streams({name!r})",
     "list_writes(name)": "client.writes({name!r})",
+    "protect_table(name, deletion_protection)": "client.unprotect_table({name!r})",
     "refresh_table(name)": "client.refresh({name!r})",
     "register_table(name)": "client.register_table({name!r}, location)",
     "register_table(name, replace)": "`replace=True`",
@@ -143,6 +144,10 @@ class UnconfirmedReplacementError(ProblemError):
     """The new definition would drop snapshots or a list of partitions: pass `replace=True`."""
 
 
+class TableProtectedError(ProblemError):
+    """The table is protected from deletion: `client.unprotect_table` ends that."""
+
+
 class TableNotRefreshedError(ProblemError):
     """The table has no snapshot yet: refresh it."""
 
@@ -199,6 +204,7 @@ class RefreshFailedError(ProblemError):
 
 _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:table-not-refreshed": TableNotRefreshedError,
+    "urn:windrow:problem:table-protected": TableProtectedError,
     "urn:windrow:problem:unconfirmed-replacement": UnconfirmedReplacementError,
     "urn:windrow:problem:outcome-unknown": OutcomeUnknownError,
     "urn:windrow:problem:write-in-progress": WriteInProgressError,

@@ -119,7 +119,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             writes=open_writes(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
-            maintenance=open_maintenance(adapters, manifests),
+            maintenance=open_maintenance(adapters, manifests, partitions),
             engines=open_engines(adapters, manifests),
             operations=await open_operations(adapters),
         )

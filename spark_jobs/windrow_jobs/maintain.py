@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -30,7 +30,7 @@ from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
 from windrow.terminal.render import facts, seconds_text
 from windrow_core.errors import StatedError
-from windrow_core.models import ClaimUpdate, WorkItem, WorkOutcome
+from windrow_core.models import ClaimUpdate, PartitionRemoval, WorkItem, WorkOutcome
 from windrow_core.sizes import size_text
 from windrow_jobs.compact import StartSpark, compact
 from windrow_jobs.errors import JobError
@@ -43,6 +43,8 @@ from windrow_jobs.running import (
     tell_tasks,
     telling,
 )
+from windrow_spark.commits import drop_partitions
+from windrow_spark.commits.errors import PartitionChangedError
 
 # The coordinator has decided already what a rewrite is worth.
 _ANY_READS = 10**9
@@ -63,6 +65,8 @@ class Maintained:
         files_after: Number of files that replace them.
         bytes_before: Size of the small files.
         bytes_after: Size of the files that replace them.
+        files_dropped: Number of files of old partitions that were dropped.
+        bytes_dropped: Size of these files.
         seconds: Duration.
         reason: Why the last failure happened; None if there was none.
     """
@@ -74,6 +78,8 @@ class Maintained:
     files_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
+    files_dropped: int = 0
+    bytes_dropped: int = 0
     seconds: float = 0.0
     reason: str | None = None
 
@@ -135,10 +141,15 @@ def _do(
 ) -> None:
     """Do one item, and report how it ended."""
     began_s = time.monotonic()
-    count = len(item.folders)
-    tell(f"{item.table}: {item.prediction.files:,} files in {count:,} partitions")
+    what = "to rewrite" if item.removal is None else "to drop"
+    count = item.prediction.partitions
+    tell(f"{item.table}: {item.prediction.files:,} files in {count:,} partitions {what}")
     with _renewing(client, item, lease_seconds):
-        update = _outcome(start_spark, client, item, began_s, tell)
+        update = (
+            _outcome(start_spark, client, item, began_s, tell)
+            if item.removal is None
+            else _drop(client, item, item.removal, began_s)
+        )
     if update.state == "done":
         total.done += 1
     elif update.state == "gave_up":
@@ -147,16 +158,56 @@ def _do(
         total.failed += 1
         total.reason = f"{item.table}: {update.text}"
     if (outcome := update.outcome) is not None:
-        total.files_before += outcome.files_before
-        total.files_after += outcome.files_after
-        total.bytes_before += outcome.bytes_before
-        total.bytes_after += outcome.bytes_after
+        if item.removal is None:
+            total.files_before += outcome.files_before
+            total.files_after += outcome.files_after
+            total.bytes_before += outcome.bytes_before
+            total.bytes_after += outcome.bytes_after
+        else:
+            total.files_dropped += outcome.files_before
+            total.bytes_dropped += outcome.bytes_before
     tell(f"{item.table}: {update.text}")
     try:
         client.update_claim(item.claim_id, update)
     except ClaimLostError as error:
         # What was committed stays; whoever has the work now finds nothing left to do.
         tell(str(error))
+
+
+def _drop(
+    client: Coordinator, item: WorkItem, removal: PartitionRemoval, began_s: float
+) -> ClaimUpdate:
+    """Drop the partitions that a policy does not keep, in one commit, without Spark."""
+    assert item.filter is not None
+    try:
+        result = drop_partitions(client, item.table, item.filter.model_dump())
+    except (WriteInProgressError, PartitionChangedError) as error:
+        return _update("gave_up", f"a writer was faster: {error}")
+    except (CoordinatorUnreachableError, BusyError):
+        # Nobody could be told; the work is given to another worker.
+        raise
+    except StatedError as error:
+        return _update("failed", str(error))
+    outcome = WorkOutcome(
+        partitions=len(result.folders),
+        files_before=result.files,
+        bytes_before=result.size_bytes,
+        rows=result.rows or 0,
+        seconds=round(time.monotonic() - began_s, 3),
+    )
+    if not result.files:
+        return _update("done", "nothing was left to drop", outcome)
+    rows = "" if result.rows is None else f", {result.rows:,} rows"
+    text = (
+        f"{len(result.folders):,} partitions with {result.files:,} files "
+        f"({size_text(result.size_bytes)}{rows}) were dropped: {removal.column} before "
+        f"{removal.before} in {removal.zone}; {_folders_text(result.folders)}"
+    )
+    return _update("done", text, outcome)
+
+
+def _folders_text(folders: Sequence[str]) -> str:
+    return folders[0] if len(folders) == 1 else f"{folders[0]} to {folders[-1]}"
 
 
 def _outcome(
@@ -305,6 +356,9 @@ def _facts(total: Maintained) -> Table:
     before, after = size_text(total.bytes_before), size_text(total.bytes_after)
     rows.add_row("rewritten", f"{total.files_before:,} files ({before})")
     rows.add_row("rewritten as", f"{total.files_after:,} ({after})")
+    if total.files_dropped:
+        size = size_text(total.bytes_dropped)
+        rows.add_row("dropped", f"{total.files_dropped:,} files of old partitions ({size})")
     rows.add_row("duration", seconds_text(total.seconds))
     return rows
 

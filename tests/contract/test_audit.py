@@ -36,6 +36,7 @@ BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 RECORDED = {
     "register_table": ("table", "created"),
     "delete_table": ("table", "deleted"),
+    "protect_table": ("protection", "changed"),
     "set_partitions": ("partitions", "changed"),
     "remove_partitions": ("partitions", "deleted"),
     "refresh_table": ("snapshot", "created"),
@@ -55,6 +56,7 @@ RECORDED = {
 NOT_RECORDED = {
     "make_plan": "plans expire by themselves",
     "delete_plan": "plans expire by themselves",
+    "preview_retention": "stores nothing",
     "plan_compaction": "stores nothing",
     "decide_maintenance": "receipts say what was decided",
     "claim_work": "receipts say who has it",
@@ -124,6 +126,9 @@ class Caller:
         self.calls: dict[str, Call] = {
             "register_table": self.register,
             "delete_table": lambda: http.delete(self.path),
+            "protect_table": lambda: http.put(
+                f"{self.path}/protection", json={"deletion_protection": True}
+            ),
             "set_partitions": lambda: http.put(
                 f"{self.path}/partitions", json={"partitions": partitions}
             ),
@@ -252,13 +257,14 @@ def test_a_change_leaves_one_record_and_a_failure_none(
             "outcome": outcome,
         }.items()
     )
-    assert record["item"] is not None or kind in ("table", "partitions")
+    assert record["item"] is not None or kind in ("table", "partitions", "protection")
 
 
 @pytest.mark.parametrize(
     "operation",
     [
         "register_table",
+        "protect_table",
         "refresh_table",
         "define_cache_rule",
         "put_write",

@@ -214,7 +214,11 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
     }
 
     # Requests that change nothing.
-    asked = {"post /write-plans", "post /tables/{name}/compaction-plans"}
+    asked = {
+        "post /write-plans",
+        "post /tables/{name}/compaction-plans",
+        "post /policies/{pattern}/retention",
+    }
     # Requests that have the same effect if repeated.
     assert keyless - asked <= {
         "post /tables/{name}/refresh",

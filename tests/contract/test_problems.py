@@ -70,12 +70,13 @@ def test_a_remedy_is_a_call_of_the_contract_and_part_of_the_detail(
 
 
 def parameters() -> dict[str, set[str]]:
-    """Return the names of each operation's parameters, and of the fields of a write plan."""
+    """Return the names of each operation's parameters, and of the fields of two bodies."""
     by_operation = {
         operation["operationId"]: {one["name"] for one in operation.get("parameters", ())}
         for operation in operations().values()
     }
     by_operation["plan_write"] |= set(schemas()["WritePlanRequest"]["properties"])
+    by_operation["protect_table"] |= set(schemas()["TableProtection"]["properties"])
     return by_operation
 
 

@@ -437,6 +437,23 @@ def test_snapshots_beyond_the_maximum_number_are_dropped_however_young(run: Run)
     run(body)
 
 
+def test_snapshots_of_a_protected_table_stay_until_it_is_unprotected(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table, other = await stores.register(), await stores.register("other")
+        for size in range(3):
+            table = await stores.publish(table, size)
+            other = await stores.publish(other, 100 + size)
+        stores.now += timedelta(days=1)
+        await stores.tables.protect("t", True, None)
+
+        assert await stores.expire(None, max_count=1) == [1, 2]
+        assert await stores.expire(table, max_count=1) == []
+        await stores.tables.protect("t", False, None)
+        assert await stores.expire(None, max_count=1) == [1, 2]
+
+    run(body)
+
+
 def test_the_current_snapshot_and_those_of_live_plans_are_kept(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()

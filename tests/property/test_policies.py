@@ -37,6 +37,9 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "windows": st.none() | st.just(["22:00-06:00"]),
     "max_share": st.none() | st.floats(0.5, 1),
     "filter": st.none() | st.just("ds > 'a'"),
+    "keep_days": st.none() | st.integers(1, 9),
+    "keep_by": st.none() | st.just("ds"),
+    "keep_zone": st.none() | st.just("Europe/Berlin"),
     "readers_may_see_both": st.none() | st.booleans(),
 }
 _TIMES = st.integers(0, 24 * 60 - 1).map(lambda minutes: f"{minutes // 60:02}:{minutes % 60:02}")

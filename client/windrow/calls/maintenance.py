@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from windrow_core.models import (
     PolicyDefinition,
     PolicyList,
     ReceiptPage,
+    RetentionPreview,
     TableMaintenance,
     WorkItem,
 )
@@ -37,25 +39,43 @@ class MaintenanceCalls(Calls):
             pattern: A table's name, a name followed by `.*` for all below it, or `*`.
             **fields: See `windrow_core.models.PolicyDefinition`, for example
                 `target_file_size="256MB"`, `min_age_seconds=3600` or
-                `windows=["22:00-06:00 Europe/Berlin"]`; None leaves a field to less specific
+                `windows=["22:00-06:00 Europe/Berlin"]`. `keep_days=90` lets partitions be dropped
+                that are older: look with `preview_retention` first. None leaves a field to less specific
                 policies.
 
         Example:
             client.set_policy("sales.*", target_file_size="256MB", min_age_seconds=3600)
         """
-        path = _path(pattern)
-        headers = {}
-        try:
-            answer = self._transport.call("GET", path)
-        except NotFoundError:
-            before: dict[str, Any] = {}
-        else:
-            policy = read_answer(Policy, answer).model_dump(exclude_none=True)
-            before = {name: policy.get(name) for name in PolicyDefinition.model_fields}
-            headers = {"If-Match": answer.headers["ETag"]}
-        body = checked(PolicyDefinition, before | fields).model_dump_json()
-        answer = self._transport.call("PUT", path, body=body, headers=headers)
+        body, headers = self._changed_policy(pattern, fields)
+        answer = self._transport.call("PUT", _path(pattern), body=body, headers=headers)
         return read_answer(Policy, answer)
+
+    def preview_retention(self, pattern: str, **fields: Any) -> RetentionPreview:
+        """Return which partitions would be dropped now if a policy were changed; nothing is.
+
+        Args:
+            pattern: As in `set_policy`.
+            **fields: As in `set_policy`, for example `keep_days=90`.
+
+        Example:
+            client.preview_retention("sales.*", keep_days=90)
+        """
+        body, _ = self._changed_policy(pattern, fields)
+        answer = self._transport.call("POST", f"{_path(pattern)}/retention", body=body)
+        return read_answer(RetentionPreview, answer)
+
+    def _changed_policy(
+        self, pattern: str, fields: Mapping[str, Any]
+    ) -> tuple[str, dict[str, str]]:
+        """Return a policy with some fields changed, and the headers to replace it."""
+        try:
+            answer = self._transport.call("GET", _path(pattern))
+        except NotFoundError:
+            return checked(PolicyDefinition, dict(fields)).model_dump_json(), {}
+        policy = read_answer(Policy, answer).model_dump(exclude_none=True)
+        before = {name: policy.get(name) for name in PolicyDefinition.model_fields}
+        body = checked(PolicyDefinition, before | dict(fields)).model_dump_json()
+        return body, {"If-Match": answer.headers["ETag"]}
 
     def policies(self) -> list[Policy]:
         """Return the policies that may apply to tables which the caller may read, by pattern.

@@ -19,6 +19,7 @@ from windrow_core.models import (
     TableInfo,
     TablePage,
     TablePartition,
+    TableProtection,
 )
 
 _PARTITIONS_PER_PAGE = 10_000
@@ -193,8 +194,35 @@ class TableCalls(Calls):
         answer = self._transport.call("DELETE", f"{table_path(name)}/partitions")
         return read_answer(PartitionListChange, answer)
 
+    def protect_table(self, name: str) -> TableInfo:
+        """Protect a table from deletion.
+
+        Until `unprotect_table`, it cannot be deleted, its partitions cannot be dropped, neither by
+        `drop_partitions` nor by a policy, and its snapshots stay. Writes go on as before.
+
+        Example:
+            client.protect_table("sales.events")
+        """
+        return self._protect(name, True)
+
+    def unprotect_table(self, name: str) -> TableInfo:
+        """End the protection of a table from deletion.
+
+        Example:
+            client.unprotect_table("sales.events")
+        """
+        return self._protect(name, False)
+
+    def _protect(self, name: str, deletion_protection: bool) -> TableInfo:
+        body = TableProtection(deletion_protection=deletion_protection).model_dump_json()
+        path = f"{table_path(name)}/protection"
+        return read_answer(TableInfo, self._transport.call("PUT", path, body=body))
+
     def delete_table(self, name: str) -> None:
         """Delete the registration of a table; its files stay.
+
+        Raises:
+            TableProtectedError: The table is protected.
 
         Example:
             client.delete_table("sales.old_events")

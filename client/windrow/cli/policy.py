@@ -10,6 +10,7 @@ import typer
 
 from windrow.cli.groups import command_group
 from windrow.cli.policy_render import budget_text, policy_list, policy_text, table_policy
+from windrow.cli.retention import confirm, retention
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import (
@@ -23,6 +24,7 @@ from windrow.terminal.options import (
     policy_pattern,
 )
 from windrow.terminal.render import message
+from windrow_core.models import MAX_KEEP_DAYS
 
 app = command_group("Choose which tables are maintained by themselves, and how.")
 
@@ -35,6 +37,9 @@ _UNSET = {
     "window": "windows",
     "max-share": "max_share",
     "filter": "filter",
+    "keep-days": "keep_days",
+    "keep-by": "keep_by",
+    "keep-zone": "keep_zone",
     "readers-may-see-both": "readers_may_see_both",
 }
 
@@ -130,6 +135,39 @@ def set_policy(
             metavar="FILTER",
         ),
     ] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(
+            help="Drop partitions, with their files, once the day in their value lies more than so "
+            "many days before today; all are kept by default. Needs --yes, or asks.",
+            min=1,
+            max=MAX_KEEP_DAYS,
+            metavar="DAYS",
+        ),
+    ] = None,
+    keep_by: Annotated[
+        str | None,
+        typer.Option(
+            help="The partition column with the day; by default the only one that has dates.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    keep_zone: Annotated[
+        str | None,
+        typer.Option(
+            help="Time zone in which these days begin, such as Europe/Berlin; UTC by default.",
+            metavar="ZONE",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Show which partitions would be dropped now, but change nothing."
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask whether partitions may be dropped.")
+    ] = False,
     readers_may_see_both: Annotated[
         bool | None,
         typer.Option(
@@ -163,11 +201,21 @@ def set_policy(
         "windows": window or None,
         "max_share": max_share,
         "filter": filter_,
+        "keep_days": keep_days,
+        "keep_by": keep_by,
+        "keep_zone": keep_zone,
         "readers_may_see_both": readers_may_see_both,
     }
     fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
     fields |= {name: value for name, value in options.items() if value is not None}
+    drops = any(fields.get(name) is not None for name in ("keep_days", "keep_by", "keep_zone"))
     with connect(url, check=False) as client:
+        if dry_run or (drops and not yes):
+            preview = client.preview_retention(pattern, **fields)
+            if dry_run:
+                show_result(preview, lambda: retention(preview), as_json)
+                return
+            confirm(pattern, preview)
         policy = client.set_policy(pattern, **fields)
     show_result(
         policy,

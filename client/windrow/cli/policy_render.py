@@ -47,6 +47,8 @@ def table_policy(maintenance: TableMaintenance) -> RenderableType:
     says = "is maintained" if policy.enabled else "is left alone"
     rows = facts()
     for name, (title, text) in _texts(policy).items():
+        if name in ("keep_by", "keep_zone") and policy.keep_days is None:
+            continue
         source = maintenance.sources.get(name)
         rows.add_row(title, Text(f"{text}, {f'from {source}' if source else 'by default'}"))
     return Group(
@@ -93,6 +95,12 @@ def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
         "windows": ("window", _windows_text(policy.windows)),
         "max_share": ("max share", "" if share is None else f"{100 * share:.6g}%"),
         "filter": ("filter", "none" if policy.filter is None else filter_text(policy.filter)),
+        "keep_days": (
+            "keep",
+            "all partitions" if policy.keep_days is None else f"{policy.keep_days:,} days",
+        ),
+        "keep_by": ("keep by", policy.keep_by or "the column with dates"),
+        "keep_zone": ("days begin in", policy.keep_zone or "UTC"),
         "readers_may_see_both": (
             "readers may see both",
             "yes" if policy.readers_may_see_both else "no",

@@ -29,6 +29,7 @@ _COMMANDS = {
     "list_snapshots(name)": "`windrow table snapshots {name}`",
     "list_streams(name)": "`windrow write streams {name}`",
     "list_writes(name)": "`windrow write list {name}`",
+    "protect_table(name, deletion_protection)": "`windrow table unprotect {name}`",
     "refresh_table(name)": "`windrow table refresh {name}`",
     "register_table(name)": "`windrow table register {name} LOCATION`",
     "register_table(name, replace)": "--replace",

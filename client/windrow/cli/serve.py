@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from windrow.cli.errors import CommandError
-from windrow.installed import require_service
+from windrow.cli.maintaining import MaintenanceLoop, command
+from windrow.installed import require_package, require_service
 from windrow.terminal.consoles import show
+from windrow.terminal.java import require_java
 from windrow.terminal.render import serving
 
 if TYPE_CHECKING:
     from windrow_service.settings import Settings
+
+_MASTER = "local[*]"
+_MAINTENANCE = "windrow_service.maintenance"
 
 
 def serve(
@@ -49,6 +54,15 @@ def serve(
             help="Require a token on loopback addresses too; other addresses always require one.",
         ),
     ] = None,
+    maintain: Annotated[
+        bool,
+        typer.Option(
+            "--maintain",
+            envvar="WINDROW_MAINTAIN",
+            help="Run `windrow maintain` beside the coordinator, with Spark on this machine; needs "
+            "Java.",
+        ),
+    ] = False,
 ) -> None:
     """Run the coordinator until stopped.
 
@@ -78,6 +92,8 @@ def serve(
     if not settings.allowed_locations:
         settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
     is_embedded = settings.database_url is None
+    if maintain:
+        _require_maintainable(settings)
     with ExitStack() as resources:
         if is_embedded:
             _make_writable(settings.state_dir)
@@ -87,6 +103,7 @@ def serve(
         import uvicorn
 
         from windrow_service.bootstrap import check
+        from windrow_service.logs import get_logger
         from windrow_service.serving import logging, server_config
 
         asyncio.run(check(settings))
@@ -95,10 +112,33 @@ def serve(
         url = f"http://{name}:{listening.getsockname()[1]}"
         state = str(settings.state_dir.resolve()) if is_embedded else "PostgreSQL"
         show(serving(url, state, settings.allowed_locations, _token_command(settings)))
-        with logging(settings, owns_process=True):
-            server.run(sockets=[listening])
+        resources.enter_context(logging(settings, owns_process=True))
+        if maintain:
+            loop = MaintenanceLoop(
+                command(url, _MASTER), settings.maintenance.every, get_logger(_MAINTENANCE)
+            )
+            resources.enter_context(loop)
+        server.run(sockets=[listening])
     if not server.started:
         raise CommandError("the coordinator did not start: its log above says why")
+
+
+def _require_maintainable(settings: Settings) -> None:
+    """Make sure that the work of maintenance can be done beside this coordinator."""
+    if settings.database_url is not None:
+        raise CommandError(
+            "--maintain is for a coordinator with its own database: beside replicas, run `windrow "
+            "maintain` by cron or as a CronJob"
+        )
+    if settings.tokens_required and not (
+        os.environ.get("WINDROW_TOKEN") or os.environ.get("WINDROW_TOKEN_FILE")
+    ):
+        raise CommandError(
+            "--maintain needs a token of the scope write here: make one with `windrow token create "
+            "maintenance --scope write`, and set WINDROW_TOKEN to it"
+        )
+    require_package("pyspark", "spark")
+    require_java()
 
 
 def _token_command(settings: Settings) -> str | None:

@@ -290,6 +290,28 @@ def _followed(
 
 
 @app.command()
+def protect(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Protect a table: it cannot be deleted, and its partitions and snapshots cannot be dropped."""
+    with connect(url, check=False) as client:
+        info = client.protect_table(name)
+    show_result(
+        info,
+        lambda: message(
+            f"{name} is protected from deletion", f"`windrow table unprotect {name}` ends that"
+        ),
+        as_json,
+    )
+
+
+@app.command()
+def unprotect(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """End the protection of a table from deletion."""
+    with connect(url, check=False) as client:
+        info = client.unprotect_table(name)
+    show_result(info, lambda: message(f"{name} is not protected from deletion"), as_json)
+
+
+@app.command()
 def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Delete a table's registration; its files stay."""
     with connect(url, check=False) as client:

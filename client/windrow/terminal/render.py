@@ -182,6 +182,10 @@ def table_details(info: TableInfo) -> RenderableType:
         table.add_row("sorted by", Text(", ".join(map(_sort_text, definition.sort_columns))))
     if options := plan_options_text(definition.plan_options):
         table.add_row("plan options", Text(options))
+    if info.deletion_protection:
+        table.add_row(
+            "protected", f"from deletion: `windrow table unprotect {info.name}` ends that"
+        )
     table.add_row("changed", f"{info.updated_at:%Y-%m-%d %H:%M:%S %Z}")
     if snapshot is None:
         table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))

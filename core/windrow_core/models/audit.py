@@ -19,6 +19,7 @@ AuditedKind: TypeAlias = Literal[
     "token",
     "policy",
     "budget",
+    "protection",
 ]
 AuditedOutcome: TypeAlias = Literal["created", "changed", "deleted", "cancelled"]
 
@@ -46,7 +47,7 @@ class AuditRecord(Answer):
     before: str | None = Field(
         default=None,
         description="Before the change: the version (ETag) of the table or rule, or the state of "
-        "the write.",
+        "the write; of its protection, `protected` or `not protected`.",
     )
     after: str | None = Field(default=None, description="The same after the change.")
 

@@ -11,17 +11,20 @@ from windrow_core.models.base import (
     TABLE_NAME_PATTERN,
     Answer,
     ByteSize,
+    ColumnName,
     Request,
     Whole,
 )
 from windrow_core.models.filters import Filter
 
 POLICY_PATTERN = rf"^(\*|{TABLE_NAME_PATTERN[1:-1]}(\.\*)?)$"
+ZONE_PATTERN = r"^[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,32}){0,2}$"
 WINDOW_PATTERN = (
     r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]"
-    r"( [A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,32}){0,2})?$"
+    rf"( {ZONE_PATTERN[1:-1]})?$"
 )
 MAX_MIN_AGE_S = 366 * 86_400
+MAX_KEEP_DAYS = 36_500
 _MAX_WINDOWS = 24
 
 Window = Annotated[str, StringConstraints(pattern=WINDOW_PATTERN, max_length=128)]
@@ -74,6 +77,24 @@ class PolicyDefinition(Request):
         description="Partitions to maintain, as a filter on partition columns only; the others are "
         "left alone. All by default.",
     )
+    keep_days: Annotated[int, Whole(1, MAX_KEEP_DAYS)] | None = Field(
+        default=None,
+        description="Retention, and consent to it: partitions are dropped, with their files, once "
+        "the day in their value lies more than this many days before today. All partitions are "
+        "kept by default. A partition whose value is not a date is never dropped.",
+    )
+    keep_by: ColumnName | None = Field(
+        default=None,
+        description="The partition column with the day, of type `date`, `timestamp`, "
+        "`timestamp_ntz` or `string`; by default the only one that has dates. A text is read as "
+        "Spark casts it to a date, but a year or a month stands for its last day.",
+    )
+    keep_zone: Annotated[str, StringConstraints(pattern=ZONE_PATTERN, max_length=98)] | None = (
+        Field(
+            default=None,
+            description="The time zone in which days begin, such as `Europe/Berlin`; UTC by default.",
+        )
+    )
     readers_may_see_both: StrictBool | None = Field(
         default=None,
         description="Consent for tables on HDFS and S3, which are left alone without it: readers "
@@ -97,6 +118,9 @@ class Policy(Answer):
     windows: list[str] | None
     max_share: float | None
     filter: Filter | None
+    keep_days: int | None
+    keep_by: str | None
+    keep_zone: str | None
     readers_may_see_both: bool | None
     created_at: datetime
     updated_at: datetime
@@ -120,6 +144,9 @@ class EffectivePolicy(Answer):
     windows: list[str] = Field(default=[])
     max_share: float = 1.0
     filter: Filter | None = None
+    keep_days: int | None = None
+    keep_by: str | None = None
+    keep_zone: str = "UTC"
     readers_may_see_both: bool = False
 
 

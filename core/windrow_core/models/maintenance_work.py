@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, model_validator
 
 from windrow_core.models.base import Answer, Request, TableName, Whole
+from windrow_core.models.filters import FilterTree
 from windrow_core.models.maintenance import POLICY_PATTERN, EffectivePolicy
 
 WorkState: TypeAlias = Literal["waiting", "running", "done", "gave_up", "failed"]
@@ -33,6 +34,21 @@ class WorkPrediction(Answer):
     reads_per_day: float = Field(description="Expected reads of a partition, on average.")
     saved_seconds: float = Field(description="What all expected reads save together.")
     score: float = Field(description="Seconds of reading saved for each second of rewriting.")
+
+
+class PartitionRemoval(Answer):
+    """Partitions that a policy does not keep, because they are too old."""
+
+    column: str = Field(description="The partition column that has the days.")
+    before: date = Field(description="The first day that stays.")
+    zone: str = Field(description="Where that day begins.")
+    partitions: int
+    files: int
+    size_bytes: int
+    rows: int | None = Field(description="Null if the rows of a file are not known.")
+    others: int = Field(
+        description="Number of partitions that stay because their value is not a date."
+    )
 
 
 class WorkOutcome(Request):
@@ -80,6 +96,9 @@ class MaintenanceReceipt(Answer):
         default=[], description="At most ten of the partitions, relative to the table's location."
     )
     prediction: WorkPrediction | None = None
+    removal: PartitionRemoval | None = Field(
+        default=None, description="What is to be dropped, of work that drops old partitions."
+    )
     outcome: WorkOutcome | None = None
     gain: RealisedGain | None = Field(
         default=None, description="What it really gains, once later reads tell."
@@ -114,7 +133,9 @@ class WorkItem(Answer):
     claim_id: str
     number: int = Field(description="Number of its receipt.")
     table: TableName
-    folders: list[str] = Field(description="Partitions to rewrite, as folders.")
+    folders: list[str] = Field(
+        description="Partitions to rewrite, as folders; to drop, as values such as `ds=2026-01-01`."
+    )
     target_file_size: int
     small_file_size: int | None = Field(
         default=None,
@@ -123,6 +144,12 @@ class WorkItem(Answer):
     min_files: int
     readers_may_see_both: bool
     prediction: WorkPrediction
+    removal: PartitionRemoval | None = Field(
+        default=None,
+        description="Set if the partitions are to be dropped, not rewritten: those that `filter` "
+        "selects.",
+    )
+    filter: FilterTree | None = None
     lease_until: datetime
 
 
@@ -179,3 +206,29 @@ class TableMaintenance(Answer):
     receipts: list[MaintenanceReceipt] = Field(
         default=[], description="The newest receipts of the last day, newest first."
     )
+
+
+class TableRetention(Answer):
+    """What a policy would drop of one table now, or why it would drop nothing."""
+
+    table: TableName
+    removal: PartitionRemoval | None = Field(
+        description="What would be dropped; null if nothing would be."
+    )
+    values: list[str] = Field(
+        description="At most twenty of the values that would go, such as `ds=2026-01-01`, oldest "
+        "first."
+    )
+    text: str = Field(description="The same in words, or why nothing would be dropped.")
+
+
+class RetentionPreview(Answer):
+    """What a policy would drop now, of each table that it applies to."""
+
+    tables: list[TableRetention] = Field(
+        description="At most 1,000: those of which something would be dropped, by name, then the "
+        "others."
+    )
+    partitions: int
+    files: int
+    size_bytes: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, StrictBool, StringConstraints, ValidationInfo, field_validator
 
 from windrow_core.models.base import Answer, ColumnName, Request, Whole
 from windrow_core.models.format_options import MAX_OPTIONS, checked_format_options
@@ -186,6 +186,17 @@ class TableInfo(Answer):
         description="Number of partitions in the list that a catalog gave; null if the table has no "
         "such list, so that its folders are its partitions.",
     )
+    deletion_protection: bool = Field(
+        default=False,
+        description="Whether deleting the table, dropping its partitions and dropping its snapshots "
+        "are refused.",
+    )
+
+
+class TableProtection(Request):
+    """Whether a table is protected from deletion."""
+
+    deletion_protection: StrictBool
 
 
 class TablePage(Answer):

@@ -68,14 +68,7 @@ async def claim_work(
     The work belongs to the caller until its lease runs out: nobody else gets these partitions
     meanwhile. Work whose worker has died is given to another one, three times at most.
     """
-    now = services.clock()
-    item = await services.work.claim(
-        request.worker,
-        request.pattern,
-        principal.grants.of("write"),
-        now,
-        now + timedelta(seconds=request.lease_seconds),
-    )
+    item = await services.claim(request, principal.grants.of("write"))
     if item is None:
         return Response(status_code=status.HTTP_204_NO_CONTENT)
     return await json_answer(item)

@@ -13,6 +13,7 @@ from windrow_core.models import (
     Policy,
     PolicyDefinition,
     PolicyList,
+    RetentionPreview,
     TableMaintenance,
 )
 from windrow_service.api.authentication import PrincipalDep
@@ -106,6 +107,23 @@ async def get_policy(pattern: PatternPath, services: MaintenanceDep, response: R
     entry = await services.policies.get(pattern)
     response.headers.update(etag(entry.version))
     return entry.info
+
+
+@router.post(
+    "/policies/{pattern}/retention",
+    operation_id="preview_retention",
+    dependencies=[WRITE_ALL],
+    response_model=RetentionPreview,
+    responses=problem_responses(400, 404, 413, 422, 503, 504),
+)
+async def preview_retention(
+    pattern: PatternPath, definition: PolicyDefinition, services: MaintenanceDep
+) -> Response:
+    """Show which partitions would be dropped now if the policy of a pattern were this.
+
+    Nothing is changed. Other policies stay as they are: a more specific one may keep more, or less.
+    """
+    return await json_answer(await services.preview_retention(pattern, definition))
 
 
 @router.delete(

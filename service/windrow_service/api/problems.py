@@ -69,6 +69,8 @@ _CALLS = {
     "list_snapshots(name)": "GET /tables/{name}/snapshots",
     "list_streams(name)": "GET /tables/{name}/streams",
     "list_writes(name)": "GET /tables/{name}/writes",
+    "protect_table(name, deletion_protection)": "PUT /tables/{name}/protection with "
+    '`{{"deletion_protection": false}}`',
     "refresh_table(name)": "POST /tables/{name}/refresh",
     "register_table(name)": "`windrow table register {name} LOCATION`, or PUT /tables/{name}",
     "register_table(name, replace)": "PUT /tables/{name}?replace=true (`replace=True`)",

@@ -26,8 +26,10 @@ from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.engines.scan import PlanScan
+from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.policies import DefinePolicy
 from windrow_service.usecases.maintenance.ports import PolicyStore
+from windrow_service.usecases.maintenance.preview import PreviewRetention
 from windrow_service.usecases.maintenance.work import WorkStore
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
@@ -145,7 +147,9 @@ class MaintenanceServices:
     tables: TableStore
     policies: PolicyStore
     define: DefinePolicy
+    preview_retention: PreviewRetention
     rounds: MaintenanceRounds
+    claim: ClaimWork
     work: WorkStore
     clock: Clock
 

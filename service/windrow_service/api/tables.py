@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response, status
 
-from windrow_core.models import TableDefinition, TableInfo, TablePage
+from windrow_core.models import TableDefinition, TableInfo, TablePage, TableProtection
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import (
     ADMIN_TABLE,
@@ -15,7 +15,12 @@ from windrow_service.api.authorization import (
     REGISTER_TABLE,
     GuardedRouter,
 )
-from windrow_service.api.idempotency import OnceDep, deletion_answer, stored_answer
+from windrow_service.api.idempotency import (
+    KeptAnswer,
+    OnceDep,
+    deletion_answer,
+    stored_answer,
+)
 from windrow_service.api.parameters import (
     IfMatchHeader,
     ListPageDep,
@@ -26,6 +31,7 @@ from windrow_service.api.parameters import (
 )
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import TablesDep
+from windrow_service.usecases.tables.ports import StoredTable
 
 router = GuardedRouter(tags=["tables"])
 ReplaceQuery = Annotated[
@@ -105,6 +111,35 @@ async def get_table(name: TableNamePath, services: TablesDep) -> Response:
     answer = await json_answer(table.info)
     answer.headers.update(etag(table.version))
     return answer
+
+
+@router.put(
+    "/tables/{name}/protection",
+    operation_id="protect_table",
+    dependencies=[ADMIN_TABLE],
+    response_model=TableInfo,
+    responses=problem_responses(400, 404, 412, 413, 422, 503, 504),
+)
+async def protect_table(
+    name: TableNamePath,
+    protection: TableProtection,
+    services: TablesDep,
+    once: OnceDep,
+    if_match: IfMatchHeader = None,
+) -> Response:
+    """Protect a table from deletion, or end that. Repeating it changes nothing.
+
+    A protected table cannot be deleted, none of its partitions can be dropped by a removal, and
+    its snapshots stay. Writes, refreshes and compactions go on as before.
+    """
+    table = await services.tables.protect(
+        name, protection.deletion_protection, version_of(if_match), once(_protection_answer)
+    )
+    return _protection_answer(table).response()
+
+
+def _protection_answer(table: StoredTable) -> KeptAnswer:
+    return KeptAnswer.of(table.info, version=table.version)
 
 
 @router.delete(

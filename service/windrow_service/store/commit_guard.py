@@ -9,7 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
 from windrow_service.store.database import utc
-from windrow_service.usecases.tables.errors import TableNotFoundError, WriteInProgressError
+from windrow_service.usecases.tables.errors import (
+    TableNotFoundError,
+    TableProtectedError,
+    WriteInProgressError,
+)
 from windrow_service.usecases.writes.errors import WriteNotFoundError, WriteStateError
 
 _writes = schema.writes
@@ -59,6 +63,14 @@ async def refuse_others(
         if state is None:
             raise WriteNotFoundError(table, write_id)
         raise WriteStateError(table, write_id, state, "published with a snapshot")
+
+
+async def refuse_removal(connection: AsyncConnection, table_id: int, table: str) -> None:
+    """Refuse to drop partitions of a protected table, whose row the caller has locked."""
+    columns = schema.tables.c
+    query = sa.select(columns.deletion_protection).where(columns.table_id == table_id)
+    if await connection.scalar(query):
+        raise TableProtectedError(table, "its partitions cannot be dropped")
 
 
 def in_progress(table: str, row: Any) -> WriteInProgressError:

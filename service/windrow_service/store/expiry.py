@@ -54,6 +54,9 @@ class SqlSnapshotKeeping:
             plans.snapshot_id == old.c.snapshot_id,
             plans.expires_at > now,
         )
+        is_protected = sa.exists().where(
+            schema.tables.c.table_id == old.c.table_id, schema.tables.c.deletion_protection
+        )
         candidates = sa.select(old.c.table_id, old.c.snapshot_id).where(
             sa.or_(
                 old.c.newer > max_count,
@@ -61,6 +64,7 @@ class SqlSnapshotKeeping:
             ),
             ~is_current,
             ~is_pinned,
+            ~is_protected,
         )
         async with self._database.writing() as connection:
             await claim(connection, once, now)

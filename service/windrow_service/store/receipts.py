@@ -145,7 +145,7 @@ class SqlWorkStore:
                     times=row.times + 1 if row.state == "running" else 1,
                 )
             )
-            if row.state == "waiting":
+            if row.state == "waiting" and body.removal is None:
                 prediction = body.prediction
                 await _spend(connection, prediction.cost_seconds, prediction.size_bytes)
         return WorkItem(
@@ -158,6 +158,7 @@ class SqlWorkStore:
             min_files=body.min_files,
             readers_may_see_both=body.readers_may_see_both,
             prediction=body.prediction,
+            removal=body.removal,
             lease_until=lease_until,
         )
 
@@ -372,7 +373,7 @@ async def _spend(connection: AsyncConnection, seconds: float, size_bytes: float)
 
 async def _settle_budget(connection: AsyncConnection, body: WorkBody, update: ClaimUpdate) -> None:
     """Spend what work has really cost, in place of what was predicted."""
-    if update.outcome is not None:
+    if update.outcome is not None and body.removal is None:
         prediction, outcome = body.prediction, update.outcome
         await _spend(
             connection,
@@ -390,7 +391,8 @@ def _receipt(row: Any) -> MaintenanceReceipt:
         text = body.text
         figures = {
             "folders": body.folders[:_SHOWN_FOLDERS],
-            "prediction": body.prediction,
+            "prediction": body.prediction if body.removal is None else None,
+            "removal": body.removal,
             "outcome": body.outcome,
             "gain": body.gain,
         }

@@ -23,10 +23,13 @@ from windrow_service.usecases.ports import Clock, Once, Page
 from windrow_service.usecases.tables.errors import (
     TableChangedError,
     TableNotFoundError,
+    TableProtectedError,
     UnconfirmedReplacementError,
 )
 from windrow_service.usecases.tables.ports import StoredTable
 
+# As the audit log has them.
+_PROTECTION = {True: "protected", False: "not protected"}
 _SELECT = sa.select(
     schema.tables,
     schema.snapshots.c.info.label("snapshot"),
@@ -98,6 +101,36 @@ class SqlTableStore:
             await settle(connection, once, result)
             return result
 
+    async def protect(
+        self, name: str, deletion_protection: bool, if_match: str | None, once: Once | None = None
+    ) -> StoredTable:
+        now = self._clock()
+        async with self._database.writing() as connection:
+            await claim(connection, once, now)
+            await lock_table(connection, name)
+            row = await require_row(connection, name)
+            check_version(name, row, if_match)
+            if row.deletion_protection != deletion_protection:
+                await connection.execute(
+                    sa.update(schema.tables)
+                    .where(schema.tables.c.table_id == row.table_id)
+                    .values(
+                        deletion_protection=deletion_protection,
+                        version=new_version(),
+                        updated_at=now,
+                    )
+                )
+                before, after = (
+                    _PROTECTION[not deletion_protection],
+                    _PROTECTION[deletion_protection],
+                )
+                await note(
+                    connection, now, "protection", "changed", table=name, before=before, after=after
+                )
+            result = stored(await require_row(connection, name))
+            await settle(connection, once, result)
+            return result
+
     async def get(self, name: str) -> StoredTable:
         async with self._database.reading() as connection:
             return stored(await require_row(connection, name))
@@ -132,6 +165,8 @@ class SqlTableStore:
             await lock_table(connection, name)
             row = await require_row(connection, name)
             check_version(name, row, if_match)
+            if row.deletion_protection:
+                raise TableProtectedError(name, "it cannot be deleted")
             await refuse_others(connection, row.table_id, name)
             await connection.execute(
                 sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
@@ -169,7 +204,7 @@ async def _change(
     if result.rowcount != 1:
         raise _OvertakenError
     await refuse_others(connection, row.table_id, row.name)
-    if not consent:
+    if not consent or row.deletion_protection:
         await _refuse_losses(connection, row, before, after)
     await note(
         connection,
@@ -194,7 +229,7 @@ async def _refuse_losses(
 ) -> None:
     """Refuse a change that would drop snapshots or the list of partitions.
 
-    The caller has locked the table's row in this transaction, so none can be added meanwhile.
+    Nobody can consent to that for a protected table. The caller has locked the table's row in this transaction, so none can be added meanwhile.
     """
     count = 0
     if _reads_files_differently(before, after):
@@ -205,6 +240,9 @@ async def _refuse_losses(
     if count or partitions is not None:
         fields = TableDefinition.model_fields
         names = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
+        if row.deletion_protection:
+            what = f"its snapshots and its list of partitions cannot be dropped by a new {names[0]}"
+            raise TableProtectedError(row.name, what)
         raise UnconfirmedReplacementError(row.name, names, count, partitions)
 
 
@@ -286,6 +324,7 @@ def _info(
     updated_at: datetime,
     snapshot: str | None,
     partition_count: int | None,
+    deletion_protection: bool,
 ) -> TableInfo:
     return TableInfo(
         name=name,
@@ -294,6 +333,7 @@ def _info(
         updated_at=utc(updated_at),
         current_snapshot=SnapshotInfo.model_validate_json(snapshot) if snapshot else None,
         partition_count=partition_count,
+        deletion_protection=deletion_protection,
     )
 
 
@@ -308,6 +348,7 @@ def stored(row: Any) -> StoredTable:
             row.updated_at,
             row.snapshot,
             row.partition_count,
+            row.deletion_protection,
         ),
         version=row.version,
         checked_at=utc(row.checked_at) if row.checked_at is not None else None,

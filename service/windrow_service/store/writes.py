@@ -14,7 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import KeyReport, StreamBatch, WriteRecord, WriteReport, WriteUpdate
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.commit_guard import committing_write, in_progress, lock_table
+from windrow_service.store.commit_guard import (
+    committing_write,
+    in_progress,
+    lock_table,
+    refuse_removal,
+)
 from windrow_service.store.database import Database, utc
 from windrow_service.store.pages import fetch_page, without_fields
 from windrow_service.store.streams import record_batch, refuse_out_of_order
@@ -74,6 +79,8 @@ class SqlWriteStore:
             if row is None:
                 if update.state != "staging":
                     raise WriteNotFoundError(table, write_id)
+                if update.kind == "removal":
+                    await refuse_removal(connection, table_id, table)
                 values |= {"kind": update.kind, "mode": update.mode, "started_at": now}
                 await _begin(connection, table_id, write_id, values | {"state_since": now})
             elif row.cancelled_by is not None and update.state != "undone":
@@ -293,6 +300,8 @@ async def _change_state(
         other = await committing_write(connection, row.table_id)
         if other is not None:
             raise in_progress(table, other)
+        if row.kind == "removal":
+            await refuse_removal(connection, row.table_id, table)
         await refuse_out_of_order(connection, table, row.table_id, batch)
     elif row.state == "committing" and row.snapshot_id is None:
         # A refresh that listed files while they were moved in must not publish its result.

@@ -44,10 +44,14 @@ from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.engines.scan import PlanScan
+from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.decide import Decide
 from windrow_service.usecases.maintenance.partitions import PartitionFinder
 from windrow_service.usecases.maintenance.policies import DefinePolicy
+from windrow_service.usecases.maintenance.preview import PreviewRetention
 from windrow_service.usecases.maintenance.reads import PastReads
+from windrow_service.usecases.maintenance.removals import DecideRemoval
+from windrow_service.usecases.maintenance.retention import RetentionFinder
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -318,19 +322,29 @@ def open_caches(
     )
 
 
-def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> MaintenanceServices:
+def open_maintenance(
+    adapters: Adapters, manifests: ManifestReader, partitions: PartitionReader
+) -> MaintenanceServices:
     """Return the services of maintenance; decide, and forget old receipts, in the background."""
     settings, database = adapters.settings.maintenance, adapters.database
     policies = adapters.stored(SqlPolicyStore(database, now), "policies")
     work = adapters.stored(SqlWorkStore(database, adapters.watch.meters), "receipts")
+    # Plans must not wait for a round, which may look at all files of large tables.
+    runner = adapters.threads("maintenance")
+    retention = RetentionFinder(adapters.snapshots, partitions, runner)
+    define = DefinePolicy(
+        policies=policies,
+        runner=adapters.runner,
+        filter_limits=_filter_limits(adapters.settings),
+    )
     decide = Decide(
         adapters.tables,
         policies,
         PartitionFinder(adapters.snapshots, manifests),
         PastReads(adapters.stored(SqlPlanHistory(database), "plan_history")),
+        DecideRemoval(finder=retention),
         work,
-        # Plans must not wait for a round, which may look at all files of large tables.
-        adapters.threads("maintenance"),
+        runner,
         now,
     )
     rounds = MaintenanceRounds(decide, policies, work, now)
@@ -343,12 +357,18 @@ def open_maintenance(adapters: Adapters, manifests: ManifestReader) -> Maintenan
     return MaintenanceServices(
         tables=adapters.tables,
         policies=policies,
-        define=DefinePolicy(
+        define=define,
+        preview_retention=PreviewRetention(
+            tables=adapters.tables,
             policies=policies,
-            runner=adapters.runner,
-            filter_limits=_filter_limits(adapters.settings),
+            define=define,
+            finder=retention,
+            clock=now,
         ),
         rounds=rounds,
+        claim=ClaimWork(
+            tables=adapters.tables, policies=policies, finder=retention, work=work, clock=now
+        ),
         work=work,
         clock=now,
     )

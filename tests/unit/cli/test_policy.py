@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tables import hive
 from tests.unit.cli.conftest import Command
 
 
@@ -69,12 +70,42 @@ def test_the_budget_is_shown_and_changed(policies: Command) -> None:
     assert "all maintenance is paused" in paused.out
 
 
+def test_partitions_are_dropped_by_themselves_only_by_consent_after_a_look(
+    policies: Command, windrow: Command, tables_root: Path
+) -> None:
+    hive.write_file(tables_root / "kept" / "ds=2020-01-01" / "a.parquet", range(5))
+    windrow("table", "register", "shop.kept", str(tables_root / "kept"))
+    windrow("table", "refresh", "shop.kept")
+    words = ("set", "shop.kept", "--keep-days", "90", "--keep-zone", "Europe/Berlin")
+
+    refusal = policies(*words)
+    look = policies(*words, "--dry-run")
+    nothing = policies("list")
+    consent = policies(*words, "--yes")
+    maintenance = policies("show", "shop.kept")
+    end = policies("set", "shop.kept", "--unset", "keep-days")
+    windrow("policy", "remove", "shop.kept")
+    windrow("table", "delete", "shop.kept")
+
+    assert (refusal.code, refusal.out) == (1, "")
+    assert "--yes" in refusal.err
+    assert "--dry-run" in refusal.err
+    assert "would be dropped: partitions: 1, files: 1" in look.out
+    assert "ds=2020-01-01" in look.out
+    assert "nothing is maintained" in nothing.out
+    assert "keep 90 days, days begin in Europe/Berlin" in consent.out
+    assert "90 days, from shop.kept" in maintenance.out
+    assert end.code == 0
+    assert "90 days" not in end.out
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (("set", "shop*"), "names no tables"),
         (("set", "shop.*", "--max-share", "0.25"), "such as 25%"),
         (("set", "shop.*", "--min-age", "soon"), "such as 90d"),
+        (("set", "shop.*", "--keep-days", "0"), "keep-days"),
         (("set", "shop.*", "--unset", "everything"), "is not one of target"),
         (("budget", "--bytes", "1GB", "--any-bytes"), "give only one"),
     ],

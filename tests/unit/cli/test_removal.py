@@ -46,3 +46,24 @@ def test_partitions_are_shown_first_and_removed_by_consent(
     assert (done["files"], done["folders"]) == (4, [f"ds={FIRST}", f"ds={SECOND}"])
     assert not (location / f"ds={FIRST}").exists()
     assert "no partition" in windrow(*command).out
+
+
+def test_a_protected_table_names_the_command_that_ends_the_protection(
+    windrow: Command, location: Path
+) -> None:
+    protection = windrow("table", "protect", TABLE)
+    refusals = [
+        windrow("table", "delete", TABLE),
+        windrow("table", "expire", TABLE),
+        windrow("table", "drop-partitions", TABLE, "--filter", f"ds = '{FIRST}'", "--yes"),
+    ]
+    details = windrow("table", "show", TABLE)
+    end = windrow("table", "unprotect", TABLE)
+
+    assert f"windrow table unprotect {TABLE}" in protection.out
+    for refusal in refusals:
+        assert refusal.code == 1
+        assert f"by `windrow table unprotect {TABLE}`" in refusal.err
+    assert "from deletion" in details.out
+    assert "is not protected" in end.out
+    assert (location / f"ds={FIRST}").exists()

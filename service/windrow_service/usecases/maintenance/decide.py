@@ -47,6 +47,7 @@ from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.reads import PastReads, daily_reads
 from windrow_service.usecases.maintenance.realised import realised_gain
+from windrow_service.usecases.maintenance.removals import DecideRemoval
 from windrow_service.usecases.maintenance.texts import Case, chosen, left_alone
 from windrow_service.usecases.maintenance.windows import is_open
 from windrow_service.usecases.maintenance.work import (
@@ -96,6 +97,7 @@ class Decide:
         policies: PolicyStore,
         finder: PartitionFinder,
         reads: PastReads,
+        decide_removal: DecideRemoval,
         store: WorkStore,
         runner: Runner,
         clock: Clock,
@@ -104,6 +106,7 @@ class Decide:
         self._policies = policies
         self._finder = finder
         self._reads = reads
+        self._decide_removal = decide_removal
         self._store = store
         self._runner = runner
         self._clock = clock
@@ -122,7 +125,11 @@ class Decide:
         await self._ledger.update(now)
         await self._reads.update(now)
         skips: list[Skip] = []
-        tables = [one async for one in self._gathered(policies, skips)]
+        removals: list[NewWork] = []
+        is_paused = budget.core_seconds_per_hour == 0
+        tables = [
+            one async for one in self._gathered(policies, removals, skips, now, is_paused=is_paused)
+        ]
         await self._realise()
         full = _refilled(budget, state, now)
         work, more_skips, left = await self._runner.run(lambda: self._decided(tables, full, now))
@@ -131,7 +138,7 @@ class Decide:
             seconds=round(time.monotonic() - began_s, 3),
             tables=len(tables) + len({one.table for one in skips}),
             partitions=sum(len(one.parts) for one in tables),
-            items=len(work),
+            items=len(removals) + len(work),
             excess_files=sum(one.parts.small.excess_files for one in tables),
             left=BudgetLeft(
                 core_seconds=round(left.seconds, 3),
@@ -139,7 +146,8 @@ class Decide:
             ),
         )
         decisions = Decisions(
-            work=work,
+            # Files that go need not be rewritten first.
+            work=[*removals, *work],
             skips=[*skips, *more_skips],
             refill=(full.seconds - state.left_seconds, full.size_bytes - state.left_bytes),
             round=figures,
@@ -147,9 +155,15 @@ class Decide:
         return figures if await self._store.decide(holder, decisions, now) else None
 
     async def _gathered(
-        self, policies: Sequence[Policy], skips: list[Skip]
+        self,
+        policies: Sequence[Policy],
+        removals: list[NewWork],
+        skips: list[Skip],
+        now: datetime,
+        *,
+        is_paused: bool,
     ) -> AsyncIterator[_Table]:
-        """Yield the tables with partitions to rewrite; add why others are left alone."""
+        """Yield the tables with partitions to rewrite; add what is dropped, and what left alone."""
         after, more = "", bool(policies)
         while more:
             page = await self._tables.page(after, _PAGE, Names(every=True))
@@ -159,6 +173,14 @@ class Decide:
                 maintenance = maintenance_of(after, policies)
                 if not maintenance.sources:
                     continue
+                if maintenance.policy.enabled and maintenance.policy.keep_days is not None:
+                    decision = await self._removal(
+                        table, maintenance.policy, now, is_paused=is_paused
+                    )
+                    if isinstance(decision, NewWork):
+                        removals.append(decision)
+                    else:
+                        skips.append(decision)
                 reason = _unfit(table, maintenance.policy)
                 if reason is not None:
                     skips.append(Skip(table=after, reason=reason[0], text=reason[1]))
@@ -183,11 +205,22 @@ class Decide:
                     work=self._ledger.of(after),
                 )
 
+    async def _removal(
+        self, table: StoredTable, policy: EffectivePolicy, now: datetime, *, is_paused: bool
+    ) -> NewWork | Skip:
+        name = table.info.name
+        past = self._ledger.removals(name)
+        try:
+            return await self._decide_removal(table, policy, past, now, is_paused=is_paused)
+        except StatedError as error:
+            return Skip(table=name, reason="retention_unfit", text=str(error))
+
     async def _realise(self) -> None:
         """Record what finished work has gained, once later plans tell."""
         for record in self._ledger.unmeasured():
             table = record.table
-            gain = realised_gain(record, self._ledger.of(table), self._reads.of(table))
+            work = [*self._ledger.of(table), *self._ledger.removals(table)]
+            gain = realised_gain(record, work, self._reads.of(table))
             if gain is not None:
                 await self._store.realise(record.number, gain)
 

@@ -68,14 +68,27 @@ class Ledger:
         }
 
     def of(self, table: str) -> Sequence[WorkRecord]:
-        """Return the work on a table, in order of its end."""
-        records = [one for one in self._records.values() if one.table == table]
+        """Return what was rewritten of a table, in order of its end."""
+        return self._in_order(table, is_removal=False)
+
+    def removals(self, table: str) -> Sequence[WorkRecord]:
+        """Return what was dropped of a table, in order of its end."""
+        return self._in_order(table, is_removal=True)
+
+    def _in_order(self, table: str, *, is_removal: bool) -> Sequence[WorkRecord]:
+        records = [
+            one
+            for one in self._records.values()
+            if one.table == table and (one.body.removal is not None) == is_removal
+        ]
         return sorted(records, key=lambda one: (one.last_at, one.number))
 
     def unmeasured(self) -> Sequence[WorkRecord]:
         """Return the work that is done and whose gain is not known yet."""
         return [
-            one for one in self._records.values() if one.state == "done" and one.body.gain is None
+            one
+            for one in self._records.values()
+            if one.state == "done" and one.body.gain is None and one.body.removal is None
         ]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
 
-from windrow_core.models import EffectivePolicy
+from windrow_core.models import EffectivePolicy, Filter
 from windrow_service.filters.reading import read_filter
 from windrow_service.planner.caching.cacheable import MarkingRule
 from windrow_service.planner.folders import numbered_folders
@@ -294,13 +294,23 @@ def _excluded(
 ) -> Bools:
     if policy.filter is None:
         return np.zeros(count, np.bool_)
-    expression = read_filter(policy.filter, types_of(snapshot))
+    marks = policy_rule(snapshot, policy.filter).marks(files)[rows]
+    return np.asarray(np.bincount(part[marks], minlength=count) == 0, np.bool_)
+
+
+def policy_rule(snapshot: Snapshot, filter: Filter) -> MarkingRule:
+    """Return the rule that marks the partitions to which a policy applies.
+
+    Raises:
+        InvalidFilterError: The filter does not fit the table's columns.
+        InvalidPolicyError: It names other than partition columns.
+    """
+    expression = read_filter(filter, types_of(snapshot))
     others = columns_beside_partitions(expression, snapshot)
     if others:
         raise InvalidPolicyError(
             f"{', '.join(map(repr, others))} cannot choose what to maintain, since partitions are "
-            "rewritten whole: use partition columns, which are "
+            "rewritten and dropped whole: use partition columns, which are "
             f"{', '.join(snapshot.partition_schema.names) or 'missing in this table'}"
         )
-    marks = MarkingRule(expression).marks(files)[rows]
-    return np.asarray(np.bincount(part[marks], minlength=count) == 0, np.bool_)
+    return MarkingRule(expression)

@@ -16,7 +16,7 @@ from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.sql import parse_sql
 from windrow_service.usecases.maintenance.errors import InvalidPolicyError
 from windrow_service.usecases.maintenance.ports import PolicyStore, StoredPolicy
-from windrow_service.usecases.maintenance.windows import require_window
+from windrow_service.usecases.maintenance.windows import require_window, require_zone
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Runner
 
@@ -51,12 +51,24 @@ class DefinePolicy:
             TooManyPoliciesError: The policy is new, and there are `MAX_POLICIES`.
             BusyError: Too much is waiting already.
         """
-        await self.runner.run(lambda: self._check(definition))
+        await self.check(definition)
         return await self.policies.put(pattern, definition, if_match, once)
+
+    async def check(self, definition: PolicyDefinition) -> None:
+        """Make sure that a policy can work.
+
+        Raises:
+            InvalidPolicyError: A window or a time zone is not valid, or the policy is too long.
+            InvalidFilterError: The filter cannot be read.
+            BusyError: Too much is waiting already.
+        """
+        await self.runner.run(lambda: self._check(definition))
 
     def _check(self, definition: PolicyDefinition) -> None:
         for window in definition.windows or ():
             require_window(window)
+        if definition.keep_zone is not None:
+            require_zone(definition.keep_zone)
         length = len(definition.model_dump_json())
         if length > _MAX_CHARACTERS:
             raise InvalidPolicyError(

@@ -23,13 +23,27 @@ def require_window(text: str) -> None:
         raise InvalidPolicyError(
             f"window {text!r} begins when it ends: leave windows out for the whole day"
         )
-    try:
-        _zone(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+    require_zone(zone)
+
+
+def require_zone(name: str) -> None:
+    """Make sure that a time zone is known here.
+
+    Raises:
+        InvalidPolicyError: It is not.
+    """
+    if zone_of(name) is None:
         raise InvalidPolicyError(
-            f"there is no time zone {zone!r} here: use a name such as Europe/Berlin, or none for "
-            "UTC"
-        ) from error
+            f"there is no time zone {name!r} here: use a name such as Europe/Berlin, or none for UTC"
+        )
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """Return a time zone; UTC for an empty name, None if it is not known here."""
+    try:
+        return ZoneInfo(name) if name not in ("", "UTC") else timezone.utc
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def is_open(windows: Sequence[str], now: datetime) -> bool:
@@ -46,12 +60,12 @@ def is_open(windows: Sequence[str], now: datetime) -> bool:
 
 
 def _contains(window: str, now: datetime) -> bool:
-    begin, end, zone = _parts(window)
-    try:
-        clock = now.astimezone(_zone(zone)).time()
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    begin, end, name = _parts(window)
+    zone = zone_of(name)
+    if zone is None:
         # Another machine knew it.
         return False
+    clock = now.astimezone(zone).time()
     return begin <= clock < end if begin < end else clock >= begin or clock < end
 
 
@@ -59,7 +73,3 @@ def _parts(text: str) -> tuple[time, time, str]:
     hours, _, zone = text.partition(" ")
     begin, _, end = hours.partition("-")
     return time.fromisoformat(begin), time.fromisoformat(end), zone
-
-
-def _zone(name: str) -> tzinfo:
-    return ZoneInfo(name) if name else timezone.utc

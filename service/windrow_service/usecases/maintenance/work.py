@@ -12,6 +12,7 @@ from windrow_core.models import (
     ClaimUpdate,
     MaintenanceReceipt,
     MaintenanceRound,
+    PartitionRemoval,
     RealisedGain,
     WorkItem,
     WorkOutcome,
@@ -34,6 +35,7 @@ class WorkBody(Answer):
         folders: Its partitions.
         folder_bytes: Bytes of each that are rewritten.
         small_file_size: Files below this size are rewritten; None for all small ones.
+        removal: What is to be dropped; None if the partitions are to be rewritten.
         text: Why it was chosen; once it has ended, how.
     """
 
@@ -44,6 +46,7 @@ class WorkBody(Answer):
     min_files: int
     readers_may_see_both: bool
     prediction: WorkPrediction
+    removal: PartitionRemoval | None = None
     text: str
     outcome: WorkOutcome | None = None
     gain: RealisedGain | None = None

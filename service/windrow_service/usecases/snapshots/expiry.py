@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from windrow_service.usecases.ports import Clock, Once
 from windrow_service.usecases.snapshots.ports import SnapshotKeeping
+from windrow_service.usecases.tables.errors import TableProtectedError
 from windrow_service.usecases.tables.ports import TableStore
 
 # Small enough for a short transaction.
@@ -47,8 +48,11 @@ class ExpireSnapshots:
 
         Raises:
             TableNotFoundError: No table has this name.
+            TableProtectedError: The table is protected.
         """
         table = await self.tables.get(name)
+        if table.info.deletion_protection:
+            raise TableProtectedError(name, "its snapshots cannot be dropped")
         now = self.clock()
         keep_last = self.keep_last if keep_last is None else keep_last
         return await self.keeping.expire(
@@ -61,7 +65,7 @@ class ExpireSnapshots:
         )
 
     async def everywhere(self) -> None:
-        """Drop old snapshots of every table, then the manifests that are in no snapshot."""
+        """Drop old snapshots of each table that is not protected, then manifests in no snapshot."""
         now = self.clock()
         await self.keeping.expire(
             None,

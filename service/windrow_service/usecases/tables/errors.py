@@ -111,6 +111,22 @@ class LocationSharedError(ForbiddenError):
     remedy = "choose another location, or let somebody who may read all tables register this one"
 
 
+@dataclass(eq=False)
+class TableProtectedError(ConflictError):
+    """Table is protected from deletion.
+
+    Attributes:
+        what: What was refused, such as "its partitions cannot be dropped".
+    """
+
+    table: str
+    what: str
+    message = "table {table!r} is protected from deletion, so {what}: {remedy}"
+    remedy = "if that is really meant, unprotect it first, by {call}"
+    deletion_protection = False
+    call = Call("protect_table", name="table", deletion_protection="deletion_protection")
+
+
 class InvalidTableError(InvalidError):
     """Table definition is not valid."""
 

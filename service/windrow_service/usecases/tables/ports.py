@@ -19,7 +19,7 @@ class StoredTable:
     Attributes:
         table_id: Its number, which is never reused.
         info: The table as callers see it.
-        version: Changes with the definition and with the current snapshot; its ETag.
+        version: Changes with the definition, the current snapshot and the protection; its ETag.
         checked_at: When the last listing that agrees with the current snapshot began; None if
             there was none.
         has_cache_rules: Whether it has any cache rules, expired or not.
@@ -56,7 +56,18 @@ class TableStore(Protocol):
             TableChangedError: The table is not at version `if_match`; `*` is any version.
             UnconfirmedReplacementError: The change would drop snapshots or the list of partitions,
                 and there is no consent.
+            TableProtectedError: The change would drop them, and the table is protected.
             WriteInProgressError: The definition differs, and a write is moving files in.
+        """
+
+    async def protect(
+        self, name: str, deletion_protection: bool, if_match: str | None, once: Once | None = None
+    ) -> StoredTable:
+        """Protect a table from deletion, or end that; return it.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableChangedError: The table is not at version `if_match`.
         """
 
     async def get(self, name: str) -> StoredTable:
@@ -81,6 +92,7 @@ class TableStore(Protocol):
         Raises:
             TableNotFoundError: No table has this name.
             TableChangedError: The table is not at version `if_match`.
+            TableProtectedError: The table is protected.
             WriteInProgressError: A write is moving files in.
         """
 

@@ -1,0 +1,280 @@
+"""Retention: which partitions a policy drops, what it says before, and what keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import windrow
+from tests.support.api.problems import problem_of
+from tests.support.tables import hive
+from windrow_core.models import ClaimUpdate, MaintenanceReceipt, WorkItem, WorkOutcome
+
+DONE = ClaimUpdate(state="done", text="dropped", outcome=WorkOutcome())
+
+
+def day(age: int) -> str:
+    """Return the day of so many days ago."""
+    return f"{datetime.now(timezone.utc).date() - timedelta(days=age)}"
+
+
+OLDER, OLD, YOUNG = day(300), day(200), day(10)
+
+
+@pytest.fixture
+def table(client: windrow.Client, name: str, location: Path) -> Iterator[str]:
+    """A table of two old days, a young one, and two partitions whose values are not dates."""
+    for number, value in enumerate((OLDER, OLD, YOUNG, "latest", "__HIVE_DEFAULT_PARTITION__")):
+        for part in range(2):
+            file = location / f"ds={value}" / "region=eu" / f"part-{part}.parquet"
+            hive.write_file(file, range(20 * number + 10 * part, 20 * number + 10 * part + 10))
+    client.register_table(name, str(location))
+    client.refresh(name)
+    yield name
+    client.set_policy(name, enabled=False)
+    client.remove_policy(name)
+
+
+def decided(client: windrow.Client, table: str) -> dict[str, MaintenanceReceipt]:
+    client.decide_maintenance()
+    return {one.reason: one for one in client.receipts(table)}
+
+
+def claimed(client: windrow.Client, table: str) -> WorkItem | None:
+    return client.claim_work("w", pattern=table)
+
+
+def test_a_preview_shows_what_would_go_and_changes_nothing(
+    client: windrow.Client, table: str, http: httpx.Client
+) -> None:
+    preview = client.preview_retention(table, keep_days=90)
+
+    (one,) = preview.tables
+    assert one.removal is not None
+    assert (one.table, one.removal.column, one.removal.zone) == (table, "ds", "UTC")
+    assert (one.removal.partitions, one.removal.files, one.removal.rows) == (2, 4, 40)
+    assert (one.removal.before.isoformat(), one.removal.others) == (day(90), 2)
+    assert one.values == [f"ds={OLDER}", f"ds={OLD}"]
+    assert "2 partitions with 4 files" in one.text
+    assert "2 without a date stay" in one.text
+    assert (preview.partitions, preview.files) == (2, 4)
+    assert preview.size_bytes == one.removal.size_bytes
+    problem_of(http.get(f"/policies/{table}"), 404, "policy-not-found")
+    assert decided(client, table) == {}
+
+
+def test_work_is_decided_claimed_and_selects_exactly_the_old_partitions(
+    client: windrow.Client, table: str
+) -> None:
+    client.set_policy(table, keep_days=90)
+
+    waiting = decided(client, table)["waiting"]
+    item = claimed(client, table)
+    running = decided(client, table)
+    assert item is not None
+    done = client.update_claim(item.claim_id, DONE)
+
+    assert (waiting.prediction, waiting.folders) == (None, [f"ds={OLDER}", f"ds={OLD}"])
+    assert waiting.removal is not None
+    assert waiting.removal.files == 4
+    assert item.filter is not None
+    removal = client.drop_partitions(table, item.filter.model_dump(), dry_run=True)
+    assert removal.folders == (f"ds={OLDER}/region=eu", f"ds={OLD}/region=eu")
+    assert "retention_running" in running
+    assert (done.state, done.removal) == ("done", waiting.removal)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "text"),
+    [
+        ({"keep_days": 3_000}, "nothing_old", f"the oldest is {OLDER}; 2 without a date stay"),
+        ({"keep_days": 90, "keep_by": "region"}, "no_dates", "no value of 'region'"),
+        ({"keep_days": 90, "keep_by": "day"}, "no_dates", "partition columns: ds, region"),
+        ({"keep_days": 90, "filter": "region = 'us'"}, "nothing_old", "older than 90 days"),
+        ({"keep_days": 90, "filter": "id = 1"}, "retention_unfit", "which are ds, region"),
+        ({"keep_days": 90, "enabled": False}, "off", "its policy is off"),
+    ],
+)
+def test_each_table_that_keeps_its_partitions_has_a_reason_in_words(
+    client: windrow.Client, table: str, fields: dict[str, Any], reason: str, text: str
+) -> None:
+    client.set_policy(table, **fields)
+
+    assert text in decided(client, table)[reason].text
+    assert claimed(client, table) is None
+    assert text in client.preview_retention(table).tables[0].text
+
+
+def test_nothing_is_dropped_by_a_policy_that_does_not_say_so(
+    client: windrow.Client, table: str
+) -> None:
+    client.set_policy(table, min_age_seconds=0)
+
+    assert not {"nothing_old", "waiting"} & decided(client, table).keys()
+    assert client.preview_retention(table).partitions == 0
+
+
+def test_a_filter_of_the_policy_limits_what_goes(client: windrow.Client, table: str) -> None:
+    client.set_policy(table, keep_days=90, keep_by="DS", filter=f"ds <> '{OLD}'")
+    decided(client, table)
+
+    item = claimed(client, table)
+
+    assert item is not None
+    assert item.filter is not None
+    removal = client.drop_partitions(table, item.filter.model_dump(), dry_run=True)
+    assert removal.folders == (f"ds={OLDER}/region=eu",)
+
+
+@pytest.mark.parametrize("change", ["policy", "removed", "protected", "rewritten", "table"])
+def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
+    client: windrow.Client, table: str, location: Path, change: str
+) -> None:
+    client.set_policy(table, keep_days=90)
+    decided(client, table)
+    if change == "policy":
+        client.set_policy(table, keep_days=250)
+    elif change == "removed":
+        client.remove_policy(table)
+        client.set_policy(table)
+    elif change == "protected":
+        client.protect_table(table)
+    elif change == "rewritten":
+        client.drop_partitions(table, f"ds = '{OLDER}' OR ds = '{OLD}'")
+    else:
+        client.delete_table(table)
+
+    item = claimed(client, table)
+
+    if change == "policy":
+        assert item is not None
+        assert item.folders == [f"ds={OLDER}"]
+        return
+    assert item is None
+    receipt = {one.state: one for one in client.receipts(table)}
+    text = {
+        "removed": "its policy keeps all partitions",
+        "protected": f"windrow table unprotect {table}",
+        "table": f"no table '{table}'",
+        "rewritten": "nothing was left to drop",
+    }[change]
+    assert text in receipt["done" if change == "rewritten" else "gave_up"].text
+    client.register_table(table, str(location))
+    client.unprotect_table(table)
+
+
+def test_a_removal_waits_for_its_window_its_budget_and_after_a_conflict(
+    client: windrow.Client, table: str
+) -> None:
+    budget = client.maintenance_budget()
+    closed = []
+    # One of these two is closed at any time.
+    for window in ("00:00-12:00", "12:00-00:00"):
+        client.set_policy(table, keep_days=90, windows=[window])
+        closed += [
+            one.text for one in decided(client, table).values() if one.reason == "retention_window"
+        ]
+    client.set_policy(table, windows=None)
+    assert len(closed) == 1
+    assert "but it is outside the window" in closed[0]
+    try:
+        client.set_maintenance_budget(core_seconds_per_hour=0)
+        assert "is paused" in decided(client, table)["retention_paused"].text
+        assert claimed(client, table) is None
+    finally:
+        client.set_maintenance_budget(**budget.model_dump())
+    decided(client, table)
+    item = claimed(client, table)
+    assert item is not None
+    conflict = ClaimUpdate(state="gave_up", text="a writer was faster: another write")
+    client.update_claim(item.claim_id, conflict)
+    later = decided(client, table)["retention_backing_off"]
+    assert "it waits 15 minutes after: a writer was faster" in later.text
+    assert claimed(client, table) is None
+
+
+def test_of_several_columns_with_dates_the_policy_must_say_which(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    hive.write_file(location / f"ds={OLD}" / f"loaded={YOUNG}" / "a.parquet", range(5))
+    client.register_table(name, str(location))
+    client.refresh(name)
+
+    unclear = client.preview_retention(name, keep_days=90)
+    by_ds = client.preview_retention(name, keep_days=90, keep_by="ds")
+    by_loaded = client.preview_retention(name, keep_days=90, keep_by="loaded")
+
+    assert "ds and loaded have dates" in unclear.tables[0].text
+    assert (unclear.partitions, by_ds.partitions, by_loaded.partitions) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("type_", ["date", "timestamp", "timestamp_ntz", "string"])
+def test_dates_of_each_type_are_selected_by_the_filter_of_the_work(
+    client: windrow.Client, name: str, location: Path, type_: str
+) -> None:
+    times = type_.startswith("timestamp")
+    suffix = " 10%3A30%3A00" if times else ""
+    zone = "Z" if type_ == "timestamp" else ""
+    for value in (OLD, YOUNG):
+        hive.write_file(location / f"at={value}{suffix}{zone}" / "a.parquet", range(5))
+    client.register_table(name, str(location), partition_columns={"at": type_})
+    client.refresh(name)
+    client.set_policy(name, keep_days=90)
+    decided(client, name)
+
+    item = claimed(client, name)
+
+    client.remove_policy(name)
+    assert item is not None
+    assert item.filter is not None
+    removal = client.drop_partitions(name, item.filter.model_dump())
+    assert removal.folders == (f"at={OLD}{suffix}{zone}",)
+    assert len(hive.data_files(location)) == 1
+    assert client.update_claim(item.claim_id, DONE).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"keep_days": 0}, "keep_days"),
+        ({"keep_days": "90"}, "keep_days"),
+        ({"keep_days": 90, "keep_by": ""}, "keep_by"),
+        ({"keep_days": 90, "keep_zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
+        ({"keep_days": 90, "keep_zone": "../etc"}, "keep_zone"),
+    ],
+)
+def test_a_retention_that_cannot_work_is_refused_when_it_is_set_and_previewed(
+    http: httpx.Client, name: str, fields: dict[str, Any], reason: str
+) -> None:
+    for answer in (
+        http.put(f"/policies/{name}", json=fields),
+        http.post(f"/policies/{name}/retention", json=fields),
+    ):
+        assert answer.status_code == 422
+        assert reason in answer.json()["detail"]
+
+
+def test_a_preview_of_a_pattern_follows_more_specific_policies(
+    client: windrow.Client, name: str, tables_folder: Path
+) -> None:
+    tables = [f"{name}.a", f"{name}.b"]
+    for table in tables:
+        location = tables_folder / table
+        hive.write_file(location / f"ds={OLD}" / "a.parquet", range(5))
+        client.register_table(table, str(location))
+        client.refresh(table)
+    client.set_policy(tables[1], keep_days=1_000)
+    try:
+        preview = client.preview_retention(f"{name}.*", keep_days=90)
+    finally:
+        client.remove_policy(tables[1])
+
+    assert [one.table for one in preview.tables] == tables
+    assert [one.removal is None for one in preview.tables] == [False, True]
+    assert "older than 1,000 days" in preview.tables[1].text
+    assert preview.partitions == 1
