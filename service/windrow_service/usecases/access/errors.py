@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from windrow_core.errors import Call, Fault
 from windrow_service.usecases.errors import (
@@ -139,15 +138,16 @@ class TokenNotFoundError(NotFoundError):
     remedy = "`windrow token list` shows the ids"
 
 
+@dataclass(eq=False)
 class InvalidTokenError(InvalidError):
     """Token cannot be made.
 
     Attributes:
-        field: What is wrong about it: its name, its grants or its days.
+        reason: What is wrong about it, and what to do.
+        field: Which part of it is wrong: its `name`, its `grants` or its `days`.
     """
 
+    reason: str
+    field: str = "grants"
     slug = "invalid-token-request"
-
-    def __init__(self, reason: str, field: Literal["name", "grants", "days"] = "grants") -> None:
-        super().__init__(reason)
-        self.field = field
+    message = "{reason}"
