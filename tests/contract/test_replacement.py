@@ -1,4 +1,4 @@
-"""A change of a table drops snapshots and lists of partitions only if the caller agrees to that."""
+"""A table moves, and loses snapshots and lists of partitions, only if the caller agrees to that."""
 
 from __future__ import annotations
 
@@ -107,12 +107,26 @@ def test_a_change_that_drops_nothing_needs_no_consent(
     assert (made.status_code, made.json()["current_snapshot"]) == (200, before)
 
 
-def test_a_table_without_snapshots_and_partitions_has_nothing_to_lose(
+def test_even_a_table_that_has_nothing_to_lose_moves_only_if_the_caller_agrees(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    http.put(f"/tables/{name}", json={"location": str(location)})
+    elsewhere = {"location": f"{location}_elsewhere"}
+
+    refused = http.put(f"/tables/{name}", json=elsewhere)
+    made = http.put(f"/tables/{name}", json=elsewhere, params=AGREED)
+
+    detail = problem_of(refused, 409, "unconfirmed-replacement")["detail"]
+    assert f"{name!r} is already registered, at {location}: " in detail
+    assert made.status_code == 200
+
+
+def test_a_table_that_has_nothing_to_lose_changes_where_it_lies_without_being_asked(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     http.put(f"/tables/{name}", json={"location": str(location)})
 
-    made = http.put(f"/tables/{name}", json={"location": f"{location}_elsewhere"})
+    made = http.put(f"/tables/{name}", json={"location": str(location), "format": "orc"})
 
     assert made.status_code == 200
 
@@ -162,9 +176,6 @@ def test_of_two_callers_at_once_only_the_one_that_agreed_replaces_the_table(
             http.post(f"/tables/{events}/refresh").raise_for_status()
             agreed, silent = threads.map(register, places)
 
-            # Once the snapshots are dropped, the other has nothing to lose.
             after = http.get(f"/tables/{events}").json()
-            assert (agreed, after["current_snapshot"]) == (200, None)
-            assert silent in (200, 409)
-            lasting = "not" if silent == 200 else "agreed"
-            assert after["definition"]["location"] == places[lasting]
+            assert (agreed, silent, after["current_snapshot"]) == (200, 409, None)
+            assert after["definition"]["location"] == places["agreed"]

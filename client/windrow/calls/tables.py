@@ -67,11 +67,11 @@ class TableCalls(Calls):
                 `IN` find the few files that hold a value.
             plan_options: Options for plans of this table that neither a request nor a Spark session
                 sets: see `windrow_core.models.PlanOptions`.
-            replace: Drop the snapshots and the list of partitions of a table of this name, if they
-                do not fit the new definition, such as another location.
+            replace: If there is a table of this name, let it move to another location, and drop
+                its snapshots and its list of partitions if they do not fit the new definition.
 
         Raises:
-            UnconfirmedReplacementError: The change would drop them, and `replace` is not set.
+            UnconfirmedReplacementError: `replace` is needed, and is not set.
 
         Example:
             client.register_table("sales.events", "/data/events")

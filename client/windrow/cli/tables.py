@@ -98,8 +98,8 @@ def register(
         bool,
         typer.Option(
             "--replace",
-            help="Drop the snapshots and the list of partitions of a table of this name, if they "
-            "do not fit the new definition, such as another location.",
+            help="If there is a table of this name, let it move to another location, and drop its "
+            "snapshots and its list of partitions if they do not fit the new definition.",
         ),
     ] = False,
     url: Url = DEFAULT_URL,

@@ -37,8 +37,9 @@ router = GuardedRouter(tags=["tables"])
 ReplaceQuery = Annotated[
     bool,
     Query(
-        description="Agree that the change drops the table's snapshots and its list of partitions, "
-        "if they do not fit the new definition. An `If-Match` with the current ETag agrees too."
+        description="Agree that the table moves to another location, and that its snapshots and its "
+        "list of partitions are dropped if they do not fit the new definition. An `If-Match` with "
+        "the current ETag agrees too."
     ),
 ]
 
@@ -64,7 +65,7 @@ async def register_table(
 ) -> Response:
     """Register a table, or change its definition. Repeating it changes nothing.
 
-    A change that would drop snapshots or the list of partitions, such as another location, needs
+    Another location, and a change that would drop snapshots or the list of partitions, need
     `replace` or `If-Match`.
 
     A caller cannot choose a location that overlaps with that of a table that it may not read.

@@ -205,7 +205,7 @@ async def _change(
         raise _OvertakenError
     await refuse_others(connection, row.table_id, row.name)
     if not consent or row.deletion_protection:
-        await _refuse_losses(connection, row, before, after)
+        await _refuse_losses(connection, row, before, after, consent=consent)
     await note(
         connection,
         now,
@@ -225,11 +225,18 @@ async def _change(
 
 
 async def _refuse_losses(
-    connection: AsyncConnection, row: Any, before: TableDefinition, after: TableDefinition
+    connection: AsyncConnection,
+    row: Any,
+    before: TableDefinition,
+    after: TableDefinition,
+    *,
+    consent: bool,
 ) -> None:
-    """Refuse a change that would drop snapshots or the list of partitions.
+    """Refuse a change of the location, or one that drops snapshots or the list of partitions.
 
-    Nobody can consent to that for a protected table. The caller has locked the table's row in this transaction, so none can be added meanwhile.
+    Another location may be a mistake of somebody who does not know that the name is taken, even
+    if there is nothing to drop. Nobody can consent to losses of a protected table. The caller has
+    locked the table's row in this transaction, so nothing can be added meanwhile.
     """
     count = 0
     if _reads_files_differently(before, after):
@@ -237,13 +244,14 @@ async def _refuse_losses(
         query = sa.select(sa.func.count()).select_from(schema.snapshots).where(of_table)
         count = (await connection.execute(query)).scalar_one()
     partitions = row.partition_count if _has_other_partitions(before, after) else None
-    if count or partitions is not None:
-        fields = TableDefinition.model_fields
-        names = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
-        if row.deletion_protection:
-            what = f"its snapshots and its list of partitions cannot be dropped by a new {names[0]}"
-            raise TableProtectedError(row.name, what)
-        raise UnconfirmedReplacementError(row.name, names, count, partitions)
+    fields = TableDefinition.model_fields
+    names = tuple(name for name in fields if getattr(before, name) != getattr(after, name))
+    is_loss = count > 0 or partitions is not None
+    if is_loss and row.deletion_protection:
+        what = f"its snapshots and its list of partitions cannot be dropped by a new {names[0]}"
+        raise TableProtectedError(row.name, what)
+    if not consent and (is_loss or before.location != after.location):
+        raise UnconfirmedReplacementError(row.name, before.location, names, count, partitions)
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:

@@ -51,22 +51,31 @@ class TableChangedError(UseCaseError):
 
 @dataclass(eq=False)
 class UnconfirmedReplacementError(ConflictError):
-    """Change would drop snapshots or partitions.
+    """Change would move the table, or drop snapshots or partitions.
 
     Attributes:
+        location: Where the table lies.
         fields: Fields of the definition that differ.
         snapshots: Number of snapshots that would be dropped.
         partitions: Length of the list of partitions that would be dropped; None if none would be.
     """
 
     table: str
+    location: str
     fields: tuple[str, ...]
     snapshots: int
     partitions: int | None
-    message = "table {table!r} has {losses}, which its new {names} would drop: {remedy}"
-    remedy = "register another name, or allow it by {call}"
+    message = "table {table!r} {objection}: {remedy}"
+    remedy = "register another name, or allow the change by {call}"
     replace = True
     call = Call("register_table", name="table", replace="replace")
+
+    @property
+    def objection(self) -> str:
+        """What speaks against the change, as text."""
+        if self.losses:
+            return f"has {self.losses}, which its new {self.names} would drop"
+        return f"is already registered, at {self.location}"
 
     @property
     def losses(self) -> str:

@@ -49,14 +49,15 @@ class TableStore(Protocol):
         The same definition again changes nothing. A change drops the table's snapshots, which
         depend on the old definition, except a change of the sort columns, the Bloom columns, the
         plan options, the catalog it was imported from, or an Iceberg table's option `metadata`.
-        A change of the location or the partition columns drops the list of partitions. Either
-        needs consent: `replace`, or `if_match` with the current version.
+        A change of the location or the partition columns drops the list of partitions. Dropping
+        either needs consent, and so does another location: `replace`, or `if_match` with the
+        current version.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.
-            UnconfirmedReplacementError: The change would drop snapshots or the list of partitions,
-                and there is no consent.
-            TableProtectedError: The change would drop them, and the table is protected.
+            UnconfirmedReplacementError: The change needs consent, and there is none.
+            TableProtectedError: The change would drop snapshots or the list of partitions, and the
+                table is protected.
             WriteInProgressError: The definition differs, and a write is moving files in.
         """
 

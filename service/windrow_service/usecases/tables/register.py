@@ -56,7 +56,7 @@ class RegisterTable:
             if_match: The version that the table must be at.
             readable: The tables that the caller may read.
             once: The caller's key.
-            replace: Whether snapshots and a list of partitions may be dropped.
+            replace: Whether the table may move, and lose snapshots and a list of partitions.
 
         Raises:
             InvalidTableError: The definition contradicts itself.
@@ -64,8 +64,8 @@ class RegisterTable:
             LocationSharedError: The location may have files of tables that the caller may not
                 read.
             TableChangedError: The table is not at version `if_match`.
-            UnconfirmedReplacementError: The change would drop snapshots or a list of partitions,
-                and neither `replace` nor a version in `if_match` agrees to that.
+            UnconfirmedReplacementError: The change would move the table, or drop snapshots or a
+                list of partitions, and neither `replace` nor a version in `if_match` agrees to it.
         """
         location = await self.runner.run(lambda: self._checked(definition))
         definition = definition.model_copy(update={"location": location})
