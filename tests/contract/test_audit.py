@@ -318,6 +318,44 @@ def test_records_show_the_versions_of_the_table_before_and_after(
     ]
 
 
+def test_records_have_the_old_and_new_values_of_every_field_that_differs(
+    caller: Caller, http: httpx.Client, name: str
+) -> None:
+    caller.prepare("define_cache_rule")
+    rule = f"{caller.path}/cache-rules/recent"
+    for predicate in ("ds > 'a'", {"op": "gt", "column": "ds", "value": "b"}):
+        http.put(rule, json={"filter": predicate}).raise_for_status()
+    options = {"parallelism": 4}
+    body = {"location": f"{caller.location}_new", "plan_options": options, "format": "orc"}
+    http.put(caller.path, json=body, params={"replace": True}).raise_for_status()
+    http.delete(caller.path).raise_for_status()
+
+    told = [
+        {one["name"]: (one["before"], one["after"]) for one in change["fields"]}
+        for change in reversed(changes(http, table=name))
+    ]
+
+    old, new = str(caller.location), body["location"]
+    assert told == [
+        {"location": (None, old), "partition_columns": (None, "ds string")},
+        # A snapshot has no definition.
+        {},
+        {"filter": (None, "ds > 'a'")},
+        {"filter": ("ds > 'a'", "ds > 'b'")},
+        {
+            "location": (old, new),
+            "format": ("parquet", "orc"),
+            "partition_columns": ("ds string", None),
+            "plan_options.parallelism": (None, "4"),
+        },
+        {
+            "location": (new, None),
+            "format": ("orc", None),
+            "plan_options.parallelism": ("4", None),
+        },
+    ]
+
+
 def test_a_redefinition_that_drops_snapshots_is_one_change(
     caller: Caller, http: httpx.Client, name: str
 ) -> None:
@@ -404,7 +442,8 @@ def test_changes_are_lines_of_the_log_without_secrets(tmp_path: Path) -> None:
             "request_id": answer.headers["X-Request-Id"],
         }.items()
     )
-    assert "location" not in change
+    assert change["fields"] == ["location"]
+    assert str(tmp_path) not in json.dumps(change)
 
 
 def test_old_records_are_forgotten_by_age_and_by_number(database_url: sa.URL) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from itertools import islice
 from typing import Annotated
 
@@ -17,10 +16,6 @@ from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
 from windrow.terminal.render import DASH, listing, message
 from windrow_core.models import AuditRecord
-
-_ID_CHARACTERS = 8
-# Versions are longer than the names of states.
-_VERSION_CHARACTERS = 16
 
 
 def audit(
@@ -56,30 +51,13 @@ def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     """List changes."""
     if not changes:
         return message("no such change is recorded")
-    table = listing(
-        *("when", "who…", "table…", "what…", "by", "before", "after"),
-        drops=("before", "after", "by"),
-    )
+    table = listing("when (UTC)", "who…", "table…", "what…", "by", drops=("by",))
     for one in changes:
         table.add_row(
-            f"{one.at:%Y-%m-%d %H:%M:%S %Z}",
+            f"{one.at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",
             Text(one.principal),
             Text(one.table or DASH),
-            Text(f"{one.kind.replace('_', ' ')} {_item(one.item or '')} {one.outcome}"),
+            Text(one.description),
             Text(one.operation),
-            Text(_state(one.before)),
-            Text(_state(one.after)),
         )
     return table
-
-
-def _item(text: str) -> str:
-    """Return a name as it is, and the first digits of the id of a write or a refresh."""
-    return text[:_ID_CHARACTERS] if re.fullmatch("[0-9a-f]{32}", text) else text
-
-
-def _state(text: str | None) -> str:
-    """Return a state of a write as it is, and the first digits of a version."""
-    if text is None:
-        return DASH
-    return text if text.isalpha() and len(text) < _VERSION_CHARACTERS else text[:_ID_CHARACTERS]

@@ -11,7 +11,13 @@ from windrow_core.models.advice import (
     WriteOrigin,
     WriteTrouble,
 )
-from windrow_core.models.audit import AuditedKind, AuditedOutcome, AuditPage, AuditRecord
+from windrow_core.models.audit import (
+    AuditedKind,
+    AuditedOutcome,
+    AuditPage,
+    AuditRecord,
+    FieldChange,
+)
 from windrow_core.models.base import (
     TABLE_NAME_PATTERN,
     Answer,
@@ -260,6 +266,7 @@ __all__ = [
     "DeleteOpens",
     "EffectivePolicy",
     "ExpiredSnapshots",
+    "FieldChange",
     "FileCountBasis",
     "FileField",
     "Filter",

@@ -103,7 +103,7 @@ def _(item: AuditRecord) -> Mapping[str, Cell]:
         "when": moment_text(item.at),
         "who": item.principal,
         "table": item.table or "",
-        "what": " ".join(filter(None, (item.kind.replace("_", " "), item.item, item.outcome))),
+        "what": item.description,
         "by": item.operation,
     }
 

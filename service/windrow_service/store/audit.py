@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, after_commit, utc
+from windrow_service.store.pages import fetch_page
 from windrow_service.usecases.audit import actor
+from windrow_service.usecases.field_changes import field_changes
 from windrow_service.usecases.ports import Page
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from windrow_core.models import AuditedKind, AuditedOutcome, AuditRecord
+
+    Definition: TypeAlias = BaseModel | Mapping[str, object]
 
 _audit = schema.audit.c
 _AS_SHOWN = [column.name for column in _audit if column.name != "table_name"]
@@ -31,6 +39,8 @@ async def note(
     item: str | None = None,
     before: str | None = None,
     after: str | None = None,
+    old: Definition | None = None,
+    new: Definition | None = None,
 ) -> None:
     """Record a change in its transaction; once that is committed, write it to the log as well.
 
@@ -43,7 +53,12 @@ async def note(
         item: Its name or id, unless it is a table.
         before: Its version or state before.
         after: Its version or state after.
+        old: Its definition before.
+        new: Its definition after.
     """
+    # Of a new definition, or of the last one, only what it sets is worth a look.
+    defaults = old is not None and new is not None
+    fields = field_changes(_as_json(old, defaults), _as_json(new, defaults))
     row = {
         "at": at,
         "kind": kind,
@@ -54,8 +69,17 @@ async def note(
         "after": after,
         **asdict(actor()),
     }
-    await connection.execute(sa.insert(schema.audit).values(row))
-    after_commit(connection, "change", {**row, "at": at.isoformat()})
+    values = {"fields": json.dumps([asdict(one) for one in fields]) if fields else None}
+    await connection.execute(sa.insert(schema.audit).values(row | values))
+    # Definitions may be long, and filters have values of rows: the log names the fields alone.
+    names = {"fields": [one.name for one in fields]} if fields else {}
+    after_commit(connection, "change", {**row, **names, "at": at.isoformat()})
+
+
+def _as_json(definition: Definition | None, defaults: bool) -> Mapping[str, object] | None:
+    if definition is None or isinstance(definition, Mapping):
+        return definition
+    return definition.model_dump(mode="json", exclude_defaults=not defaults)
 
 
 class SqlAuditLog:
@@ -84,9 +108,17 @@ class SqlAuditLog:
             query = query.where(_audit.principal == principal)
         if since is not None:
             query = query.where(_audit.at >= since)
-        rows = await self._database.rows(query.order_by(_audit.number.desc()).limit(limit + 1))
-        records = [AuditRecord(**{**row._mapping, "at": utc(row.at)}) for row in rows]
-        return Page.of(records, limit)
+        query = query.order_by(_audit.number.desc())
+        async with self._database.reading() as connection:
+            texts = (_audit.fields,)
+            rows, more = await fetch_page(connection, query, _audit.number, texts, limit)
+        records = [
+            AuditRecord(
+                **{**row._mapping, "at": utc(row.at), "fields": json.loads(row.fields or "[]")}
+            )
+            for row in rows
+        ]
+        return Page(records, more=more)
 
     async def purge(self, created_before: datetime, max_records: int) -> int:
         newest = sa.select(sa.func.max(_audit.number)).scalar_subquery()

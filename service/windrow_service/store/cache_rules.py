@@ -72,13 +72,13 @@ class SqlCacheRuleStore:
                 await _check_room(connection, table, table_id, rule, definition)
                 values |= {"table_id": table_id, "name": rule, "created_at": now}
                 await connection.execute(sa.insert(schema.cache_rules).values(values))
-                await self._note(connection, "created", table, rule, None, values)
+                await self._note(connection, "created", table, rule, None, values, definition)
             elif _definition(row.definition) != definition:
                 await _check_length(connection, table, table_id, rule, definition)
                 await connection.execute(
                     sa.update(schema.cache_rules).where(_is(table_id, rule)).values(values)
                 )
-                await self._note(connection, "changed", table, rule, row, values)
+                await self._note(connection, "changed", table, rule, row, values, definition)
             result = _stored(await _find(connection, table_id, rule)), row is None
             await settle(connection, once, result)
             return result
@@ -138,6 +138,7 @@ class SqlCacheRuleStore:
         rule: str,
         row: Any,
         after: Mapping[str, Any],
+        new: CacheRuleDefinition | None = None,
     ) -> None:
         await note(
             connection,
@@ -148,6 +149,8 @@ class SqlCacheRuleStore:
             item=rule,
             before=None if row is None else row.version,
             after=after.get("version"),
+            old=None if row is None else _definition(row.definition),
+            new=new,
         )
 
 

@@ -67,12 +67,12 @@ class SqlPolicyStore:
                     raise TooManyPoliciesError(MAX_POLICIES)
                 values |= {"pattern": pattern, "created_at": now}
                 await connection.execute(sa.insert(_policies).values(values))
-                await self._note(connection, "created", pattern, None, values)
+                await self._note(connection, "created", pattern, None, values, definition)
             elif PolicyDefinition.model_validate_json(row.definition) != definition:
                 await connection.execute(
                     sa.update(_policies).where(_policies.c.pattern == pattern).values(values)
                 )
-                await self._note(connection, "changed", pattern, row, values)
+                await self._note(connection, "changed", pattern, row, values, definition)
             result = _stored(await _find(connection, pattern)), row is None
             await settle(connection, once, result)
             return result
@@ -127,6 +127,8 @@ class SqlPolicyStore:
                     item="budget",
                     before=None if is_first else before.version,
                     after=result[0].version,
+                    old=before.info,
+                    new=budget,
                 )
             await settle(connection, once, result)
             return result
@@ -138,6 +140,7 @@ class SqlPolicyStore:
         pattern: str,
         row: Any,
         after: Mapping[str, Any],
+        new: PolicyDefinition | None = None,
     ) -> None:
         await note(
             connection,
@@ -148,6 +151,8 @@ class SqlPolicyStore:
             item=pattern,
             before=None if row is None else row.version,
             after=after.get("version"),
+            old=None if row is None else PolicyDefinition.model_validate_json(row.definition),
+            new=new,
         )
 
 

@@ -315,6 +315,8 @@ audit = sa.Table(
     sa.Column("item", sa.String(256)),
     sa.Column("before", sa.String(64)),
     sa.Column("after", sa.String(64)),
+    # As JSON: the fields of a definition with their values before and after.
+    sa.Column("fields", sa.Text),
     *(
         sa.Index(f"ix_audit_{column}", column, "number")
         for column in ("at", "principal", "table_name")

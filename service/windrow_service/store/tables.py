@@ -93,7 +93,13 @@ class SqlTableStore:
                 if not await insert_missing(connection, schema.tables, new):
                     raise _OvertakenError
                 await note(
-                    connection, now, "table", "created", table=name, after=str(new["version"])
+                    connection,
+                    now,
+                    "table",
+                    "created",
+                    table=name,
+                    after=str(new["version"]),
+                    new=definition,
                 )
             elif (before := TableDefinition.model_validate_json(row.definition)) != definition:
                 await _change(connection, row, before, definition, now, consent=consent)
@@ -171,7 +177,15 @@ class SqlTableStore:
             await connection.execute(
                 sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
             )
-            await note(connection, now, "table", "deleted", table=name, before=row.version)
+            await note(
+                connection,
+                now,
+                "table",
+                "deleted",
+                table=name,
+                before=row.version,
+                old=TableDefinition.model_validate_json(row.definition),
+            )
             await settle(connection, once, None)
 
 
@@ -214,6 +228,8 @@ async def _change(
         table=row.name,
         before=row.version,
         after=str(changes["version"]),
+        old=before,
+        new=after,
     )
     if drops_snapshots:
         await connection.execute(

@@ -40,7 +40,14 @@ class SqlTokenStore:
         async with self._database.writing() as connection:
             await claim(connection, once, token.created_at)
             await connection.execute(sa.insert(schema.tokens).values(row))
-            await note(connection, token.created_at, "token", "created", item=_named(token))
+            await note(
+                connection,
+                token.created_at,
+                "token",
+                "created",
+                item=_named(token),
+                new=_rights(token),
+            )
             await settle(connection, once, token)
 
     async def find(self, digest: str) -> Token | None:
@@ -78,7 +85,9 @@ class SqlTokenStore:
                 raise TokenNotFoundError(token_id)
             token = _token(row)
             if result.rowcount:
-                await note(connection, now, "token", "deleted", item=_named(token))
+                await note(
+                    connection, now, "token", "deleted", item=_named(token), old=_rights(token)
+                )
             return token
 
     async def purge(self, now: datetime) -> int:
@@ -88,6 +97,15 @@ class SqlTokenStore:
 
 def _named(token: Token) -> str:
     return f"{token.name} ({token.token_id})"
+
+
+def _rights(token: Token) -> dict[str, object]:
+    ends = token.expires_at
+    return {
+        "scopes": token.scopes,
+        "grants": token.grants,
+        "expires_at": None if ends is None else ends.isoformat(),
+    }
 
 
 def _token(row: Any) -> Token:
