@@ -127,25 +127,31 @@ class SparkReads(Coordinator):
     def create_view(
         self, spark: SparkSession, table: str, name: str | None = None, **options: Any
     ) -> DataFrame:
-        """Create a temporary view of a table in a session, for SQL; replaces a view of that name.
+        """Create a temporary view of a table in a session, for SQL.
 
         Args:
             spark: The session.
             table: Name of the table.
-            name: Name of the view; by default the table's name after its last dot: `events` for
-                `sales.events`.
+            name: Name of the view, which replaces a view of that name; by default the table's name
+                after its last dot: `events` for `sales.events`.
             **options: As in `read`.
 
         Returns:
             The DataFrame that `read` returns.
+
+        Raises:
+            InvalidArgumentError: No name is given, and the view of the default name reads another
+                table.
 
         Example:
             client.create_view(spark, "sales.events")
             spark.sql("SELECT count(*) FROM events WHERE ds = '2026-11-01'").show()
         """
         check_first(spark, "createDataFrame", "a session", f"client.create_view(spark, {table!r})")
+        from windrow_spark.relation.views import free_name
+
         rows = self.read(spark, table, **options)
-        view = table.rpartition(".")[2] if name is None else name
+        view = free_name(spark, table) if name is None else name
         rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
         return rows
 

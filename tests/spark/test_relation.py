@@ -24,7 +24,7 @@ import windrow
 from tests.support.laws import is_nightly
 from tests.support.servers import embedded
 from tests.support.tables import hive
-from windrow.errors import NotFoundError
+from windrow.errors import InvalidArgumentError, NotFoundError
 from windrow_core.models import PastPlan, WayFigures
 from windrow_spark.errors import TaskFailedError, UnfitReadError
 from windrow_spark.failures import plain_errors
@@ -191,6 +191,30 @@ def test_a_view_may_have_any_name(
     client.create_view(spark, "sales.events", "odd `name`", filter="ds = '2026-11-01'")
 
     assert spark.sql("SELECT count(*) AS n FROM `odd ``name```").collect()[0].n == 20
+
+
+def test_a_view_of_another_table_is_replaced_only_by_name(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    session = spark.newSession()
+    client.register_table("archive.events", str(location))
+    client.refresh("archive.events")
+
+    def shown() -> int:
+        return session.table("events").count()
+
+    client.create_view(session, "sales.events", filter="ds = '2026-11-01'")
+    with pytest.raises(InvalidArgumentError, match=r"'events' reads sales\.events: give"):
+        client.create_view(session, "archive.events")
+    assert shown() == 20
+    # Its own view is replaced by a newer one.
+    client.create_view(session, "sales.events", columns=["id"], limit=7)
+    assert shown() == 7
+    client.create_view(session, "archive.events", "events")
+    assert shown() == 60
+    session.range(3).createOrReplaceTempView("events")
+    with pytest.raises(InvalidArgumentError, match="'events' reads something else"):
+        client.create_view(session, "archive.events")
 
 
 def test_spark_knows_how_large_a_table_is_and_that_two_scans_of_it_are_equal(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.relation.java_classes import Answer
-from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.pins import Pin, pin_of
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.schemas import partition_columns_of
@@ -119,14 +118,6 @@ def _shows(view: DataFrame, pin: Pin) -> bool:
     plan = view._jdf.queryExecution().analyzed()
     while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
         plan = plan.children().apply(0)
-    if plan.getClass().getSimpleName() != "LogicalRelation":
-        return False
-    files = plan.relation()
-    if files.getClass().getSimpleName() != "HadoopFsRelation":
-        return False
-    index = files.location()
-    if index.getClass().getSimpleName() != "TableIndex":
-        return False
     # One statement may write several times, after which the view is newer than its relation.
-    other = Pin(**json.loads(index.pin()))
-    return replace(other, snapshot_id=pin.snapshot_id) == pin
+    other = pin_of(plan)
+    return other is not None and replace(other, snapshot_id=pin.snapshot_id) == pin

@@ -42,3 +42,16 @@ class Pin:
         """Return it as JSON; equal values have the same text."""
         # Columns keep their order, which is that of positional formats.
         return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
+
+
+def pin_of(leaf: Any) -> Pin | None:
+    """Return the pin of a leaf of Spark's plans; None if it is no relation of a table."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return None
+    files = leaf.relation()
+    if files.getClass().getSimpleName() != "HadoopFsRelation":
+        return None
+    index = files.location()
+    if index.getClass().getSimpleName() != "TableIndex":
+        return None
+    return Pin(**json.loads(index.pin()))
