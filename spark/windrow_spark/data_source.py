@@ -127,9 +127,8 @@ class TableSource:
         source = self.opener(self.options)
         with source.client as client:
             # A plan of one file tells the columns and the snapshot.
-            first = client.plan(
+            first = client.probe(
                 source.table,
-                limit=1,
                 session_options=self.settings.options,
                 **source.options,
             ).info

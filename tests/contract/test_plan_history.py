@@ -97,6 +97,26 @@ def test_each_way_to_store_a_plan_records_it_once(holds: Callable[[Law], None]) 
     holds(law)
 
 
+def test_a_plan_that_is_not_to_be_listed_is_listed_only_if_it_fails(
+    holds: Callable[[Law], None],
+) -> None:
+    async def law(store: SqlPlanStore, history: SqlPlanHistory) -> None:
+        await store.put(completed("small", is_listed=False), SMALL)
+        await store.put(completed("large", is_listed=False), LARGE)
+        await store.put(completed("shared", "small", is_listed=False))
+        for name in ("finished", "failed"):
+            await store.put(submitted(name, is_listed=False), lease_until=START)
+        await store.finish(completed("finished", is_listed=False), SMALL)
+        problem: dict[str, object] = {"title": "Column not found", "status": 422}
+        failed = submitted("failed", state="failed", problem=problem, is_listed=False)
+        await store.finish(failed)
+
+        assert await ids(history) == ["failed"]
+        assert (await store.get("large", START)).info is not None
+
+    holds(law)
+
+
 def test_a_plan_stays_in_the_history_until_it_is_too_old_or_there_are_too_many(
     holds: Callable[[Law], None],
 ) -> None:
@@ -264,6 +284,18 @@ def test_figures_of_a_plan_that_has_expired_are_kept_for_its_maker_and_admin(sit
             assert PlanPhase.PACK.value in shown.text
             assert "<code>parallelism=3</code> by the request" in shown.text
             assert "Strategies side by side" not in shown.text
+
+
+def test_plans_that_their_caller_does_not_want_listed_are_not_listed(site: Site) -> None:
+    with site.open("prober", "read") as http:
+        for wait in ("", "respond-async, wait=30, "):
+            preferred = {"Prefer": f"{wait}unlisted"}
+            made = http.post("/plans", json={"table": "sales.events"}, headers=preferred)
+            assert made.json()["status"] == "completed"
+            assert made.status_code == 200
+        listed = http.get("/plans").json()["plans"]
+
+    assert listed == []
 
 
 def test_plans_that_failed_or_share_groups_are_listed_as_such(site: Site) -> None:

@@ -26,6 +26,7 @@ OF_PROGRAMS = frozenset(
         "beat",
         "claim_work",
         "gained_files",
+        "probe",
         "put_table",
         "put_write",
         "remove_partitions",

@@ -44,6 +44,7 @@ _PLAN_KEY = b"windrow:plan"
 # A plan that takes longer than 10 s is polled, so that no proxy times out and any replica can
 # finish it.
 _PATIENT = {"Prefer": "respond-async, wait=10", "Accept": f"{ARROW_STREAM}, application/json"}
+_UNLISTED = _PATIENT | {"Prefer": f"{_PATIENT['Prefer']}, unlisted"}
 _POLL_S = 0.5
 _MOST_LOOKED_THROUGH = 2_000
 
@@ -143,31 +144,60 @@ class PlanCalls(Calls):
             plan = client.plan("sales.events", filter="country = 'SE'", columns=["id"], parallelism=16)
             plan.summary.files_planned, len(plan)
         """
-        request = checked(
-            PlanRequest,
-            {
-                "table": table,
-                "filter": filter,
-                "partitions": partitions,
-                "additions": additions,
-                "columns": columns,
-                "snapshot_id": snapshot_id,
-                "version": None if version is None else str(version),
-                "limit": limit,
-                "max_staleness": max_staleness,
-                "reuse": reuse,
-                "options": checked(PlanOptions, options, PlanRequest.model_fields),
-                "session_options": checked(PlanDefaults, session_options or {}),
-                # The groups come as Arrow, all at once.
-                "page_size": 0,
-            },
-        )
+        fields = {
+            "table": table,
+            "filter": filter,
+            "partitions": partitions,
+            "additions": additions,
+            "columns": columns,
+            "snapshot_id": snapshot_id,
+            "version": None if version is None else str(version),
+            "limit": limit,
+            "max_staleness": max_staleness,
+            "reuse": reuse,
+        }
         with self._waiting(f"{table}: planning"):
-            return self._made(request)
+            return self._made(_request(fields, session_options, options), _PATIENT)
 
-    def _made(self, request: PlanRequest) -> SplitPlan:
+    def probe(
+        self,
+        table: str,
+        *,
+        filter: str | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        version: str | int | None = None,
+        max_staleness: int | None = None,
+        session_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> SplitPlan:
+        """Plan one row, which tells columns, snapshot and size; `past_plans` does not list it.
+
+        Args:
+            table: As in `plan`, like everything else.
+            filter: See there.
+            columns: See there.
+            snapshot_id: See there.
+            version: See there.
+            max_staleness: See there.
+            session_options: See there.
+            **options: See there.
+        """
+        fields = {
+            "table": table,
+            "filter": filter,
+            "columns": columns,
+            "snapshot_id": snapshot_id,
+            "version": None if version is None else str(version),
+            "limit": 1,
+            "max_staleness": max_staleness,
+        }
+        with self._waiting(f"{table}: looking at its columns"):
+            return self._made(_request(fields, session_options, options), _UNLISTED)
+
+    def _made(self, request: PlanRequest, headers: Mapping[str, str]) -> SplitPlan:
         answer = self._transport.call(
-            "POST", "/plans", body=request.model_dump_json(exclude_unset=True), headers=_PATIENT
+            "POST", "/plans", body=request.model_dump_json(exclude_unset=True), headers=headers
         )
         if answer.headers["Content-Type"] == ARROW_STREAM:
             return _read_plan_stream(answer)
@@ -268,6 +298,23 @@ class PlanCalls(Calls):
                 )
             (plan_id,) = ids
         return f"/plans/{quote(plan_id, safe='')}"
+
+
+def _request(
+    fields: Mapping[str, Any],
+    session_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> PlanRequest:
+    return checked(
+        PlanRequest,
+        {
+            **fields,
+            "options": checked(PlanOptions, options, PlanRequest.model_fields),
+            "session_options": checked(PlanDefaults, session_options or {}),
+            # The groups come as Arrow, all at once.
+            "page_size": 0,
+        },
+    )
 
 
 def _read_plan_stream(answer: httpx.Response) -> SplitPlan:

@@ -80,6 +80,14 @@ PreferHeader = Annotated[
         max_length=256,
     ),
 ]
+PlanPreferHeader = Annotated[
+    str | None,
+    Header(
+        description="`respond-async` answers 202 at once; with `, wait=10`, within 10 seconds. "
+        "`unlisted` leaves a plan that is completed out of the list of plans.",
+        max_length=256,
+    ),
+]
 _MAX_WAIT_S = 60
 
 
@@ -146,13 +154,22 @@ def version_of(if_match: str | None) -> str | None:
     return if_match.strip().removeprefix("W/").strip('"')
 
 
+def is_listed(prefer: str | None) -> bool:
+    """Tell whether a plan enters the history."""
+    return "unlisted" not in _preferences(prefer)
+
+
 def wait_of(prefer: str | None) -> float | None:
     """Return how many seconds to wait before answering 202; None if 202 is not preferred.
 
     Other preferences are ignored, as RFC 7240 allows.
     """
-    preferences = [part.strip().lower() for part in (prefer or "").split(",")]
+    preferences = _preferences(prefer)
     if "respond-async" not in preferences:
         return None
     waits = [part.removeprefix("wait=") for part in preferences if part.startswith("wait=")]
     return float(min(int(waits[0]), _MAX_WAIT_S)) if waits and waits[0].isdecimal() else 0.0
+
+
+def _preferences(prefer: str | None) -> list[str]:
+    return [part.strip().lower() for part in (prefer or "").split(",")]

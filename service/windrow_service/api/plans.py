@@ -26,7 +26,8 @@ from windrow_service.api.parameters import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    PreferHeader,
+    PlanPreferHeader,
+    is_listed,
     wait_of,
 )
 from windrow_service.api.problems import problem_responses
@@ -92,7 +93,7 @@ async def make_plan(
     tokens: PageTokensDep,
     principal: PrincipalDep,
     once: OnceDep,
-    prefer: PreferHeader = None,
+    prefer: PlanPreferHeader = None,
     accept: AcceptHeader = "application/json",
 ) -> Response:
     """Plan how to read a table: group its surviving files into split groups, one group per task.
@@ -103,13 +104,16 @@ async def make_plan(
 
     With `Prefer: respond-async`, the plan is made in the background, and the answer is 202: at
     once or, with `wait=<seconds>` added, if the plan takes longer than that. `GET` on the plan
-    then shows when it is completed, even if the coordinator that took the request has died.
+    then shows when it is completed, even if the coordinator that took the request has died. With
+    `Prefer: unlisted`, `GET /plans` does not list a plan that is completed, such as one that only
+    tells a table's columns.
     """
-    wait_s = wait_of(prefer)
+    wait_s, in_list = wait_of(prefer), is_listed(prefer)
+    key = once(_kept_plan_id)
     if wait_s is None:
-        plan = await services.make(request, principal.name, once(_kept_plan_id))
+        plan = await services.make(request, principal.name, key, is_listed=in_list)
     else:
-        plan = await services.runs.submit(request, principal.name, wait_s, once(_kept_plan_id))
+        plan = await services.runs.submit(request, principal.name, wait_s, key, is_listed=in_list)
     return await _answer_with_plan(services, tokens, plan, accept)
 
 

@@ -69,9 +69,22 @@ class PlanRuns:
         self._tasks = NamedTasks[Exception | None]()
 
     async def submit(
-        self, request: PlanRequest, principal: str, wait_s: float, once: Once | None = None
+        self,
+        request: PlanRequest,
+        principal: str,
+        wait_s: float,
+        once: Once | None = None,
+        *,
+        is_listed: bool = True,
     ) -> PlanRecord:
         """Begin to make a plan in the background; return it once it is made, or after `wait_s`.
+
+        Args:
+            request: The request.
+            principal: The caller.
+            wait_s: How long to wait for it.
+            once: The caller's key.
+            is_listed: Whether the plan enters the history.
 
         Raises:
             BusyError: Too many plans are under way.
@@ -80,15 +93,20 @@ class PlanRuns:
         """
         self._make_room()
         if wait_s > 0 and not may_refresh(request):
-            return await self._make_soon(request, principal, wait_s, once)
-        plan = await self._make.submit(request, principal, LEASE, once)
+            return await self._make_soon(request, principal, wait_s, once, is_listed)
+        plan = await self._make.submit(request, principal, LEASE, once, is_listed=is_listed)
         return await self._made(plan.plan_id, self._start(plan), wait_s)
 
     async def _make_soon(
-        self, request: PlanRequest, principal: str, wait_s: float, once: Once | None
+        self,
+        request: PlanRequest,
+        principal: str,
+        wait_s: float,
+        once: Once | None,
+        is_listed: bool,
     ) -> PlanRecord:
         """Make a plan that is recorded once it is made, or once that takes long."""
-        start = await self._make.begin(request, principal)
+        start = await self._make.begin(request, principal, is_listed=is_listed)
         plan_id = start.plan.plan_id
         record = _LateRecord(self._plans, once)
         task = self._start(start.plan, start, record)

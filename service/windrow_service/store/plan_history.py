@@ -22,7 +22,9 @@ _history = schema.plan_history.c
 
 
 def row_of(plan: PlanRecord, now: datetime) -> dict[str, Any] | None:
-    """Return the history's row for a plan that is stored at `now`; None while it is being made."""
+    """Return the history's row for a plan that is stored at `now`; None if it has none (yet)."""
+    if plan.state == "completed" and not plan.is_listed:
+        return None
     past = past_of(plan, now)
     return None if past is None else _row_of_past(past)
 

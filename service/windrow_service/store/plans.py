@@ -105,7 +105,7 @@ class SqlPlanStore:
     ) -> None:
         row = _row_of(plan) | {"lease_until": lease_until}
         try:
-            at_once = once is None and self._database.is_postgresql
+            at_once = once is None and plan.is_listed and self._database.is_postgresql
             if at_once and body is not None and len(body.chunks) == 1:
                 await self._put_small(row, plan, body)
                 return self._note(plan, body)

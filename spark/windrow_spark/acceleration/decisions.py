@@ -251,9 +251,8 @@ class Decisions:
 
         def plan() -> Plan:
             partitions = state.partitions
-            info = self._client.plan(
+            info = self._client.probe(
                 name,
-                limit=1,
                 max_staleness=0 if fresh else self._max_staleness,
                 session_options=options,
             ).info

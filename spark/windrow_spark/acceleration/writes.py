@@ -70,7 +70,7 @@ class Writes:
             self._decisions.compare(spark, table.name, now)
         late = f"the columns of {table.name!r} are compared with the catalog's"
         plan = self._decisions.patience.call(
-            table.name, late, lambda: self._client.plan(table.name, limit=1).info
+            table.name, late, lambda: self._client.probe(table.name).info
         )
         check_same(plan, {**request, "partition": request["partition_schema"]})
         local_location(table)

@@ -101,7 +101,7 @@ def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answ
     views = [name for name in _local_views(spark) if _shows(spark.table(quoted(name)), pin)]
     if not views:
         return
-    plan = client.plan(pin.table, columns=list(pin.types), limit=1, **pin.options)
+    plan = client.probe(pin.table, columns=list(pin.types), **pin.options)
     new = replace(pin, snapshot_id=plan.info.snapshot_id)
     rows = relation_of(spark, plan.info, new, buckets_of(client, plan, pin.reader), answer)
     for name in views:

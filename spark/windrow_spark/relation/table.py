@@ -48,13 +48,12 @@ def open_table(
     unless the caller knows better.
     """
     # A plan of one file tells columns, snapshot and size.
-    first_plan = client.plan(
+    first_plan = client.probe(
         table,
         filter=filter,
         columns=columns,
         snapshot_id=snapshot_id,
         version=version,
-        limit=1,
         max_staleness=max_staleness,
         session_options=session_options(spark),
         **options,
@@ -73,9 +72,7 @@ def open_table(
     if columns is not None and first.format != "parquet":
         names = [column.name for column in first.columns]
         # All columns are needed to divide the lines of a file, or to match columns by position.
-        first = client.plan(
-            table, filter=filter, snapshot_id=first.snapshot_id, limit=1, **options
-        ).info
+        first = client.probe(table, filter=filter, snapshot_id=first.snapshot_id, **options).info
     schema = spark_schema(first.columns)
     arrow_schema(schema)
     filter_tree = None if first.filter is None else first.filter.model_dump()
@@ -135,7 +132,7 @@ def explain_read(
     options: Mapping[str, Any],
 ) -> ReadExplanation:
     """Return how a scan of a table would be divided; see `windrow.Client.explain_read`."""
-    whole = client.plan(table, snapshot_id=snapshot_id, version=version, limit=1, **options).info
+    whole = client.probe(table, snapshot_id=snapshot_id, version=version, **options).info
     plan = client.plan(
         table,
         filter=filter,

@@ -280,7 +280,7 @@ class Answers:
 
     def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
-        columns = client.plan(table, snapshot_id=snapshot_id, limit=1).info.partition_columns
+        columns = client.probe(table, snapshot_id=snapshot_id).info.partition_columns
         types = {column.name: column.type for column in columns}
         rows = partitions_of(client.partition_values(table, snapshot_id), types)
         return partition_rows(spark, arrow_stream(rows), spark_schema(columns))

@@ -41,7 +41,7 @@ def snapshot_of_version(client: Coordinator, table: TableInfo, version: str) -> 
         WindrowError: There is no snapshot of such a version.
     """
     if table.definition.format in _FORMATS_WITH_LOGS and not re.fullmatch(r"snapshot-\d+", version):
-        snapshot_id = client.plan(table.name, version=version, limit=1).info.snapshot_id
+        snapshot_id = client.probe(table.name, version=version).info.snapshot_id
         return _snapshot(client, table, snapshot_id)
     number = version.removeprefix("snapshot-")
     if not re.fullmatch(r"\d{1,18}", number):

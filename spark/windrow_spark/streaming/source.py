@@ -56,7 +56,7 @@ class TableSource:
                 "read it as a stream with its own engine, or with spark.read",
             )
         self._history = History(client, table, options)
-        first = client.plan(table, limit=1).info
+        first = client.probe(table).info
         self._columns = spark_schema(first.columns)
 
     def answer(self, use: str, arguments: Any) -> Any:

@@ -69,9 +69,20 @@ class MakePlan:
     plan_ttl: timedelta
 
     async def __call__(
-        self, request: PlanRequest, principal: str, once: Once | None = None
+        self,
+        request: PlanRequest,
+        principal: str,
+        once: Once | None = None,
+        *,
+        is_listed: bool = True,
     ) -> PlanRecord:
         """Make a plan, or share the work on an equal one.
+
+        Args:
+            request: The request.
+            principal: The caller.
+            once: The caller's key.
+            is_listed: Whether the plan enters the history.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -87,7 +98,7 @@ class MakePlan:
         """
         await self._refresh_if_stale(request, self.clock())
         table, snapshot = await self._snapshot_of(request)
-        plan = pinned(self._record(table, request, principal), table, snapshot)
+        plan = pinned(self._record(table, request, principal, is_listed), table, snapshot)
         twin = await self._reusable(plan)
         if twin is not None:
             plan = same_groups(twin, plan)
@@ -99,8 +110,15 @@ class MakePlan:
 
         return await self._complete(table, snapshot, plan, keep)
 
-    async def begin(self, request: PlanRequest, principal: str) -> PlanStart:
+    async def begin(
+        self, request: PlanRequest, principal: str, *, is_listed: bool = True
+    ) -> PlanStart:
         """Begin a plan of a snapshot that exists; `finish` makes it. Nothing is recorded yet.
+
+        Args:
+            request: The request.
+            principal: The caller.
+            is_listed: As in `submit`.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -109,7 +127,7 @@ class MakePlan:
             VersionNotKnownError: The table has no snapshot of the requested version.
         """
         table, snapshot = await self._snapshot_of(request)
-        plan = pinned(self._record(table, request, principal), table, snapshot)
+        plan = pinned(self._record(table, request, principal, is_listed), table, snapshot)
         return PlanStart(plan, table, snapshot)
 
     async def submit(
@@ -118,6 +136,8 @@ class MakePlan:
         principal: str,
         lease: timedelta,
         once: Once | None = None,
+        *,
+        is_listed: bool = True,
     ) -> PlanRecord:
         """Record a requested plan; `finish` then makes it.
 
@@ -126,6 +146,8 @@ class MakePlan:
             principal: The caller.
             lease: Others may take the plan over if the lease is not renewed for this long.
             once: The caller's key.
+            is_listed: Whether the plan enters the history; if another replica has to finish it, it
+                does in any case.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -137,9 +159,10 @@ class MakePlan:
         """
         if may_refresh(request):
             # The refresh may take long: the plan is pinned to its result.
-            plan = self._record(await self.tables.get(request.table), request, principal)
+            table = await self.tables.get(request.table)
+            plan = self._record(table, request, principal, is_listed)
         else:
-            start = await self.begin(request, principal)
+            start = await self.begin(request, principal, is_listed=is_listed)
             await self.draft.check_request(start.snapshot, request)
             plan = start.plan
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
@@ -198,7 +221,9 @@ class MakePlan:
             oldest = asked_at - timedelta(seconds=request.max_staleness or 0)
             await self.refresher.refresh_unless_checked(request.table, oldest)
 
-    def _record(self, table: StoredTable, request: PlanRequest, principal: str) -> PlanRecord:
+    def _record(
+        self, table: StoredTable, request: PlanRequest, principal: str, is_listed: bool
+    ) -> PlanRecord:
         now = self.clock()
         return PlanRecord(
             plan_id=secrets.token_hex(16),
@@ -210,6 +235,7 @@ class MakePlan:
             expires_at=now + self.plan_ttl,
             request=request,
             request_key=None,
+            is_listed=is_listed,
         )
 
     async def _reusable(self, plan: PlanRecord) -> PlanRecord | None:

@@ -66,6 +66,7 @@ class PlanRecord:
         info: The plan as callers see it, without groups; None until it is completed.
         problem: Why it failed, as an RFC 9457 problem; None unless it failed.
         body_id: Id of its groups; None until it is completed. Several plans may share it.
+        is_listed: Whether it enters the history when it is completed.
     """
 
     plan_id: str
@@ -80,6 +81,7 @@ class PlanRecord:
     info: Plan | None = None
     problem: dict[str, object] | None = None
     body_id: str | None = None
+    is_listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
