@@ -191,7 +191,8 @@ def test_plans_are_found_by_table_time_and_id_a_page_at_a_time(
                 conditions = replace(conditions, before=page[-1].number)
             assert found == expected
         assert await ids(history, PlanConditions(plan_id="p4")) == ["p4"]
-        assert await ids(history, PlanConditions(plan_id="p")) == []
+        assert await ids(history, PlanConditions(plan_id="p1")) == ["p11", "p10", "p1"]
+        assert await ids(history, PlanConditions(plan_id="q")) == []
 
     holds(law)
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -46,7 +45,6 @@ _PLAN_KEY = b"windrow:plan"
 _PATIENT = {"Prefer": "respond-async, wait=10", "Accept": f"{ARROW_STREAM}, application/json"}
 _UNLISTED = _PATIENT | {"Prefer": f"{_PATIENT['Prefer']}, unlisted"}
 _POLL_S = 0.5
-_MOST_LOOKED_THROUGH = 2_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -224,7 +222,7 @@ class PlanCalls(Calls):
             plan_id: `info.plan_id` of a plan, or its first digits, at least eight.
 
         Raises:
-            InvalidArgumentError: Several of the newest plans begin with these digits, or none does.
+            InvalidArgumentError: The ids of several plans begin with these digits, or none does.
 
         Example:
             plan = client.plan("sales.events", filter="ds = '2026-11-01'")
@@ -247,7 +245,7 @@ class PlanCalls(Calls):
 
         Args:
             table: Only plans of this table.
-            plan_id: Only this plan.
+            plan_id: Only plans whose ids begin with these digits, at least eight.
             since: Only plans from this time on, with a time zone.
             until: Only plans before this time, with a time zone.
 
@@ -287,14 +285,11 @@ class PlanCalls(Calls):
     def _path_of(self, plan_id: str) -> str:
         """Return the path of a plan's calls; of its id, lists show the first digits."""
         if re.fullmatch("[0-9a-f]{8,31}", plan_id):
-            plans = islice(self.past_plans(), _MOST_LOOKED_THROUGH)
-            ids = {one.plan_id for one in plans if one.plan_id.startswith(plan_id)}
+            ids = [one.plan_id for one in self.past_plans(plan_id=plan_id)]
             if len(ids) != 1:
-                what = "several" if ids else "none"
+                what = f"{len(ids):,} plans have ids that begin" if ids else "no plan's id begins"
                 raise InvalidArgumentError(
-                    "plan_id",
-                    f"{what} of the newest {_MOST_LOOKED_THROUGH:,} plans begin with {plan_id!r}: "
-                    "give all digits of a plan's id",
+                    "plan_id", f"{what} with {plan_id!r}: give all digits of a plan's id"
                 )
             (plan_id,) = ids
         return f"/plans/{quote(plan_id, safe='')}"

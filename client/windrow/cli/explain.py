@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from windrow.client import Client
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.listings import ListTable
@@ -38,7 +39,7 @@ def explain(
         typer.Argument(
             parser=table_name,
             metavar="PLAN|NAME",
-            help="Id of a plan, or name of a table to plan first.",
+            help="Id of a plan, or its first eight digits; or name of a table to plan first.",
         ),
     ],
     filter_: FilterText = None,
@@ -64,19 +65,27 @@ def explain(
         "max_split_size": max_split_size,
     }
     options = {option: value for option, value in values.items() if value is not None}
-    is_plan = re.fullmatch("[0-9a-f]{32}", what) is not None
-    if is_plan and options:
-        names_text = ", ".join(f"--{option.replace('_', '-')}" for option in options)
-        raise typer.BadParameter(
-            f"{names_text}: the options of an existing plan cannot change; give the name of a table "
-            "to make a new plan"
-        )
     with connect(url, check=False) as client:
+        is_plan = _is_plan(client, what)
+        if is_plan and options:
+            names_text = ", ".join(f"--{option.replace('_', '-')}" for option in options)
+            raise typer.BadParameter(
+                f"{names_text}: the options of an existing plan cannot change; give the name of a "
+                "table to make a new plan"
+            )
         plan_id = what if is_plan else client.plan(what, **options).info.plan_id
         answer = client.explain(plan_id)
     show_result(answer, lambda: explanation(answer), as_json)
 
 
+def _is_plan(client: Client, what: str) -> bool:
+    """Tell whether a text is a plan's id or its first digits; a table may be called like these."""
+    if not re.fullmatch("[0-9a-f]{8,32}", what):
+        return False
+    return len(what) == _ID_DIGITS or any(client.past_plans(plan_id=what))
+
+
+_ID_DIGITS = 32
 _BAR_CELLS = 30
 _STEPS = {
     "manifest": "ranges of manifests",

@@ -39,7 +39,12 @@ def history(
         typer.Option(parser=past_moment, help="Only plans before this time.", metavar="TIME"),
     ] = None,
     plan_id: Annotated[
-        str | None, typer.Option("--plan", help="Only the plan with this id.", metavar="ID")
+        str | None,
+        typer.Option(
+            "--plan",
+            help="Only plans whose ids begin with these digits, at least eight.",
+            metavar="ID",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(help="Number of plans to show.", min=1)] = 20,
     url: Url = DEFAULT_URL,

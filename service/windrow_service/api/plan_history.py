@@ -21,7 +21,11 @@ TableQuery = Annotated[
     Query(pattern=TABLE_NAME_PATTERN, max_length=256, description="Only plans of this table."),
 ]
 PlanQuery = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{32}$", description="Only the plan with this id.")
+    str | None,
+    Query(
+        pattern="^[0-9a-f]{8,32}$",
+        description="Only plans whose ids begin with these digits, at least eight; a whole id has 32.",
+    ),
 ]
 SinceQuery = Annotated[
     Moment | None,

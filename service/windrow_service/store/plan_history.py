@@ -55,7 +55,9 @@ class SqlPlanHistory:
             .order_by(_history.number.desc())
         )
         if conditions.plan_id is not None:
-            query = query.where(_history.plan_id == conditions.plan_id)
+            # Any digit sorts before a `g`, and an index helps with ranges.
+            first, end = conditions.plan_id, f"{conditions.plan_id}g"
+            query = query.where(_history.plan_id >= first, _history.plan_id < end)
         if conditions.table is not None:
             query = query.where(table == conditions.table)
         if conditions.since is not None:

@@ -69,7 +69,7 @@ class PlanConditions:
 
     Attributes:
         before: Only plans with a lower number.
-        plan_id: Only the plan with this id.
+        plan_id: Only plans whose ids begin with these digits.
         table: Only plans of this table.
         since: Only plans from this time on.
         until: Only plans before this time.
