@@ -91,7 +91,11 @@ def main(commands: typer.Typer = app, program: str = "windrow") -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    typer.echo(f"windrow: {message}", err=True)
+    # Only terminals get colours, unless NO_COLOR (https://no-color.org) is set.
+    program = typer.style("windrow:", fg=typer.colors.RED, bold=True)
+    typer.echo(
+        f"{program} {message}", err=True, color=False if os.environ.get("NO_COLOR") else None
+    )
     return code
 
 

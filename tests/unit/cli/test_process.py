@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -111,6 +112,23 @@ def test_ctrl_c_during_imports_exits_without_a_traceback(tmp_path: Path, module:
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "windrow: stopped\n")
+
+
+@pytest.mark.parametrize(("no_color", "begins"), [("", b"\x1b[31m"), ("1", b"windrow: ")])
+def test_errors_are_red_on_terminals_unless_these_want_no_colours(
+    no_color: str, begins: bytes
+) -> None:
+    terminal, stderr = os.openpty()
+    environment = {**os.environ, "NO_COLOR": no_color}
+
+    command = [sys.executable, "-m", "windrow.cli", "nothing"]
+    subprocess.run(command, stderr=stderr, env=environment, timeout=60, check=False)
+
+    os.close(stderr)
+    said = os.read(terminal, 4_096)
+    os.close(terminal)
+    assert said.startswith(begins)
+    assert b"No such command" in said
 
 
 def test_creating_a_token_imports_nothing_that_only_plans_and_reads_need(tmp_path: Path) -> None:
