@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
+from windrow.cli.arguments import TableName
 from windrow.cli.compaction_render import table_advice
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
+from windrow.terminal.options import DEFAULT_URL, AsJson, TargetSize, Url
 
 
 def advise(

@@ -11,6 +11,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from windrow.cli.arguments import tables
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
@@ -20,7 +21,8 @@ from windrow_core.models import AuditRecord
 
 def audit(
     table: Annotated[
-        str | None, typer.Argument(help="Only changes of this table.", metavar="TABLE")
+        str | None,
+        typer.Argument(help="Only changes of this table.", metavar="TABLE", autocompletion=tables),
     ] = None,
     principal: Annotated[
         str | None, typer.Option("--by", help="Only changes by this caller.", metavar="NAME")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from windrow.calls.cache_rules import CacheSqlResult
+from windrow.cli.arguments import rules, tables
 from windrow.cli.cache_render import rule_list, table_cache, time_text
 from windrow.cli.groups import command_group
 from windrow.connecting import connect
@@ -31,7 +32,10 @@ from windrow_core.sizes import size_text
 app = command_group("Choose the files that workers cache, and see what they hold.")
 
 TableName = Annotated[
-    str, typer.Argument(parser=table_name, metavar="TABLE", help="Name of the table.")
+    str,
+    typer.Argument(
+        parser=table_name, metavar="TABLE", help="Name of the table.", autocompletion=tables
+    ),
 ]
 
 
@@ -93,22 +97,32 @@ def add(
 def list_rules(
     table: Annotated[
         str | None,
-        typer.Argument(parser=table_name, metavar="[TABLE]", help="Only rules of this table."),
+        typer.Argument(
+            parser=table_name,
+            metavar="[TABLE]",
+            help="Only rules of this table.",
+            autocompletion=tables,
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """List cache rules."""
     with connect(url, check=False) as client:
-        rules = client.cache_rules(table)
-    show_result({"rules": rules}, lambda: rule_list(rules, table), as_json)
+        of_table = client.cache_rules(table)
+    show_result({"rules": of_table}, lambda: rule_list(of_table, table), as_json)
 
 
 @app.command()
 def drop(
     table: TableName,
     name: Annotated[
-        str, typer.Argument(metavar="RULE", help="Name of the rule, from `windrow cache list`.")
+        str,
+        typer.Argument(
+            metavar="RULE",
+            help="Name of the rule, from `windrow cache list`.",
+            autocompletion=rules,
+        ),
     ],
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -137,7 +151,11 @@ def warm(
     table: TableName,
     rule: Annotated[
         str | None,
-        typer.Argument(metavar="[RULE]", help="One of the table's rules; all by default."),
+        typer.Argument(
+            metavar="[RULE]",
+            help="One of the table's rules; all by default.",
+            autocompletion=rules,
+        ),
     ] = None,
     master: Annotated[
         str | None,
@@ -178,8 +196,8 @@ def sql(
     with connect(url, check=False) as client:
         result = client.cache_sql(text)
     if as_json:
-        rules = [rule.model_dump(mode="json") for rule in result.rules]
-        show_json({"action": result.action, "table": result.table, "rules": rules})
+        dumps = [rule.model_dump(mode="json") for rule in result.rules]
+        show_json({"action": result.action, "table": result.table, "rules": dumps})
     elif result.action == "show":
         show(rule_list(result.rules, result.table))
     else:

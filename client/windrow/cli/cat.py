@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from windrow.cli.arguments import TableName
 from windrow.cli.rows_render import as_csv, as_json_lines, as_table
 from windrow.connecting import connect
 from windrow.terminal.consoles import show
-from windrow.terminal.options import DEFAULT_URL, ColumnNames, TableName, Url, names
+from windrow.terminal.options import DEFAULT_URL, ColumnNames, Url, names
 
 _ROWS_OF_A_TABLE = 20
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.arguments import TableName
 from windrow.cli.compaction_render import compaction_plan
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
@@ -18,7 +19,6 @@ from windrow.terminal.options import (
     MinFiles,
     PartitionFilterText,
     ReadersMaySeeBoth,
-    TableName,
     TargetSize,
     Url,
     WorthReads,

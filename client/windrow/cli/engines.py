@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli.arguments import tables
 from windrow.cli.engine_lines import ENGINES, TITLES, EngineName, Opening
 from windrow.connecting import connect
 from windrow.terminal.options import DEFAULT_URL, Url, table_name
@@ -17,7 +18,12 @@ _TOKENS = ("WINDROW_TOKEN", "WINDROW_TOKEN_FILE")
 def engines(
     name: Annotated[
         str | None,
-        typer.Argument(parser=table_name, metavar="[NAME]", help="Name of a table to read."),
+        typer.Argument(
+            parser=table_name,
+            metavar="[NAME]",
+            help="Name of a table to read.",
+            autocompletion=tables,
+        ),
     ] = None,
     engine: Annotated[
         EngineName | None, typer.Option(help="Print the lines for this engine, and nothing else.")

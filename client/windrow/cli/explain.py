@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from windrow.cli.arguments import tables
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
@@ -39,6 +40,7 @@ def explain(
         typer.Argument(
             parser=table_name,
             metavar="PLAN|NAME",
+            autocompletion=tables,
             help="Id of a plan, or its first eight digits; or name of a table to plan first.",
         ),
     ],

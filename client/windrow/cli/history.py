@@ -11,6 +11,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from windrow.cli.arguments import tables
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
@@ -24,7 +25,8 @@ _ID_CHARACTERS = 8
 
 def history(
     table: Annotated[
-        str | None, typer.Argument(help="Only plans of this table.", metavar="TABLE")
+        str | None,
+        typer.Argument(help="Only plans of this table.", metavar="TABLE", autocompletion=tables),
     ] = None,
     since: Annotated[
         datetime | None,

@@ -8,6 +8,7 @@ import typer
 from rich.console import Group
 
 from windrow.calls.plans import SplitPlan
+from windrow.cli.arguments import TableName
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import (
@@ -19,7 +20,6 @@ from windrow.terminal.options import (
     MaxSplitSize,
     Parallelism,
     Strategy,
-    TableName,
     Url,
     names,
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.arguments import TableName
 from windrow.cli.groups import command_group
 from windrow.cli.policy_render import budget_text, policy_list, policy_text, table_policy
 from windrow.cli.retention import confirm, retention
@@ -17,7 +18,6 @@ from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     MinFiles,
-    TableName,
     Url,
     byte_size,
     duration,

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from windrow.cli.arguments import TableName
 from windrow.cli.errors import CommandError
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow.terminal.render import listing, message
 from windrow_core.sizes import size_text
 from windrow_spark.commits import Removal

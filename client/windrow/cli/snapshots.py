@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from windrow.cli.arguments import TableName
 from windrow.cli.errors import CommandError
 from windrow.connecting import connect
 from windrow.installed import MissingPackageError
@@ -24,7 +25,6 @@ from windrow.terminal.options import (
     RefreshedTables,
     RefreshOnSpark,
     SparkSettings,
-    TableName,
     TakeOver,
     TrustPartitions,
     Url,

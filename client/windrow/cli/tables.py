@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from windrow.cli import removal, snapshots
+from windrow.cli.arguments import TableName
 from windrow.cli.groups import command_group
 from windrow.client import Client
 from windrow.connecting import connect
@@ -18,7 +19,6 @@ from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     PlanOptionTexts,
-    TableName,
     Url,
     column_types,
     named_texts,

@@ -11,11 +11,12 @@ import pyarrow.types as pt
 import typer
 
 from windrow.calls.arguments import checked
+from windrow.cli.arguments import TableName
 from windrow.cli.errors import CommandError
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
+from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, Url, byte_size
 from windrow_core.files.types import spark_type
 from windrow_core.models import Column, KeyCounts, Scalar, TableInfo, WritePlanRequest
 

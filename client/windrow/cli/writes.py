@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from windrow.cli.arguments import TableName
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json, show_result
-from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow.terminal.render import DASH, listing, message, seconds_text
 from windrow_core.models import StreamRecord, WriteRecord, WriteReport
 from windrow_spark.commits import Recovered, recover

@@ -44,6 +44,11 @@ def policy_pattern(text: str) -> str:
     return text
 
 
+def strategies(incomplete: str) -> list[str]:
+    """Return the names of packing strategies that begin with a text."""
+    return [name for name in get_args(StrategyName) if name.startswith(incomplete)]
+
+
 def byte_size(text: str) -> int:
     """Return the number of bytes in a size such as `64MB`."""
     try:
@@ -191,6 +196,7 @@ Strategy = Annotated[
     typer.Option(
         "--strategy",
         help=f"Packing strategy: {', '.join(_OTHER_STRATEGIES)} or {_LAST_STRATEGY}.",
+        autocompletion=strategies,
     ),
 ]
 MaxSplitSize = Annotated[

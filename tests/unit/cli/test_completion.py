@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cli.conftest import Command
+
 _INSTALLED = {
     "bash": ".bash_completions/windrow.sh",
     "zsh": ".zfunc/_windrow",
@@ -84,6 +86,33 @@ def test_the_script_completes_a_command_in_bash(command: Path) -> None:
     done = _run(command, "bash", "-c", typed)
 
     assert (done.stdout.split(), done.stderr) == (["register", "refresh"], "")
+
+
+@pytest.mark.slow
+def test_names_of_tables_and_rules_are_completed_by_asking_the_coordinator(
+    command: Path, windrow: Command, coordinator_url: str, sales: Path
+) -> None:
+    for name in ("completed.events", "completed.orders"):
+        windrow("table", "register", name, str(sales), "--partition", "ds:date")
+    windrow(*("cache", "add", "completed.events", "--where", "ds > '2026-11-01'"), "--name", "new")
+
+    def offered(typed: str, url: str = coordinator_url) -> str:
+        asked = {
+            "_WINDROW_COMPLETE": "complete_fish",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            "_TYPER_COMPLETE_ARGS": typed,
+            "WINDROW_URL": url,
+        }
+        done = _run(command, command, environment=asked)
+        assert done.stderr == ""
+        return done.stdout
+
+    names = offered("windrow table refresh completed.e")
+    assert "completed.events" in names
+    assert "completed.orders" not in names
+    assert "new" in offered("windrow cache drop completed.events n")
+    assert "openlookeng" in offered("windrow plan completed.events --strategy open")
+    assert offered("windrow table refresh completed.e", "http://127.0.0.1:9") == ""
 
 
 @pytest.mark.slow
