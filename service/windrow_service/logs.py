@@ -32,6 +32,12 @@ _SECRET_NAME = (
     r"authorization|cookie|api-key|passwd|password|pwd|secret[a-z_-]{0,32}|token|signature"
     r"|credential|access_key(?:_id)?"
 )
+# What stands between such a name and its value: in Python's tuples, and elsewhere.
+_QUOTED = r"['\"]\s*,\s*b?['\"]"
+_ASSIGNED = r"['\"]?\s*(?:[:=]|%3D)\s*(?:b?['\"])?"
+# Sentences go on after a colon, as in "the token: check how it got there".
+_NO_SENTENCE = r"(?!(?-i:(?<=: )[a-z]{1,12} [A-Za-z`]))"
+_NO_WORD = r"(?!(?-i:[a-z]{1,14}(?:[\s.,:;]|$)))"
 _PATTERNS = (
     # Windrow's tokens, signed tokens, AWS keys, passwords in URLs, the value of any name that marks
     # a secret (in Python, JSON, headers, query strings and settings), and other bearer tokens.
@@ -42,11 +48,12 @@ _PATTERNS = (
     (
         re.compile(
             rf"(?i)({_SECRET_NAME})"
-            r"(['\"]?\s*(?:[:=,]|%3D)\s*(?:b?['\"])?)(?:(?:basic|bearer)\s+)?[^\s'\"&,;(){}\[\]]+"
+            rf"((?:{_QUOTED}|{_ASSIGNED}){_NO_SENTENCE})"
+            r"(?:(?:basic|bearer)\s+)?[^\s'\"&,;(){}\[\]]+"
         ),
         rf"\1\2{HIDDEN}",
     ),
-    (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]+"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)\b(bearer\s+){_NO_WORD}[A-Za-z0-9._~+/=-]+"), rf"\1{HIDDEN}"),
 )
 _NAMED_SECRET = re.compile(rf"(?i){_SECRET_NAME}")
 

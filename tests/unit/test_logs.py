@@ -40,6 +40,10 @@ def line_of(**said: Any) -> dict[str, Any]:
         ("key AKIAIOSFODNN7EXAMPLE is not known", "AKIAIOSFODNN7EXAMPLE"),
         ("https://b/x?X-Amz-Security-Token=IQoJb3JpZ2lu&X-Amz-Date=1", "IQoJb3JpZ2lu"),
         ('{"session_token": "IQoJb3JpZ2lu"}', "IQoJb3JpZ2lu"),
+        ("password: pa55-word of the database", "pa55-word"),
+        ("password: correcthorse", "correcthorse"),
+        ("token=letters and more", "letters"),
+        ("bearer abcdefghijklmnopqrst", "abcdefghijklmnopqrst"),
         (f"'{KNOWN}' was refused", KNOWN),
     ],
 )
@@ -79,9 +83,16 @@ def test_any_value_named_like_a_secret_is_hidden() -> None:
     assert line["password"] == "[hidden]"
 
 
-def test_text_that_is_not_secret_stays() -> None:
-    text = "files of s3://bucket/tables: 3 tokens, page 2 of http://host:8080/a@b"
-
+@pytest.mark.parametrize(
+    "text",
+    [
+        "files of s3://bucket/tables: 3 tokens, page 2 of http://host:8080/a@b",
+        "the bearer token is not valid here: set WINDROW_TOKEN to a token, which is new",
+        "the token holds characters that no token has: check WINDROW_TOKEN",
+        "no bearer token, no answer: the token: check how it got there",
+    ],
+)
+def test_text_that_is_not_secret_stays(text: str) -> None:
     assert line_of(text=text)["text"] == text
 
 
