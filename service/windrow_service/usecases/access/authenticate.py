@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from cachetools import TTLCache
 
-from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
+from windrow_service.usecases.access.errors import (
+    NoTokenError,
+    ScopeMissingError,
+    UnauthenticatedError,
+)
 from windrow_service.usecases.access.grants import Grants, compiled
 from windrow_service.usecases.access.ports import Identity, Token, TokenStore
 from windrow_service.usecases.names import Names
@@ -174,14 +178,15 @@ class Authenticate:
         """Return the caller that sent a token.
 
         Raises:
-            UnauthenticatedError: No token was sent, or it is not valid; the error does not say why.
+            NoTokenError: No token was sent.
+            UnauthenticatedError: The token is not valid; the error does not say why.
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
             StoreUnavailableError: The database does not answer.
         """
         if not self.required:
             return ANONYMOUS
         if token is None:
-            raise UnauthenticatedError
+            raise NoTokenError
         digest = digest_of(token)
         caller = self._callers.get(digest)
         if caller is None:

@@ -17,17 +17,27 @@ from windrow_service.usecases.errors import (
 class UnauthenticatedError(UseCaseError):
     """Token required.
 
-    The error does not say whether the token is missing, unknown, expired or revoked: that would
-    tell an attacker that it had once been valid.
+    The error does not say whether the token is unknown, expired or revoked: that would tell an
+    attacker that it had once been valid.
     """
 
     fault = Fault.UNAUTHENTICATED
-    message = "a valid bearer token is needed: {remedy}"
+    message = "the bearer token is not valid here: {remedy}"
     remedy = (
         "{call} a token from `windrow token create` that has neither expired nor been revoked, or "
         "from an issuer that the coordinator trusts"
     )
     call = Call("create_token")
+
+
+class NoTokenError(UnauthenticatedError):
+    """Token required.
+
+    None was sent.
+    """
+
+    slug = "unauthenticated"
+    message = "this coordinator requires a bearer token, and none was sent: {remedy}"
 
 
 @dataclass(eq=False)
