@@ -122,7 +122,7 @@ def _measure(servers: Deployment, files: int, workers: int, runs: int) -> Figure
         together, plan = _timed(runs, lambda: client.plan(TABLE, cached_splits="by_worker"))
         if plan.summary.cached_files != files or _placed(plan) != before:
             raise SystemExit("not every file is read where it is held")
-        separate, plan = _timed(runs, lambda: client.plan(TABLE))
+        separate, plan = _timed(runs, lambda: client.plan(TABLE, cached_splits="separate"))
         if len(plan) != files or _placed(plan) != before:
             raise SystemExit("a cacheable split is not alone, or not where it is held")
         client.forget_worker(hosts[0])

@@ -95,16 +95,35 @@ def test_without_rules_workers_change_nothing(caches: Caches) -> None:
     assert set(by_path(after, "cached_on").values()) == {None}
 
 
-def test_without_live_workers_cacheable_files_still_form_their_own_groups(caches: Caches) -> None:
+def test_without_live_workers_cacheable_files_still_form_their_own_groups_if_asked_for(
+    caches: Caches,
+) -> None:
     caches.put_rule(filter="ds >= '2026-11-02'")
 
-    plan = caches.plan()
+    plan = caches.plan(cached_splits="separate")
 
     assert sorted(len(group["splits"]) for group in plan["groups"]) == [1, 1, 1, 1, 2]
     assert counts(plan) == (4, 0, 0, 0, 4)
     assert set(by_path(plan, "cached_on").values()) == {None}
     # With `by_worker` they share a group, as no worker would keep them.
     assert len(caches.plan(**BY_WORKER)["groups"]) == 1
+
+
+def test_small_files_share_groups_unless_somebody_wants_them_separate(caches: Caches) -> None:
+    caches.put_rule(filter="ds IS NOT NULL")
+    caches.beat("cache-1")
+
+    def division(**options: Any) -> tuple[str, int]:
+        plan = caches.plan(**options)
+        return plan["options"]["cached_splits"], len(plan["groups"])
+
+    assert division() == ("by_worker", 1)
+    assert division(cached_splits="separate") == ("separate", 6)
+    # Another system's way is left as it is.
+    assert division(strategy="openlookeng") == ("separate", 6)
+    definition = {"location": str(caches.location), "plan_options": {"cached_splits": "separate"}}
+    caches.http.put("/tables/events", json=definition).raise_for_status()
+    assert division() == ("separate", 6)
 
 
 def test_cacheable_files_are_placed_on_workers_and_read_there_from_then_on(
@@ -206,7 +225,8 @@ def test_an_explanation_shows_the_placement(caches: Caches) -> None:
     caches.put_rule(filter="ds >= '2026-11-02'")
     for host in HOSTS:
         caches.beat(host)
-    files = files_of(next(g for g in caches.plan()["groups"] if g["cached_on"]))
+    alone = caches.plan(cached_splits="separate")
+    files = files_of(next(g for g in alone["groups"] if g["cached_on"]))
     caches.hold("cache-2", files)
     plan = caches.plan(**BY_WORKER)
 

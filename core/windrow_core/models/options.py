@@ -86,7 +86,9 @@ class PlanDefaults(Request):
     cached_splits: CachedSplits | None = Field(
         default=None,
         description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
-        "splits of one bucket that are cached on the same worker may share a group.",
+        "splits of one bucket that are cached on the same worker may share a group. By default, "
+        "`balanced` takes `by_worker` where cacheable splits have less than 16 MiB on average, and "
+        "`separate` elsewhere.",
     )
     prefetch_files: _Files | None = Field(
         default=None,

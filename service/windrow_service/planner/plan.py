@@ -19,7 +19,7 @@ from windrow_service.planner.packing.deletes import GroupDeletes, deletes_of
 from windrow_service.planner.packing.excerpts import Excerpts
 from windrow_service.planner.packing.preferred_hosts import preferred_hosts
 from windrow_service.planner.packing.strategies import STRATEGIES, Strategy
-from windrow_service.planner.policy import MAX_SPLITS, Policy
+from windrow_service.planner.policy import MAX_SPLITS, CachedSplits, Policy
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.pruning.prune import NOTHING, Pruned, Pruning, prune, residuals
 from windrow_service.planner.splits import NO_HOST, Groups, Ints, Splits
@@ -42,6 +42,7 @@ class GroupedSplits:
         residual_filters: Filters that the reader still has to apply; None means none.
         pruning: Which files were pruned, and by which evidence.
         cached: Which files are cacheable, and where they are read.
+        cached_splits: How splits of cacheable files are grouped.
         native: For each file, whether Spark's own reader reads the requested columns correctly;
             null if unknown.
         grouped: For each file, whether the grouped reader does.
@@ -60,6 +61,7 @@ class GroupedSplits:
     residual_filters: Sequence[Expression | None]
     pruning: Pruning
     cached: Cached
+    cached_splits: CachedSplits
     native: pa.Array
     grouped: pa.Array
     blocks: tuple[pa.Array, pa.Array] | None
@@ -149,6 +151,8 @@ def plan_groups(
     policy = replace(policy, open_file_cost=splits.open_cost(policy.open_file_cost))
     begin(PlanPhase.CACHES)
     cached = caching(files, rows).spread(rows, len(files))
+    division = policy.cached_splits or cached.division_of(splits)
+    policy = replace(policy, cached_splits=division)
     splits = at_workers(splits, cached)
     begin(PlanPhase.PACK)
     groups = _largest_first(splits, _pack(splits, cached, strategy, policy), policy)
@@ -167,6 +171,7 @@ def plan_groups(
         residual_filters=residual_filters,
         pruning=pruning,
         cached=cached,
+        cached_splits=division,
         # Spark's own reader cannot tell deleted rows of Hive, nor find mapped columns.
         native=_native(files, columns, table_format)
         if delete_files is None and not mapped

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+CachedSplits: TypeAlias = Literal["separate", "by_worker"]
 
 KIB = 2**10
 MIB = 2**20
@@ -48,7 +49,7 @@ class Policy:
             length of a host's group.
         open_file_cost: Cost of opening one file, in bytes of reading.
         cached_splits: `separate` leaves every cacheable split alone; `by_worker` groups those of
-            one bucket that are cached on the same worker.
+            one bucket that are cached on the same worker; None means what suits their sizes.
         parallelism: Tasks that run at the same time; a plan has at least as many groups
             if there are that many splits.
         max_files: Most files in one plan.
@@ -64,7 +65,7 @@ class Policy:
     planning_lookback: int = 10
     rack_split_reduction: float = 0.75
     open_file_cost: int = DEFAULT_OPEN_FILE_COST
-    cached_splits: Literal["separate", "by_worker"] = "separate"
+    cached_splits: CachedSplits | None = "separate"
     parallelism: int = 1
     max_files: int = 20_000_000
 

@@ -35,6 +35,8 @@ ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "docs" / "reference"
 _WIDTH = 88
 _NONE = "none"
+# Options that the sizes of the files decide unless they are set.
+_BY_SIZE = {"cached_splits"}
 _MADE = "<!-- Made from the code by `make reference`. -->\n"
 
 
@@ -72,7 +74,8 @@ def _plan_options() -> Iterator[str]:
     yield from _table("option", "values", "default", "meaning")
     for name, field in PlanOptions.model_fields.items():
         meaning = PlanDefaults.model_fields[name].description or field.description or ""
-        yield _row(f"`{name}`", _values(field), _default(field), _cell(meaning))
+        default = "by size" if name in _BY_SIZE else _default(field)
+        yield _row(f"`{name}`", _values(field), default, _cell(meaning))
 
 
 # --- settings ---------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow_service.planner.packing.waves import group_by_key
-from windrow_service.planner.policy import Policy
+from windrow_service.planner.policy import TASK_COST, CachedSplits, Policy
 from windrow_service.planner.splits import (
     NO_HOST,
     Bools,
@@ -62,6 +62,11 @@ class Cached:
         for name in ("cacheable", "worker", "choice"):
             getattr(spread, name)[rows] = getattr(self, name)
         return replace(spread, workers=self.workers)
+
+    def division_of(self, splits: Splits) -> CachedSplits:
+        """Return `by_worker` if a task for each cacheable split would cost more than reading it."""
+        lengths = splits.length[self.cacheable[splits.file]]
+        return "by_worker" if len(lengths) and lengths.mean() < TASK_COST else "separate"
 
 
 def at_workers(splits: Splits, cached: Cached) -> Splits:

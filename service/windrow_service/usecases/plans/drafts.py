@@ -196,8 +196,9 @@ def draft_plan(
     sort_columns = definition.sort_columns if columns else ()
     sort_names = _columns([column.name for column in sort_columns], types)
     resolution = settle(request, definition)
-    options = resolution.options
-    policy = policy_of(options, max_files)
+    policy = policy_of(resolution.options, max_files)
+    if resolution.suits_caches:
+        policy = replace(policy, cached_splits=None)
     fields = _file_fields(definition, scan, columns)
     groups = plan_groups(
         files,
@@ -233,7 +234,7 @@ def draft_plan(
         file_fields=fields,
         outlines=list(groups.excerpts.outlines) if groups.excerpts is not None else [],
         filter=to_tree(expression) if expression is not None else None,
-        options=resolution,
+        options=resolution.dividing(groups.cached_splits),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow_core.models import (
@@ -16,7 +16,11 @@ from windrow_core.models import (
     TableDefinition,
 )
 from windrow_service.planner.packing.strategies import STRATEGIES
-from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.planner.policy import (
+    DEFAULT_MAX_INITIAL_SPLIT_SIZE,
+    CachedSplits,
+    Policy,
+)
 from windrow_service.usecases.plans.errors import InvalidOptionsError
 
 # Later sources override earlier ones.
@@ -34,6 +38,19 @@ class SettledOptions:
 
     explicit: PlanOptions
     sources: Mapping[str, OptionSource]
+
+    @property
+    def suits_caches(self) -> bool:
+        """Whether the sizes of cacheable splits decide how these are grouped.
+
+        Nobody has said how then, and strategies of other systems do as those systems.
+        """
+        return self.sources["cached_splits"] == "default" and self.explicit.strategy == "balanced"
+
+    def dividing(self, cached_splits: CachedSplits) -> SettledOptions:
+        """Return the options with the way in which cacheable splits were grouped."""
+        update = {"cached_splits": cached_splits}
+        return replace(self, explicit=self.explicit.model_copy(update=update))
 
     @property
     def options(self) -> PlanOptions:
