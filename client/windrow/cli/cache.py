@@ -11,7 +11,9 @@ from windrow.calls.cache_rules import CacheSqlResult
 from windrow.cli.arguments import rules, tables
 from windrow.cli.cache_render import rule_list, table_cache, time_text
 from windrow.cli.groups import command_group
+from windrow.client import Client
 from windrow.connecting import connect
+from windrow.errors import ProblemError
 from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.java import require_java
@@ -28,6 +30,9 @@ from windrow.terminal.render import message
 from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule
 from windrow_core.sizes import size_text
+
+# Below this size, a task of its own costs more than reading a file.
+TASK_BYTES = 16 * 2**20
 
 app = command_group("Choose the files that workers cache, and see what they hold.")
 
@@ -86,11 +91,9 @@ def add(
     ends = until if lasting is None else datetime.now(timezone.utc) + lasting
     with connect(url, check=False) as client:
         rule = client.cache_table(table, where, rule=name, expires_at=ends, max_bytes=max_bytes)
-    show_result(
-        rule,
-        lambda: message(_added(rule), f"`windrow cache show {table}` shows its effect"),
-        as_json,
-    )
+        remarks = [] if as_json else _remarks(client, table)
+    effect = f"`windrow cache show {table}` shows its effect"
+    show_result(rule, lambda: message(_added(rule), "\n".join([*remarks, effect])), as_json)
 
 
 @app.command("list")
@@ -211,6 +214,33 @@ def _done(result: CacheSqlResult) -> str:
         return f"{result.table} has no cache rules"
     names = ", ".join(rule.rule for rule in result.rules)
     return f"{result.table}: dropped {names}"
+
+
+def _remarks(client: Client, table: str) -> list[str]:
+    """Return why reads of a table with cache rules gain nothing, or become slower."""
+    definition = client.table(table).definition
+    remarks = []
+    if definition.location.startswith("/"):
+        remarks.append(
+            f"if {definition.location} is on the hosts' own disks, reads become slower: a cache "
+            "pays off for storage behind a network"
+        )
+    try:
+        contents = client.cache(table)
+    except ProblemError:
+        # Nothing is known of a table without a snapshot.
+        return remarks
+    if not contents.workers:
+        remarks.append("no worker is running, so nothing is kept: `windrow worker run` starts one")
+    files = contents.cacheable_files
+    mean_bytes = contents.cacheable_bytes / max(files, 1)
+    if definition.plan_options.cached_splits == "separate" and files and mean_bytes < TASK_BYTES:
+        remarks.append(
+            f"the table's cached_splits=separate makes a task of each of {files:,} files of "
+            f"{size_text(mean_bytes)}, so reads become slower: `windrow table alter {table} --drop "
+            "cached_splits` combines them"
+        )
+    return remarks
 
 
 def _added(rule: CacheRule) -> str:

@@ -74,6 +74,20 @@ def test_add_shows_the_rule_and_repeating_it_adds_no_second(windrow: Command, ta
     assert _json(windrow("cache", "list", table, "--json")) == {"rules": [again]}
 
 
+def test_add_says_why_reads_would_gain_nothing_or_become_slower(
+    windrow: Command, table: str
+) -> None:
+    windrow("table", "alter", table, "--option", "cached_splits=separate")
+
+    said = " ".join(windrow("cache", "add", table, "--where", RECENT).out.split())
+
+    assert "on the hosts' own disks, reads become slower" in said
+    assert "no worker is running, so nothing is kept" in said
+    assert "a task of each of 4 files of" in said
+    windrow("table", "alter", table, "--drop", "cached_splits")
+    assert "cached_splits" not in windrow("cache", "add", table, "--where", RECENT).out
+
+
 def test_add_takes_a_name_an_end_and_a_size(windrow: Command, table: str) -> None:
     add = ("cache", "add", table, "--where", RECENT, "--name", "recent", "--json")
     before = datetime.now(timezone.utc)
