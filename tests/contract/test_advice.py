@@ -45,7 +45,7 @@ def refreshed(http: httpx.Client, name: str, location: Path) -> Any:
 
 
 def test_a_write_of_many_tasks_into_many_partitions_is_explained(
-    refreshed: Any, location: Path
+    refreshed: Any, location: Path, name: str
 ) -> None:
     job = write(location, [f"ds={day}" for day in hive.DAYS], tasks=4)
 
@@ -80,6 +80,8 @@ def test_a_write_of_many_tasks_into_many_partitions_is_explained(
     assert (
         '`client.write` would have made 3 files; or `df.repartition(3, "ds")`' in advice["remedy"]
     )
+    ending = f"; `windrow compact {name}` makes 3 files of the 12 that are there"
+    assert advice["remedy"].endswith(ending)
 
 
 def test_small_appends_are_reported_with_the_effect_of_compaction(
@@ -107,6 +109,7 @@ def test_too_fine_partitions_are_reported_with_coarser_ones(refreshed: Any, loca
     assert (advice["kind"], advice["files"]) == ("fine_partitions", 12)
     assert advice["problem"].startswith("12 of 12 partitions hold less than half of 9.8 KB")
     assert "partition by ds alone, and sort by hour" in advice["remedy"]
+    assert advice["remedy"].endswith("each has one file already, which compaction leaves as it is")
 
 
 def test_values_with_several_folders_are_named_with_the_command_that_joins_them(

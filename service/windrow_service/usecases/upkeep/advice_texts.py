@@ -58,6 +58,13 @@ class Case:
         return self.engine or f"`windrow compact {self.table}`"
 
     @property
+    def merged(self) -> str:
+        """What compaction makes of the files that are there, as the end of a sentence."""
+        return (
+            f"; {self.compactor} makes {_files(self.would_be)} of the {self.files:,} that are there"
+        )
+
+    @property
     def mean(self) -> str:
         """Mean size of a file of the worst write, as text."""
         return size_text(self.worst_bytes / self.worst_files)
@@ -85,13 +92,17 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
         levels: How many of the partition columns are enough.
     """
     coarse, fine = case.partition[:levels], case.partition[levels:]
+    alone = (
+        f"; {case.compactor} leaves one file in each, {case.partitions:,} instead of {case.files:,}"
+        if case.files > case.partitions
+        else "; each has one file already, which compaction leaves as it is"
+    )
     fewer = f"partition by {_names(coarse)} alone" if coarse else "do without partitions"
     return (
         f"{small:,} of {partitions:,} partitions hold less than half of {size_text(case.target_bytes)}, "
         f"{size_text(case.size_bytes / max(small, 1))} on average",
         f"{fewer}, and sort by {_names(fine)}, whose statistics then prune: "
-        f"{_files(case.would_be)}; compaction does not join partitions, so it leaves at least one file "
-        "in each",
+        f"{_files(case.would_be)}{alone}",
     )
 
 
@@ -124,7 +135,7 @@ def _explosion(case: Case) -> tuple[str, str]:
         f"{case.worst_tasks:,} tasks x {case.worst_partitions:,} partitions made "
         f"{case.worst_files:,} files of {case.mean}: each task wrote into every partition that "
         f"it had rows for{case.among}",
-        f"{case.writer} would have made {_files(case.worst_ideal)}{by_columns}",
+        f"{case.writer} would have made {_files(case.worst_ideal)}{by_columns}{case.merged}",
     )
 
 
@@ -140,7 +151,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
     return (
         f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_partitions)}, "
         f"{size_text(case.worst_bytes)} in all{case.among}",
-        f"{case.writer} would have made {_files(case.worst_ideal)}{by_hand}",
+        f"{case.writer} would have made {_files(case.worst_ideal)}{by_hand}{case.merged}",
     )
 
 
