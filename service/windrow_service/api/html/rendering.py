@@ -14,6 +14,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from windrow_core.filter_text import filter_text
 from windrow_core.sizes import size_text
 from windrow_service.api.services import services_of
 
@@ -131,7 +132,12 @@ def environment(is_async: bool) -> Environment:
         auto_reload=False,
     )
     templates.filters.update(
-        size=size_text, number=_number, when=_when, seconds=_seconds, with_code=_with_code
+        size=size_text,
+        number=_number,
+        when=_when,
+        seconds=_seconds,
+        sql=filter_text,
+        with_code=_with_code,
     )
     return templates
 
