@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from windrow.terminal.listings import ListTable
 from windrow.terminal.render import DASH, facts, titled
 from windrow_core.models import WriteOutcome, WritePlan
 from windrow_core.sizes import size_text
@@ -88,20 +88,20 @@ def _facts(plan: WritePlan) -> Table:
     return table
 
 
-def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("scheme", no_wrap=True, vertical="bottom")
-    for name in (
-        "files",
-        "small\nfiles",
-        "largest\nfile",
-        "largest\ntask",
-        "effi-\nciency",
-        "colli-\nsions",
-        "severe",
-        "most\nkeys",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
+def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> RenderableType:
+    titles = (
+        "scheme",
+        "files>",
+        "small\nfiles>",
+        "largest\nfile>",
+        "largest\ntask>",
+        "effi-\nciency>",
+        "colli-\nsions>",
+        "severe>",
+        "most\nkeys>",
+    )
+    drops = ("most\nkeys", "severe", "effi-\nciency", "colli-\nsions")
+    table = ListTable(titles, drops, show_edge=False)
     for outcome in outcomes:
         table.add_row(
             Text(outcome.scheme, _style(outcome, plan)),
@@ -114,9 +114,7 @@ def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
             _percent(outcome.severe_collisions, 1),
             f"{outcome.most_keys_in_a_task:,}",
         )
-    table.caption = "Sizes are multiples of the target."
-    table.caption_justify = "left"
-    return table
+    return Group(table, Text("Sizes are multiples of the target."))
 
 
 def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:

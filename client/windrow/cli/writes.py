@@ -124,7 +124,7 @@ def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
     table = listing(
         *("write", "started at", "state", "kind", "scheme"),
         *("rows>", "files>", "small files>", "duration>", "host…"),
-        drops=("host", "scheme", "duration", "kind", "small files"),
+        drops=("host", "scheme", "duration", "kind", "small files", "rows"),
     )
     for one in writes:
         table.add_row(

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,39 +26,17 @@ from windrow_core import models
 from windrow_service.api import examples
 
 _STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
+# Changes of definitions, newest first: what was changed, how, and the values of its fields.
 _CHANGES = [
-    models.AuditRecord(
-        number=number,
-        at=datetime(2026, 11, 27, 1, 42, number, tzinfo=timezone.utc),
-        principal="ana",
-        operation=operation,
-        kind=kind,
-        outcome=outcome,
-        table="sales.events",
-        item=item,
-        before="3ad5c2f1e0b49d77",
-        after="91fe07b2aa63c8d0",
-        fields=[models.FieldChange(name=name, before=old, after=new) for name, old, new in fields],
-    )
-    for number, operation, kind, outcome, item, fields in (
-        (
-            3,
-            "define_cache_rule",
-            "cache_rule",
-            "changed",
-            "recent",
-            [("filter", "ds > '2026-11-01'", "ds > '2026-11-08'"), ("max_bytes", None, "1048576")],
-        ),
-        (2, "register_table", "table", "changed", None, [("location", "/data/old", "/data/new")]),
-        (
-            1,
-            "register_table",
-            "table",
-            "created",
-            None,
-            [("location", None, "/data/old"), ("partition_columns", None, "ds date")],
-        ),
-    )
+    (
+        ("cache_rule", "recent", "changed"),
+        [("filter", "ds > '2026-11-01'", "ds > '2026-11-08'"), ("max_bytes", None, "1048576")],
+    ),
+    (("table", None, "changed"), [("location", "/data/old", "/data/new")]),
+    (
+        ("table", None, "created"),
+        [("location", None, "/data/old"), ("partition_columns", None, "ds date")],
+    ),
 ]
 _WIDTHS = ("60", "80", "120", "200", "")
 
@@ -98,10 +75,26 @@ def _outputs() -> Iterator[tuple[str, RenderableType]]:
         "cache show": ("show_cache", lambda a: table_cache(models.TableCache(**a))),
         "worker list": ("list_workers", lambda a: worker_list(models.WorkerPage(**a).workers)),
     }
-    yield "audit of definitions", change_list(_CHANGES)
+    yield "audit of definitions", change_list(list(_changes()))
     answers = {step["operation"]: step["answer"] for step in reversed(_STORY)}
     for name, (operation, maker) in makers.items():
         yield name, maker(answers[operation])
+
+
+def _changes() -> Iterator[models.AuditRecord]:
+    for age, ((kind, item, outcome), fields) in enumerate(_CHANGES):
+        record = {
+            "number": 9 - age,
+            "at": f"2026-11-27T01:42:0{9 - age}Z",
+            "principal": "ana",
+            "operation": "define_cache_rule" if item else "register_table",
+            "kind": kind,
+            "outcome": outcome,
+            "table": "sales.events",
+            "item": item,
+            "fields": [{"name": name, "before": old, "after": new} for name, old, new in fields],
+        }
+        yield models.AuditRecord.model_validate(record)
 
 
 def _printed(output: RenderableType, width: str) -> str:

@@ -66,7 +66,7 @@ class UnconfirmedReplacementError(ConflictError):
     snapshots: int
     partitions: int | None
     message = "table {table!r} {objection}: {remedy}"
-    remedy = "register another name, or allow the change by {call}"
+    remedy = "register another name, or allow it by {call}"
     replace = True
     call = Call("register_table", name="table", replace="replace")
 
