@@ -180,6 +180,9 @@ class PlanCalls(Calls):
             max_staleness: See there.
             session_options: See there.
             **options: See there.
+
+        Example:
+            client.probe("sales.events").info.columns
         """
         fields = {
             "table": table,

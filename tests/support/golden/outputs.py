@@ -27,7 +27,7 @@ from windrow_service.api import examples
 
 _STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
 # Changes of definitions, newest first: what was changed, how, and the values of its fields.
-_CHANGES = [
+_CHANGES: list[tuple[tuple[str, str | None, str], list[tuple[str, str | None, str | None]]]] = [
     (
         ("cache_rule", "recent", "changed"),
         [("filter", "ds > '2026-11-01'", "ds > '2026-11-08'"), ("max_bytes", None, "1048576")],

@@ -94,6 +94,7 @@ def test_names_of_tables_and_rules_are_completed_by_asking_the_coordinator(
 ) -> None:
     for name in ("completed.events", "completed.orders"):
         windrow("table", "register", name, str(sales), "--partition", "ds:date")
+    windrow("table", "refresh", "completed.events")
     windrow(*("cache", "add", "completed.events", "--where", "ds > '2026-11-01'"), "--name", "new")
 
     def offered(typed: str, url: str = coordinator_url) -> str:
@@ -112,7 +113,7 @@ def test_names_of_tables_and_rules_are_completed_by_asking_the_coordinator(
     assert "completed.orders" not in names
     assert "new" in offered("windrow cache drop completed.events n")
     assert "openlookeng" in offered("windrow plan completed.events --strategy open")
-    assert offered("windrow table refresh completed.e", "http://127.0.0.1:9") == ""
+    assert offered("windrow table refresh completed.e", "http://127.0.0.1:9").strip() == ""
 
 
 @pytest.mark.slow
