@@ -341,7 +341,31 @@ def test_nothing_of_a_removed_worker_remains_in_redis(server_url: str) -> None:
     with redis.Redis.from_url(server_url) as asked:
         assert all(asked.pttl(key) > 0 for key in asked.scan_iter())
         deadline = time.monotonic() + 30
-        # Only the list of ids is left; the next heartbeat removes its entries.
-        while set(asked.scan_iter()) != {b"windrow:1:workers"}:
+        # Only lists of ids are left, whose entries the next heartbeat removes, and for a day how
+        # the worker last was.
+        left = {b"windrow:1:workers", b"windrow:1:seen", b"windrow:1:last:w1"}
+        while set(asked.scan_iter()) != left:
             assert time.monotonic() < deadline, set(asked.scan_iter())
             time.sleep(0.05)
+
+
+def test_a_worker_that_fell_silent_is_named_for_a_day_unless_it_comes_back_or_left(
+    opened: Opened,
+) -> None:
+    async def work(store: Store) -> None:
+        for number in range(4):
+            await store.beat(f"w{number}", heartbeat(f"h{number}"), NOW)
+        await store.forget("w3", NOW)
+        assert await store.gone(NOW) == []
+
+        await store.beat("w1", heartbeat("h1"), LATER)
+        gone = await store.gone(LATER)
+        almost = await store.gone(LATER + timedelta(days=1, seconds=-1))
+        later = await store.gone(LATER + timedelta(days=1))
+
+        assert {one.worker_id for one in gone} == {"w0", "w2"}
+        assert {one.host for one in gone} == {"h0", "h2"}
+        assert {one.worker_id for one in almost} == {"w0", "w1", "w2"}
+        assert {one.worker_id for one in later} == {"w1"}
+
+    trying(opened, work)

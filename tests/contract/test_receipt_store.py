@@ -20,6 +20,7 @@ from windrow_core.models import (
     WorkPrediction,
 )
 from windrow_service.store.database import Database
+from windrow_service.store.policies import SqlPolicyStore
 from windrow_service.store.receipts import SqlWorkStore
 from windrow_service.usecases.maintenance.errors import ClaimLostError
 from windrow_service.usecases.maintenance.work import (
@@ -250,3 +251,65 @@ def test_equal_skips_are_counted_within_a_day_and_old_receipts_are_forgotten(
         assert await store.purge(NOW, 0) == 1
 
     holds(law)
+
+
+def test_work_that_somebody_asked_for_comes_first_and_stays_until_it_is_taken(
+    holds: Holds,
+) -> None:
+    async def law(store: SqlWorkStore) -> None:
+        await decide(store, work("s", "ds=1"), work("t", "ds=1"), work("t", "ds=2"), work("t", "x"))
+        taken = await store.claim("w", "s", ALL, NOW, NOW + MINUTE)
+        assert taken is not None
+
+        # It takes the place of work on the same partitions, but not of what a worker has.
+        count = await store.request([work("t", "ds=1", "ds=2")], NOW)
+        none = await store.request([work("s", "ds=1")], NOW)
+        await decide(store, work("t", "ds=2"), work("u", "ds=1"))
+
+        assert (count, none) == (1, 0)
+        items = [await store.claim("w", "*", ALL, NOW, NOW + MINUTE) for _ in range(3)]
+        assert [one and (one.table, one.folders) for one in items] == [
+            ("t", ["ds=1", "ds=2"]),
+            ("u", ["ds=1"]),
+            None,
+        ]
+        assert [(one.worker, one.pattern) for one in await store.maintainers()] == [("w", "*")]
+
+    holds(law)
+
+
+def test_work_that_was_asked_for_is_withdrawn_until_a_worker_has_it(holds: Holds) -> None:
+    async def law(store: SqlWorkStore) -> None:
+        await store.request([work("t", "ds=1"), work("t", "ds=2")], NOW)
+        first, second = reversed(await store.page(NEWEST, 10, ALL, states=("waiting",)))
+        assert (first.reason, second.reason) == ("requested", "requested")
+        item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
+        assert item is not None
+
+        for number in (first.number, second.number):
+            await store.withdraw(number, "other", NOW)
+            await store.withdraw(number, "t", NOW)
+
+        assert [one.state for one in await store.page(NEWEST, 10, ALL)] == ["running"]
+        assert item.number == first.number
+
+    holds(law)
+
+
+def test_nobody_gets_work_while_all_maintenance_is_paused(
+    database_url: sa.URL,
+) -> None:
+    async def law(database: Database) -> None:
+        store, policies = SqlWorkStore(database), SqlPolicyStore(database, lambda: NOW)
+        await decide(store, work("t", "ds=1"))
+        await store.request([work("u", "ds=1")], NOW)
+        budget = (await policies.budget()).info
+
+        await policies.set_budget(budget.model_copy(update={"pause": True}), None)
+        assert await store.claim("w", "*", ALL, NOW, NOW + MINUTE) is None
+        assert [one.worker for one in await store.maintainers()] == ["w"]
+        await policies.set_budget(budget, None)
+
+        assert await store.claim("w", "*", ALL, NOW, NOW + MINUTE) is not None
+
+    on_database(database_url, law)

@@ -173,9 +173,9 @@ class MaintenanceCalls(Calls):
         """Change how much the maintenance of all tables may use in an hour.
 
         Args:
-            **fields: `core_seconds_per_hour`, where 0 pauses all maintenance, and `bytes_per_hour`,
-                as a number, as text such as `"100GB"`, or None for any number; what is not given
-                stays as it is.
+            **fields: `core_seconds_per_hour`; `bytes_per_hour`, as a number, as text such as
+                `"100GB"`, or None for any number; and `pause`, which pauses all maintenance. What
+                is not given stays as it is.
 
         Example:
             client.set_maintenance_budget(bytes_per_hour="100GB")

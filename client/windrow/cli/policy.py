@@ -40,6 +40,7 @@ _UNSET = {
     "keep-days": "keep_days",
     "keep-by": "keep_by",
     "keep-zone": "keep_zone",
+    "exempt": "exempt_folders",
     "readers-may-see-both": "readers_may_see_both",
 }
 
@@ -168,6 +169,14 @@ def set_policy(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask whether partitions may be dropped.")
     ] = False,
+    exempt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Folder of a partition to leave alone, such as ds=2026-11-01, in place of those "
+            "that were named before; repeatable.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     readers_may_see_both: Annotated[
         bool | None,
         typer.Option(
@@ -204,6 +213,7 @@ def set_policy(
         "keep_days": keep_days,
         "keep_by": keep_by,
         "keep_zone": keep_zone,
+        "exempt_folders": exempt or None,
         "readers_may_see_both": readers_may_see_both,
     }
     fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
@@ -272,6 +282,12 @@ def budget(
         ),
     ] = None,
     any_bytes: Annotated[bool, typer.Option("--any-bytes", help="Do not limit the bytes.")] = False,
+    pause: Annotated[
+        bool | None,
+        typer.Option(
+            "--pause/--resume", help="Pause all maintenance, keeping the budget, or resume it."
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -283,6 +299,8 @@ def budget(
         fields["core_seconds_per_hour"] = core_seconds
     if bytes_ is not None or any_bytes:
         fields["bytes_per_hour"] = bytes_
+    if pause is not None:
+        fields["pause"] = pause
     with connect(url, check=False) as client:
         limits = client.set_maintenance_budget(**fields) if fields else client.maintenance_budget()
     show_result(limits, lambda: message(budget_text(limits)), as_json)

@@ -59,6 +59,8 @@ def table_policy(maintenance: TableMaintenance) -> RenderableType:
 
 def budget_text(budget: MaintenanceBudget) -> str:
     """Return the budget, in words."""
+    if budget.pause:
+        return "all maintenance is paused: `windrow policy budget --resume` resumes it"
     if not budget.core_seconds_per_hour:
         return "all maintenance is paused: the budget is 0 core seconds an hour"
     size = (
@@ -101,6 +103,7 @@ def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
         ),
         "keep_by": ("keep by", policy.keep_by or "the column with dates"),
         "keep_zone": ("days begin in", policy.keep_zone or "UTC"),
+        "exempt_folders": ("exempt", ", ".join(policy.exempt_folders or ()) or "none"),
         "readers_may_see_both": (
             "readers may see both",
             "yes" if policy.readers_may_see_both else "no",

@@ -21,6 +21,7 @@ AuditedKind: TypeAlias = Literal[
     "policy",
     "budget",
     "protection",
+    "work",
 ]
 _ID_CHARACTERS = 8
 AuditedOutcome: TypeAlias = Literal["created", "changed", "deleted", "cancelled"]
@@ -49,7 +50,9 @@ class AuditRecord(Answer):
         description="Name of the caller's token; `coordinator` for its own upkeep, and `command:` "
         "with the user's name for commands on the database."
     )
-    operation: str = Field(description="The call, by its id in openapi.yaml, or the command.")
+    operation: str = Field(
+        description="The call, by its id in openapi.yaml, the form of a page, or the command."
+    )
     request_id: str | None = Field(
         default=None, description="`X-Request-Id` of the answer, also found in the log."
     )
@@ -58,7 +61,7 @@ class AuditRecord(Answer):
     table: str | None = None
     item: str | None = Field(
         default=None,
-        description="What was changed: the snapshots, refresh, write, cache rule or token.",
+        description="What was changed: the snapshots, refresh, write, cache rule, token or work.",
     )
     before: str | None = Field(
         default=None,

@@ -26,8 +26,14 @@ WINDOW_PATTERN = (
 MAX_MIN_AGE_S = 366 * 86_400
 MAX_KEEP_DAYS = 36_500
 _MAX_WINDOWS = 24
+MAX_EXEMPT_FOLDERS = 100
 
 Window = Annotated[str, StringConstraints(pattern=WINDOW_PATTERN, max_length=128)]
+_Folder = Annotated[str, StringConstraints(min_length=1, max_length=1_024, pattern=r"^[^\x00]*$")]
+
+
+def _is_missing(value: object) -> bool:
+    return value is None
 
 
 class PolicyDefinition(Request):
@@ -95,6 +101,14 @@ class PolicyDefinition(Request):
             description="The time zone in which days begin, such as `Europe/Berlin`; UTC by default.",
         )
     )
+    exempt_folders: (
+        Annotated[list[_Folder], Field(min_length=1, max_length=MAX_EXEMPT_FOLDERS)] | None
+    ) = Field(
+        default=None,
+        description="Folders of partitions to leave alone, relative to the table's location, such "
+        "as `ds=2026-11-01`; none by default.",
+        exclude_if=_is_missing,
+    )
     readers_may_see_both: StrictBool | None = Field(
         default=None,
         description="Consent for tables on HDFS and S3, which are left alone without it: readers "
@@ -121,6 +135,7 @@ class Policy(Answer):
     keep_days: int | None
     keep_by: str | None
     keep_zone: str | None
+    exempt_folders: list[str] | None = Field(default=None, exclude_if=_is_missing)
     readers_may_see_both: bool | None
     created_at: datetime
     updated_at: datetime
@@ -147,6 +162,7 @@ class EffectivePolicy(Answer):
     keep_days: int | None = None
     keep_by: str | None = None
     keep_zone: str = "UTC"
+    exempt_folders: list[str] = Field(default=[], exclude_if=lambda value: not value)
     readers_may_see_both: bool = False
 
 
@@ -161,4 +177,10 @@ class MaintenanceBudget(Request):
     bytes_per_hour: ByteSize | None = Field(
         default=None,
         description="Bytes of small files that are rewritten; any number by default.",
+    )
+    pause: StrictBool = Field(
+        default=False,
+        description="Whether all maintenance is paused: no worker gets work until this is false "
+        "again. The budget stays as it is.",
+        exclude_if=lambda value: not value,
     )

@@ -30,6 +30,8 @@ from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.policies import DefinePolicy
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.preview import PreviewRetention
+from windrow_service.usecases.maintenance.request import RequestWork
+from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
 from windrow_service.usecases.maintenance.work import WorkStore
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
@@ -49,6 +51,7 @@ from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.upkeep.overview import OverviewStore
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.usecases.writes.ports import StreamStore, WriteStore
@@ -121,11 +124,12 @@ class WriteServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepServices:
-    """Compaction and advice."""
+    """Compaction, advice, and all tables at a glance."""
 
     plan_compaction: PlanCompaction
     advise: AdviseTable
     find_worst_partitions: FindWorstPartitions
+    overview: OverviewStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +154,8 @@ class MaintenanceServices:
     preview_retention: PreviewRetention
     rounds: MaintenanceRounds
     claim: ClaimWork
+    change: ChangeTablePolicy
+    request: RequestWork
     work: WorkStore
     clock: Clock
 

@@ -16,7 +16,13 @@ from windrow_service.usecases.caches.errors import (
     TooManyWorkersError,
     WorkerNotFoundError,
 )
-from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
+from windrow_service.usecases.caches.ports import (
+    GONE_FOR,
+    MAX_CACHED_FILES,
+    MAX_GONE,
+    MAX_WORKERS,
+    CacheReport,
+)
 
 
 @dataclass(slots=True)
@@ -39,6 +45,7 @@ class MemoryCacheMap:
         self._max_files = max_files
         self._max_workers = max_workers
         self._workers: dict[str, _Worker] = {}
+        self._gone: dict[str, WorkerInfo] = {}
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
         self._forget_silent(now)
@@ -52,11 +59,16 @@ class MemoryCacheMap:
             **heartbeat.model_dump(),
         )
         self._workers[worker_id] = _Worker(info, before.keys if before else {})
+        self._gone.pop(worker_id, None)
         return info
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
         self._forget_silent(now)
         return [self._workers[worker_id].info for worker_id in sorted(self._workers)]
+
+    async def gone(self, now: datetime) -> Sequence[WorkerInfo]:
+        self._forget_silent(now)
+        return list(self._gone.values())
 
     async def forget(self, worker_id: str, now: datetime) -> None:
         self._forget_silent(now)
@@ -92,5 +104,9 @@ class MemoryCacheMap:
         """Do nothing: this process always answers."""
 
     def _forget_silent(self, now: datetime) -> None:
-        for worker_id in [k for k, w in self._workers.items() if w.info.expires_at <= now]:
-            del self._workers[worker_id]
+        silent = [k for k, w in self._workers.items() if w.info.expires_at <= now]
+        self._gone |= {worker_id: self._workers.pop(worker_id).info for worker_id in silent}
+        since = now - GONE_FOR
+        lately = [one for one in self._gone.values() if one.expires_at > since]
+        latest = sorted(lately, key=lambda one: (one.expires_at, one.worker_id), reverse=True)
+        self._gone = {one.worker_id: one for one in latest[:MAX_GONE]}

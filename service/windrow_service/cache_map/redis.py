@@ -4,6 +4,8 @@
 |---|---|---|
 | `workers` | sorted set | ids of workers, by when they expire |
 | `worker:{id}` | string | a worker, as JSON |
+| `seen` | sorted set | ids of workers, by when they expire or have expired, for a day |
+| `last:{id}` | string | a worker as it last was, for a day after it has expired |
 | `tables:{session}` | hash | table id to the number of its files that the session's worker holds |
 | `cached:{session}:{table id}` | hash | first byte of file keys to all such keys, ascending |
 
@@ -31,7 +33,13 @@ from windrow_service.usecases.caches.errors import (
     TooManyWorkersError,
     WorkerNotFoundError,
 )
-from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
+from windrow_service.usecases.caches.ports import (
+    GONE_FOR,
+    MAX_CACHED_FILES,
+    MAX_GONE,
+    MAX_WORKERS,
+    CacheReport,
+)
 
 T = TypeVar("T")
 # redis declares answers as text or bytes; here they are always bytes.
@@ -40,6 +48,7 @@ Pipeline: TypeAlias = Any
 
 _PREFIX = "windrow:1:"
 _WORKERS = f"{_PREFIX}workers"
+_SEEN = f"{_PREFIX}seen"
 _KEY_TYPE = np.dtype("<u8")
 _INDEX_TTL = timedelta(hours=2)
 
@@ -85,7 +94,12 @@ class RedisCacheMap:
             pipe.zremrangebyscore(_WORKERS, "-inf", now.timestamp())
             pipe.zadd(_WORKERS, {worker_id: worker.expires_at.timestamp()})
             pipe.pexpire(_WORKERS, _INDEX_TTL)
-            pipe.set(_worker(worker_id), worker.model_dump_json(), px=ttl)
+            text = worker.model_dump_json()
+            pipe.set(_worker(worker_id), text, px=ttl)
+            pipe.set(_last(worker_id), text, px=ttl + GONE_FOR)
+            pipe.zadd(_SEEN, {worker_id: worker.expires_at.timestamp()})
+            pipe.zremrangebyscore(_SEEN, "-inf", (now - GONE_FOR).timestamp())
+            pipe.pexpire(_SEEN, _INDEX_TTL + GONE_FOR)
             for key in keys:
                 pipe.pexpire(key, ttl)
             return worker
@@ -94,6 +108,17 @@ class RedisCacheMap:
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
         return await self._server.ask(lambda redis: _live(redis, now))
+
+    async def gone(self, now: datetime) -> Sequence[WorkerInfo]:
+        async def read(redis: Redis) -> Sequence[WorkerInfo]:
+            since = f"({(now - GONE_FOR).timestamp()}"
+            latest = await redis.zrevrangebyscore(
+                _SEEN, now.timestamp(), since, start=0, num=MAX_GONE
+            )
+            texts = await redis.mget([_last(one.decode()) for one in latest]) if latest else ()
+            return [WorkerInfo.model_validate_json(one) for one in texts if one is not None]
+
+        return await self._server.ask(read)
 
     async def forget(self, worker_id: str, now: datetime) -> None:
         async def change(pipe: Pipeline) -> None:
@@ -104,7 +129,8 @@ class RedisCacheMap:
             keys = _keys_of(worker.session, await pipe.hkeys(_tables(worker.session)))
             pipe.multi()
             pipe.zrem(_WORKERS, worker_id)
-            pipe.delete(_worker(worker_id), *keys)
+            pipe.zrem(_SEEN, worker_id)
+            pipe.delete(_worker(worker_id), _last(worker_id), *keys)
 
         await self._change(worker_id, change)
 
@@ -210,6 +236,10 @@ def _field(shard: int) -> bytes:
 
 def _worker(worker_id: str) -> str:
     return f"{_PREFIX}worker:{worker_id}"
+
+
+def _last(worker_id: str) -> str:
+    return f"{_PREFIX}last:{worker_id}"
 
 
 def _tables(session: str) -> str:

@@ -182,6 +182,11 @@ class Refreshes:
         """Return the last refresh of up to `limit` tables: running ones first, then the latest."""
         return [self._seen(record) for record in await self._store.recent(limit, among)]
 
+    async def failed(self, limit: int, among: Names) -> Sequence[RefreshStatus]:
+        """Return the last refresh of up to `limit` tables where it failed, the latest first."""
+        records = await self._store.recent(limit, among, self._clock())
+        return [self._seen(record) for record in records]
+
     async def cancel(self, table: str) -> RefreshStatus:
         """Ask the table's running refresh to stop, on whichever replica; it ends soon.
 

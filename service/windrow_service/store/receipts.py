@@ -4,51 +4,57 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_core.models import (
-    Answer,
     ClaimUpdate,
+    MaintenanceBudget,
     MaintenanceReceipt,
     MaintenanceRound,
     RealisedGain,
+    ReceiptState,
     WorkItem,
 )
 from windrow_service.store import schema
-from windrow_service.store.database import Database, utc
+from windrow_service.store.audit import note
+from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.pages import fetch_page
 from windrow_service.store.policies import ROW, lock_maintenance
 from windrow_service.store.table_names import is_among
+from windrow_service.store.waiting import (
+    IS_DECIDED,
+    LEFT_ALONE,
+    SkipBody,
+    add_skips,
+    add_work,
+    busy_folders,
+    without,
+)
 from windrow_service.telemetry.meters import UNMEASURED, MaintenanceFigures, Meters
 from windrow_service.usecases.maintenance.errors import ClaimLostError
 from windrow_service.usecases.maintenance.policies import names_of
 from windrow_service.usecases.maintenance.work import (
     MAX_ATTEMPTS,
+    REQUESTED,
     Decisions,
+    Maintainer,
     NewWork,
     SharedState,
-    Skip,
     WorkBody,
     WorkRecord,
 )
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
 
-_receipts, _maintenance = schema.receipts, schema.maintenance
+_receipts, _maintenance, _maintainers = schema.receipts, schema.maintenance, schema.maintainers
 _WORK_STATES = ("running", "done", "gave_up", "failed")
-_LEFT_ALONE = "left_alone"
-# The same decision again is counted for so long, and then gets another receipt.
-_SAME = timedelta(days=1)
 _SHOWN_FOLDERS = 10
+_MAINTAINERS = 100
 _DEAD = f"its workers died {MAX_ATTEMPTS} times"
-
-
-class _SkipBody(Answer):
-    text: str
 
 
 class SqlWorkStore:
@@ -106,9 +112,9 @@ class SqlWorkStore:
             )
             if result.rowcount != 1:
                 return False
-            await connection.execute(sa.delete(_receipts).where(_receipts.c.state == "waiting"))
-            await _add_work(connection, decisions.work, now)
-            await _add_skips(connection, decisions.skips, now)
+            await connection.execute(sa.delete(_receipts).where(IS_DECIDED))
+            await add_work(connection, decisions.work, now)
+            await add_skips(connection, decisions.skips, now)
         return True
 
     async def claim(
@@ -118,13 +124,16 @@ class SqlWorkStore:
         is_dead = (columns.state == "running") & (columns.lease_until < now)
         async with self._database.writing() as connection:
             await lock_maintenance(connection)
+            await _note_maintainer(connection, worker, pattern, now)
             await self._give_up_dead(connection, is_dead, now)
+            if await _is_paused(connection):
+                return None
             row = (
                 await connection.execute(
                     sa.select(_receipts)
                     .where((columns.state == "waiting") | is_dead)
                     .where(is_among(among, name), is_among(names_of(pattern), name))
-                    .order_by(columns.number)
+                    .order_by(columns.reason != REQUESTED, columns.number)
                     .limit(1)
                 )
             ).one_or_none()
@@ -161,6 +170,47 @@ class SqlWorkStore:
             removal=body.removal,
             lease_until=lease_until,
         )
+
+    async def request(self, work: Sequence[NewWork], now: datetime) -> int:
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            folders = {(one.table, folder) for one in work for folder in one.body.folders}
+            query = sa.select(_receipts.c.number, _receipts.c.table_name, _receipts.c.body).where(
+                _receipts.c.state == "waiting",
+                _receipts.c.table_name.in_({one.table for one in work}),
+            )
+            for row in (await connection.execute(query)).all():
+                of_row = WorkBody.model_validate_json(row.body).folders
+                if not folders.isdisjoint((row.table_name, folder) for folder in of_row):
+                    await connection.execute(
+                        sa.delete(_receipts).where(_receipts.c.number == row.number)
+                    )
+            busy = await busy_folders(connection)
+            rest = [free for one in work if (free := without(one, busy)) is not None]
+            count = await add_work(connection, rest, now, REQUESTED)
+            if count:
+                await note(connection, now, "work", "created", table=work[0].table)
+            return count
+
+    async def withdraw(self, number: int, table: str, now: datetime) -> None:
+        columns = _receipts.c
+        is_it = (columns.number == number) & (columns.table_name == table)
+        async with self._database.writing() as connection:
+            await lock_maintenance(connection)
+            result = await connection.execute(
+                sa.delete(_receipts).where(
+                    is_it, columns.state == "waiting", columns.reason == REQUESTED
+                )
+            )
+            if result.rowcount:
+                await note(connection, now, "work", "cancelled", table=table, item=str(number))
+
+    async def maintainers(self) -> Sequence[Maintainer]:
+        query = sa.select(_maintainers).order_by(_maintainers.c.seen_at.desc()).limit(_MAINTAINERS)
+        return [
+            Maintainer(worker=row.worker, pattern=row.pattern, seen_at=utc(row.seen_at))
+            for row in await self._database.rows(query)
+        ]
 
     async def update(
         self, claim_id: str, among: Names, update: ClaimUpdate, now: datetime, until: datetime
@@ -247,7 +297,12 @@ class SqlWorkStore:
         )
 
     async def page(
-        self, before: int, limit: int, among: Names, table: str | None = None
+        self,
+        before: int,
+        limit: int,
+        among: Names,
+        table: str | None = None,
+        states: Sequence[ReceiptState] = (),
     ) -> Page[MaintenanceReceipt]:
         columns = _receipts.c
         query = (
@@ -257,12 +312,15 @@ class SqlWorkStore:
         )
         if table is not None:
             query = query.where(columns.table_name == table)
+        if states:
+            query = query.where(columns.state.in_(states))
         async with self._database.reading() as connection:
             rows, more = await fetch_page(connection, query, columns.number, (columns.body,), limit)
         return Page(map(_receipt, rows), more=more)
 
     async def purge(self, last_before: datetime, max_receipts: int) -> int:
         columns = _receipts.c
+        await self._database.delete(_maintainers, _maintainers.c.seen_at < last_before)
         newest = sa.select(sa.func.max(columns.number)).scalar_subquery()
         old = (columns.last_at < last_before) | (columns.number <= newest - max_receipts)
         has_ended = columns.state.not_in(("waiting", "running"))
@@ -290,72 +348,20 @@ class SqlWorkStore:
             )
 
 
-async def _add_work(connection: AsyncConnection, work: Sequence[NewWork], now: datetime) -> None:
-    query = sa.select(_receipts.c.table_name, _receipts.c.body).where(
-        _receipts.c.state == "running"
-    )
-    busy = {
-        (row.table_name, folder)
-        for row in (await connection.execute(query)).all()
-        for folder in WorkBody.model_validate_json(row.body).folders
-    }
-    # A worker may have taken some of it since it was decided.
-    rows = [
-        {
-            "table_name": one.table,
-            "state": "waiting",
-            "reason": "waiting",
-            "first_at": now,
-            "last_at": now,
-            "times": 0,
-            "body": one.body.model_dump_json(),
-        }
-        for one in work
-        if not any((one.table, folder) in busy for folder in one.body.folders)
-    ]
-    if rows:
-        await connection.execute(sa.insert(_receipts), rows)
-
-
-async def _add_skips(connection: AsyncConnection, skips: Sequence[Skip], now: datetime) -> None:
-    columns = _receipts.c
-    query = sa.select(columns.number, columns.table_name, columns.reason).where(
-        columns.state == _LEFT_ALONE, columns.last_at > now - _SAME, columns.first_at > now - _SAME
-    )
-    numbers = {
-        (row.table_name, row.reason): row.number for row in (await connection.execute(query)).all()
-    }
-    again, fresh = [], []
-    for skip in skips:
-        number = numbers.get((skip.table, skip.reason))
-        body = _SkipBody(text=skip.text).model_dump_json()
-        if number is not None:
-            again.append({"at_number": number, "new_last_at": now, "new_body": body})
-        else:
-            fresh.append(
-                {
-                    "table_name": skip.table,
-                    "state": _LEFT_ALONE,
-                    "reason": skip.reason,
-                    "first_at": now,
-                    "last_at": now,
-                    "times": 1,
-                    "body": body,
-                }
-            )
-    if again:
+async def _note_maintainer(
+    connection: AsyncConnection, worker: str, pattern: str, now: datetime
+) -> None:
+    row = {"worker": worker, "pattern": pattern, "seen_at": now}
+    if not await insert_missing(connection, _maintainers, row):
         await connection.execute(
-            sa.update(_receipts)
-            .where(columns.number == sa.bindparam("at_number"))
-            .values(
-                last_at=sa.bindparam("new_last_at"),
-                body=sa.bindparam("new_body"),
-                times=columns.times + 1,
-            ),
-            again,
+            sa.update(_maintainers).where(_maintainers.c.worker == worker).values(row)
         )
-    if fresh:
-        await connection.execute(sa.insert(_receipts), fresh)
+
+
+async def _is_paused(connection: AsyncConnection) -> bool:
+    query = sa.select(_maintenance.c.budget).where(_maintenance.c.number == ROW)
+    budget = await connection.scalar(query)
+    return budget is not None and MaintenanceBudget.model_validate_json(budget).pause
 
 
 def _shared_update() -> sa.Update:
@@ -384,8 +390,8 @@ async def _settle_budget(connection: AsyncConnection, body: WorkBody, update: Cl
 
 def _receipt(row: Any) -> MaintenanceReceipt:
     figures: dict[str, Any] = {}
-    if row.state == _LEFT_ALONE:
-        text = _SkipBody.model_validate_json(row.body).text
+    if row.state == LEFT_ALONE:
+        text = SkipBody.model_validate_json(row.body).text
     else:
         body = WorkBody.model_validate_json(row.body)
         text = body.text

@@ -90,7 +90,9 @@ class SqlRefreshStore:
                 raise RefreshNotFoundError(table)
         return _record_of(row)
 
-    async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
+    async def recent(
+        self, limit: int, among: Names, failed_by: datetime | None = None
+    ) -> Sequence[RefreshRecord]:
         text = _refreshes.c.status
         # SQLite has no type for JSON: a cast would make a number of the text.
         on_server = self._database.is_postgresql
@@ -105,6 +107,9 @@ class SqlRefreshStore:
             .where(is_among(among))
             .order_by(_refreshes.c.lease_until.is_(None), status["started_at"].as_string().desc())
         )
+        if failed_by is not None:
+            has_failed = status["status"].as_string() == "failed"
+            query = query.where(has_failed | (_refreshes.c.lease_until < failed_by))
         return [_record_of(row) for row in await self._database.rows(query.limit(limit))]
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:

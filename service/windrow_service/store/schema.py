@@ -169,6 +169,24 @@ receipts = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# Workers that have asked for work of maintenance lately.
+maintainers = sa.Table(
+    "maintainers",
+    metadata,
+    sa.Column("worker", sa.String(128), primary_key=True),
+    # The tables that it works on.
+    sa.Column("pattern", sa.String(256), nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+# Figures of all tables and of plans, by the hour.
+hours = sa.Table(
+    "hours",
+    metadata,
+    sa.Column("began_at", sa.DateTime(timezone=True), primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
 refreshes = sa.Table(
     "refreshes",
     metadata,

@@ -150,7 +150,9 @@ class SqlWriteStore:
             raise WriteNotFoundError(table, write_id)
         return await asyncio.to_thread(self._record, table, row, keys=row.key_report)
 
-    async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
+    async def recent(
+        self, limit: int, among: Names, *, dead_only: bool = False
+    ) -> Sequence[WriteRecord]:
         name = schema.tables.c.name
         on_server = self._database.is_postgresql
         report = without_fields(_writes.c.report, ("unhashed_columns",), on_server)
@@ -162,9 +164,12 @@ class SqlWriteStore:
             .order_by(_writes.c.updated_at.desc())
         )
         lease = _writes.c.lease_until
+        conditions: list[sa.ColumnElement[bool]] = [lease.is_not(None), lease.is_(None)]
+        if dead_only:
+            conditions = [lease < self._clock()]
         rows: list[Any] = []
         async with self._database.reading() as connection:
-            for which in (lease.is_not(None), lease.is_(None)):
+            for which in conditions:
                 rows += (await connection.execute(of_tables.where(which).limit(limit))).all()
         return [self._record(row.name, row) for row in rows[:limit]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -32,6 +33,7 @@ from windrow_service.settings import Settings
 from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
+from windrow_service.store.overview import SqlOverview
 from windrow_service.store.plan_history import SqlPlanHistory
 from windrow_service.store.policies import SqlPolicyStore
 from windrow_service.store.receipts import SqlWorkStore
@@ -51,7 +53,9 @@ from windrow_service.usecases.maintenance.policies import DefinePolicy
 from windrow_service.usecases.maintenance.preview import PreviewRetention
 from windrow_service.usecases.maintenance.reads import PastReads
 from windrow_service.usecases.maintenance.removals import DecideRemoval
+from windrow_service.usecases.maintenance.request import RequestWork
 from windrow_service.usecases.maintenance.retention import RetentionFinder
+from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -79,6 +83,8 @@ _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
 _CLEAN_EVERY_S = 600.0
+_RECORD_EVERY_S = 300.0
+_FIGURES_FOR = timedelta(days=90)
 _FOLLOW_EVERY_S = 1.0
 # In one answer to another engine.
 _MOST_TASKS = 10_000
@@ -282,8 +288,13 @@ def open_writes(adapters: Adapters, manifests: ManifestReader) -> WriteServices:
 
 
 def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices:
-    """Return the services of compaction and advice."""
+    """Return the services of compaction and advice; record figures by the hour meanwhile."""
     snapshots = adapters.snapshots
+    overview = adapters.stored(SqlOverview(adapters.database), "overview")
+    adapters.repeat("record figures of the hour", lambda: overview.record(now()), _RECORD_EVERY_S)
+    adapters.repeat(
+        "forget old figures", lambda: overview.purge(now() - _FIGURES_FOR), _EXPIRE_EVERY_S
+    )
     return UpkeepServices(
         plan_compaction=PlanCompaction(
             snapshots=snapshots,
@@ -293,6 +304,7 @@ def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices
         ),
         advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=adapters.writes),
         find_worst_partitions=FindWorstPartitions(snapshots=snapshots, manifests=manifests),
+        overview=overview,
     )
 
 
@@ -337,10 +349,11 @@ def open_maintenance(
         runner=adapters.runner,
         filter_limits=_filter_limits(adapters.settings),
     )
+    finder = PartitionFinder(adapters.snapshots, manifests)
     decide = Decide(
         adapters.tables,
         policies,
-        PartitionFinder(adapters.snapshots, manifests),
+        finder,
         PastReads(adapters.stored(SqlPlanHistory(database), "plan_history")),
         DecideRemoval(finder=retention),
         work,
@@ -368,6 +381,10 @@ def open_maintenance(
         rounds=rounds,
         claim=ClaimWork(
             tables=adapters.tables, policies=policies, finder=retention, work=work, clock=now
+        ),
+        change=ChangeTablePolicy(policies=policies, define=define),
+        request=RequestWork(
+            tables=adapters.tables, policies=policies, finder=finder, work=work, clock=now
         ),
         work=work,
         clock=now,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from windrow_core.models import CacheRule, CacheRuleDefinition, Heartbeat, WorkerInfo
@@ -108,6 +108,11 @@ MAX_CACHED_FILES = 2_000_000
 MAX_WORKERS = 2_000
 
 
+# How long operators are told of workers that fell silent, and of how many.
+GONE_FOR = timedelta(days=1)
+MAX_GONE = 100
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheReport:
     """A worker's report about its cache.
@@ -143,6 +148,13 @@ class Heartbeats(Protocol):
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
         """Return the live workers, by id.
+
+        Raises:
+            CacheUnavailableError: The cache map does not answer.
+        """
+
+    async def gone(self, now: datetime) -> Sequence[WorkerInfo]:
+        """Return workers that fell silent in the last `GONE_FOR`, the latest first, at most a hundred.
 
         Raises:
             CacheUnavailableError: The cache map does not answer.

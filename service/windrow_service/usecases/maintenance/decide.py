@@ -48,6 +48,7 @@ from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.reads import PastReads, daily_reads
 from windrow_service.usecases.maintenance.realised import realised_gain
 from windrow_service.usecases.maintenance.removals import DecideRemoval
+from windrow_service.usecases.maintenance.request import MAX_FOLDERS
 from windrow_service.usecases.maintenance.texts import Case, chosen, left_alone
 from windrow_service.usecases.maintenance.windows import is_open
 from windrow_service.usecases.maintenance.work import (
@@ -70,8 +71,6 @@ _HORIZON_DAYS = 30
 # A byte limit that no cluster reaches in an hour.
 _ANY_BYTES = 1e15
 _RECEIPTS = 50
-# Partitions of one piece of work; others of a batch follow in the next round.
-_MAX_FOLDERS = 1_000
 _NEVER_S = 365 * _DAY_S
 
 
@@ -126,13 +125,15 @@ class Decide:
         await self._reads.update(now)
         skips: list[Skip] = []
         removals: list[NewWork] = []
-        is_paused = budget.core_seconds_per_hour == 0
+        is_paused = budget.pause or budget.core_seconds_per_hour == 0
         tables = [
             one async for one in self._gathered(policies, removals, skips, now, is_paused=is_paused)
         ]
         await self._realise()
         full = _refilled(budget, state, now)
         work, more_skips, left = await self._runner.run(lambda: self._decided(tables, full, now))
+        if budget.pause:
+            work, more_skips, left = [], [_pause_of(one) for one in tables], full
         figures = MaintenanceRound(
             began_at=now,
             seconds=round(time.monotonic() - began_s, 3),
@@ -250,6 +251,11 @@ class Decide:
         )
 
 
+def _pause_of(one: _Table) -> Skip:
+    text = "all maintenance is paused: `windrow policy budget --resume` resumes it"
+    return Skip(table=one.table.info.name, reason="paused", text=text)
+
+
 def _unfit(table: StoredTable, policy: EffectivePolicy) -> tuple[str, str] | None:
     """Return why a table is left alone without looking at its files; None if it is not."""
     name = table.info.name
@@ -282,7 +288,8 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
     parts, small, at = one.parts, one.parts.small, one.parts.small.partition
     now_ns = int(now.timestamp() * 1e9)
     past = past_of_folders(one.work)
-    pasts = [past.get(folder, NOTHING) for folder in parts.folders.to_pylist()]
+    folders, exempt = parts.folders.to_pylist(), set(one.policy.exempt_folders)
+    pasts = [past.get(folder, NOTHING) for folder in folders]
 
     def days_since(moment_ns: Ints) -> Any:
         return np.maximum(now_ns - moment_ns, 0) / (_DAY_S * 1e9)
@@ -310,7 +317,8 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
         "failure_seconds": np.array([seconds_since(one.failure_at) for one in pasts]),
         "idle_runs": np.array([one.idle_runs for one in pasts], np.int64),
         "run_seconds": np.array([seconds_since(one.run_at) for one in pasts]),
-        "is_excluded": parts.is_excluded,
+        "is_excluded": parts.is_excluded
+        | np.array([folder in exempt for folder in folders], np.bool_),
         "is_running": np.array([one.is_running for one in pasts], np.bool_),
     }
     return {
@@ -377,7 +385,7 @@ def _work(
     """Return the batches of a choice; `model` has the costs and gains without corrections."""
     work = []
     for batch in range(int(choice.batch.max(initial=-1)) + 1):
-        rows = choice.order[choice.batch == batch][:_MAX_FOLDERS]
+        rows = choice.order[choice.batch == batch][:MAX_FOLDERS]
         one = tables[int(rewrites.table[rows[0]])]
         savings = float(choice.saved_seconds[rows].sum())
         small_bytes = int(rewrites.small_bytes[rows[0]])

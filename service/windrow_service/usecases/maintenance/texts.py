@@ -67,12 +67,12 @@ def chosen(prediction: WorkPrediction, policy: EffectivePolicy, small_bytes: int
         small_bytes: Files below this size are rewritten; None for all small ones.
     """
     files = (
-        _count(prediction.files, "small file")
+        count_text(prediction.files, "small file")
         if small_bytes is None
-        else f"{_count(prediction.files, 'file')} below {size_text(small_bytes)}"
+        else f"{count_text(prediction.files, 'file')} below {size_text(small_bytes)}"
     )
     return (
-        f"{files} in {_count(prediction.partitions, 'partition')} "
+        f"{files} in {count_text(prediction.partitions, 'partition')} "
         f"would become {prediction.becomes:,} of about {size_text(policy.target_file_size)}: "
         f"{prediction.cost_seconds:.3g} s of one core save {prediction.gain_seconds:.3g} s in each "
         f"read of all of them, {prediction.saved_seconds:.3g} s in all that are expected "
@@ -89,7 +89,8 @@ def duration_text(seconds: float) -> str:
     return "a minute" if seconds > 0 else "no time"
 
 
-def _count(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `2 small files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -107,7 +108,7 @@ def _quiet(case: Case) -> str:
 
 _TEXTS: Mapping[Reason, Callable[[Case], str]] = {
     "off": lambda case: "its policy is off",
-    "excluded": lambda case: f"{case.who} {case.was} left out by the policy's filter",
+    "excluded": lambda case: f"{case.who} {case.was} left out by its policy",
     "running": lambda case: f"a worker is rewriting {case.who.removesuffix(',')} now",
     "window": lambda case: f"it is outside the window, {_windows(case.policy.windows)}",
     "quiet": _quiet,

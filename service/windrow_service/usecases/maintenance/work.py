@@ -14,6 +14,7 @@ from windrow_core.models import (
     MaintenanceRound,
     PartitionRemoval,
     RealisedGain,
+    ReceiptState,
     WorkItem,
     WorkOutcome,
     WorkPrediction,
@@ -26,6 +27,8 @@ from windrow_service.usecases.ports import Page
 MAX_ATTEMPTS = 3
 # More than the number of any receipt.
 NEWEST = 2**63 - 1
+# Reason of work that waits because somebody asked for it.
+REQUESTED = "requested"
 
 
 class WorkBody(Answer):
@@ -70,6 +73,21 @@ class WorkRecord:
     body: WorkBody
     first_at: datetime
     last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintainer:
+    """A worker that asks for work of maintenance.
+
+    Attributes:
+        worker: Its name.
+        pattern: The tables that it works on.
+        seen_at: When it last asked.
+    """
+
+    worker: str
+    pattern: str
+    seen_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +154,24 @@ class WorkStore(Protocol):
     async def claim(
         self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
     ) -> WorkItem | None:
-        """Give the best work of some tables to a worker; None if there is none.
+        """Give the best work of some tables to a worker; None if there is none, or all is paused.
 
-        Work whose lease has run out is given again, at most `MAX_ATTEMPTS` times.
+        Work that somebody asked for comes first. Work whose lease has run out is given again, at
+        most `MAX_ATTEMPTS` times.
         """
+
+    async def request(self, work: Sequence[NewWork], now: datetime) -> int:
+        """Put work on one table first, and return how much of it waits now.
+
+        It replaces other work on the same partitions that waits; partitions that a worker has are
+        left out.
+        """
+
+    async def withdraw(self, number: int, table: str, now: datetime) -> None:
+        """Forget work that was asked for, unless a worker has taken it."""
+
+    async def maintainers(self) -> Sequence[Maintainer]:
+        """Return the workers that have asked for work in the last days, the latest first."""
 
     async def update(
         self, claim_id: str, among: Names, update: ClaimUpdate, now: datetime, until: datetime
@@ -159,9 +191,22 @@ class WorkStore(Protocol):
         """Record what work has gained."""
 
     async def page(
-        self, before: int, limit: int, among: Names, table: str | None = None
+        self,
+        before: int,
+        limit: int,
+        among: Names,
+        table: str | None = None,
+        states: Sequence[ReceiptState] = (),
     ) -> Page[MaintenanceReceipt]:
-        """Return receipts with numbers under `before`, the newest first."""
+        """Return receipts with numbers under `before`, the newest first.
+
+        Args:
+            before: Number of a receipt.
+            limit: Most receipts to return.
+            among: Only receipts of these tables.
+            table: Only receipts of this table.
+            states: Only receipts in these states; all by default.
+        """
 
     async def purge(self, last_before: datetime, max_receipts: int) -> int:
         """Forget older receipts, and all but the newest `max_receipts`; return how many."""

@@ -356,8 +356,17 @@ class RefreshStore(Protocol):
             RefreshNotFoundError: The table has never been refreshed.
         """
 
-    async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
-        """Return the last refreshes of at most `limit` tables: running ones, then the latest."""
+    async def recent(
+        self, limit: int, among: Names, failed_by: datetime | None = None
+    ) -> Sequence[RefreshRecord]:
+        """Return the last refreshes of at most `limit` tables: running ones, then the latest.
+
+        Args:
+            limit: Most refreshes to return.
+            among: The tables.
+            failed_by: Only refreshes that have failed, or whose runner is presumed dead at this
+                time.
+        """
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
         """Ask the running refresh to stop.

@@ -107,8 +107,16 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
             WriteNotFoundError: The table has no such write.
         """
 
-    async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
-        """Return at most `limit` writes to tables in `among`: unfinished ones, then the latest."""
+    async def recent(
+        self, limit: int, among: Names, *, dead_only: bool = False
+    ) -> Sequence[WriteRecord]:
+        """Return at most `limit` writes to tables in `among`: unfinished ones, then the latest.
+
+        Args:
+            limit: Most writes to return.
+            among: The tables.
+            dead_only: Only unfinished writes whose drivers are presumed dead.
+        """
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool

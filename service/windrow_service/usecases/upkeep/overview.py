@@ -1,0 +1,165 @@
+"""All tables at a glance: totals, what to do first, and how they got on by the hour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from windrow_core.models import Answer
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
+from windrow_service.planner.upkeep.health import excess_files
+from windrow_service.usecases.names import Names
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The current snapshot of a table in figures; None if it has no snapshot.
+
+    Attributes:
+        name: The table.
+        files: Number of its files.
+        size_bytes: Their bytes.
+        fewest: The fewest files that its folders allow; None if that is not known.
+        checked_at: When the last listing that the snapshot agrees with began; None if its files
+            were published.
+    """
+
+    name: str
+    files: int | None
+    size_bytes: int | None
+    fewest: int | None
+    checked_at: datetime | None
+
+    @property
+    def excess(self) -> int:
+        """Number of files beyond those that it needs."""
+        if self.files is None or self.size_bytes is None:
+            return 0
+        return excess_files(self.files, self.size_bytes, self.fewest)
+
+
+class HourFigures(Answer):
+    """All tables at the beginning of an hour, and the plans of the hour before.
+
+    Attributes:
+        began_at: When the hour began.
+        plans: Number of plans.
+        planning_seconds: Median time that making one took; None if there were none.
+        slow_planning_seconds: The time within which 95 of 100 were made.
+    """
+
+    began_at: datetime
+    tables: int
+    files: int
+    size_bytes: int
+    excess_files: int
+    plans: int
+    planning_seconds: float | None = None
+    slow_planning_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Tables added up.
+
+    Attributes:
+        tables: Number of tables.
+        files: Number of their files.
+        size_bytes: Their bytes.
+        excess_files: Files beyond those that the tables need.
+        without_snapshot: Number of tables that have no snapshot.
+        oldest: The table whose last listing is the longest ago; None if none was listed.
+    """
+
+    tables: int
+    files: int
+    size_bytes: int
+    excess_files: int
+    without_snapshot: int
+    oldest: TableState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A table whose files could be fewer.
+
+    Attributes:
+        table: The table.
+        gain_seconds: Time of one core that each read of all of it would save.
+        reads: Number of plans of it in the last days.
+    """
+
+    table: TableState
+    gain_seconds: float
+    reads: int
+
+    @property
+    def saves(self) -> float:
+        """Seconds of one core that as many reads of all of it would save."""
+        return self.gain_seconds * self.reads
+
+
+class OverviewStore(Protocol):
+    """Figures of all tables together."""
+
+    async def tables(self, among: Names) -> Sequence[TableState]:
+        """Return the current state of tables, in any order."""
+
+    async def reads(self, since: datetime) -> Mapping[str, int]:
+        """Return the number of plans by table."""
+
+    async def database_bytes(self) -> int:
+        """Return how much of its disk the database takes."""
+
+    async def hours(self, since: datetime) -> Sequence[HourFigures]:
+        """Return the figures of hours, the oldest first."""
+
+    async def record(self, now: datetime) -> None:
+        """Record the figures of the current hour, unless that was done or there are no tables."""
+
+    async def purge(self, began_before: datetime) -> int:
+        """Forget the figures of older hours; return how many."""
+
+
+def totals(tables: Sequence[TableState]) -> Totals:
+    """Return tables added up."""
+    on_disk = [one for one in tables if one.checked_at is not None]
+    return Totals(
+        tables=len(tables),
+        files=sum(one.files or 0 for one in tables),
+        size_bytes=sum(one.size_bytes or 0 for one in tables),
+        excess_files=sum(one.excess for one in tables),
+        without_snapshot=sum(one.files is None for one in tables),
+        oldest=min(on_disk, key=_checked_at, default=None),
+    )
+
+
+def first_tables(
+    tables: Sequence[TableState], reads: Mapping[str, int], limit: int
+) -> Sequence[Candidate]:
+    """Return the tables that would gain most: by what their reads would save, then each read."""
+    candidates = [
+        Candidate(
+            table=one,
+            gain_seconds=one.excess * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
+            reads=reads.get(one.name, 0),
+        )
+        for one in tables
+        if one.excess
+    ]
+    candidates.sort(key=lambda one: (-one.saves, -one.gain_seconds, one.table.name))
+    return candidates[:limit]
+
+
+def thinned(hours: Sequence[HourFigures], most: int) -> Sequence[HourFigures]:
+    """Return at most `most` of the hours, evenly, with the last one among them."""
+    step = max(math.ceil(len(hours) / most), 1)
+    return hours[::-1][::step][::-1]
+
+
+def _checked_at(table: TableState) -> datetime:
+    assert table.checked_at is not None
+    return table.checked_at

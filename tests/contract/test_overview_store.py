@@ -1,0 +1,143 @@
+"""Figures of all tables together on every database: totals, failures, and what was by the hour."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import sqlalchemy as sa
+
+from tests.support.servers.databases import on_database
+from windrow_core.models import RefreshProgress, RefreshStatus, TableDefinition, WriteUpdate
+from windrow_service.store import schema
+from windrow_service.store.database import Database
+from windrow_service.store.overview import SqlOverview
+from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.store.writes import SqlWriteStore
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.upkeep.overview import first_tables, totals
+
+NOW = datetime(2026, 11, 23, 10, 40, tzinfo=timezone.utc)
+HOUR, ALL = timedelta(hours=1), Names(every=True)
+
+
+async def make(database: Database, name: str, files: int, size_bytes: int) -> None:
+    """Register a table with a snapshot of these figures."""
+    await SqlTableStore(database, lambda: NOW).put(name, TableDefinition(location="/t"), None)
+    async with database.writing() as connection:
+        of_name = schema.tables.c.name == name
+        table_id = await connection.scalar(sa.select(schema.tables.c.table_id).where(of_name))
+        row = {"table_id": table_id, "snapshot_id": 1, "created_at": NOW, "bloom_columns": "[]"}
+        blobs = dict.fromkeys(("data_schema", "partition_schema", "ranges"), b"")
+        info = json.dumps({"file_count": files, "size_bytes": size_bytes})
+        await connection.execute(sa.insert(schema.snapshots).values(row | blobs | {"info": info}))
+        await connection.execute(
+            sa.update(schema.tables)
+            .where(of_name)
+            .values(current_snapshot_id=1, checked_at=NOW - HOUR * files)
+        )
+
+
+async def read(database: Database, table: str, at: datetime, seconds: float | None) -> None:
+    """Record a plan, or one that failed."""
+    body = {} if seconds is None else {"summary": {"planning_seconds": seconds}}
+    row = {"plan_id": "p", "principal": "me", "table_name": table, "created_at": at}
+    async with database.writing() as connection:
+        await connection.execute(
+            sa.insert(schema.plan_history).values(row | {"body": json.dumps(body)})
+        )
+
+
+def test_tables_are_added_up_and_those_whose_reads_gain_most_come_first(
+    database_url: sa.URL,
+) -> None:
+    async def law(database: Database) -> None:
+        overview = SqlOverview(database)
+        await make(database, "a.many", 900, 10)
+        await make(database, "a.few", 3, 10)
+        await make(database, "b.large", 4, 4 * 2**27)
+        await SqlTableStore(database, lambda: NOW).put(
+            "b.new", TableDefinition(location="/n"), None
+        )
+        for _ in range(500):
+            await read(database, "a.few", NOW, 0.1)
+        await read(database, "a.many", NOW - 2 * HOUR, 0.1)
+
+        tables = await overview.tables(ALL)
+        mine = totals(await overview.tables(Names(below=frozenset({"a."}))))
+        every, reads = totals(tables), await overview.reads(NOW - HOUR)
+
+        assert (every.tables, every.files, every.excess_files) == (4, 907, 901)
+        assert every.without_snapshot == 1
+        assert every.oldest is not None
+        assert (every.oldest.name, every.oldest.checked_at) == ("a.many", NOW - 900 * HOUR)
+        assert (mine.tables, mine.files) == (2, 903)
+        assert reads == {"a.few": 500}
+        assert [one.table.name for one in first_tables(tables, reads, 5)] == ["a.few", "a.many"]
+        assert [one.table.name for one in first_tables(tables, {}, 1)] == ["a.many"]
+        assert await overview.database_bytes() > 10_000
+
+    on_database(database_url, law)
+
+
+def test_each_hour_is_recorded_once_with_the_plans_of_the_hour_before(
+    database_url: sa.URL,
+) -> None:
+    async def law(database: Database) -> None:
+        overview, began_at = SqlOverview(database), NOW.replace(minute=0)
+        await make(database, "a.t", 10, 10)
+        for minutes, seconds in ((-70, 9.0), (-50, 0.1), (-40, 0.3), (-30, 0.2), (5, 7.0)):
+            await read(database, "a.t", began_at + timedelta(minutes=minutes), seconds)
+        await read(database, "a.t", began_at - timedelta(minutes=5), None)
+
+        await overview.record(NOW)
+        await make(database, "a.u", 10, 10)
+        await overview.record(NOW + timedelta(minutes=19))
+        (hour,) = await overview.hours(NOW - HOUR)
+        await overview.record(NOW + HOUR)
+
+        assert (hour.began_at, hour.tables, hour.excess_files) == (began_at, 1, 9)
+        assert (hour.plans, hour.planning_seconds) == (3, 0.2)
+        assert hour.slow_planning_seconds is not None
+        assert 0.2 < hour.slow_planning_seconds <= 0.3
+        assert [one.tables for one in await overview.hours(NOW - HOUR)] == [1, 2]
+        assert await overview.purge(NOW) == 1
+        assert [one.tables for one in await overview.hours(NOW - HOUR)] == [2]
+
+    on_database(database_url, law)
+
+
+def test_failed_refreshes_and_abandoned_writes_are_told_from_others(database_url: sa.URL) -> None:
+    states = {"a.failed": "failed", "a.done": "done", "a.dead": "running", "a.alive": "running"}
+
+    async def law(database: Database) -> None:
+        refreshes, tables = SqlRefreshStore(database), SqlTableStore(database, lambda: NOW)
+        for name, status in states.items():
+            await tables.put(name, TableDefinition(location=f"/{name}"), None)
+            lease = NOW - HOUR if name == "a.dead" else NOW + HOUR
+            state = RefreshStatus.model_validate(
+                {
+                    "refresh_id": name,
+                    "table": name,
+                    "status": status,
+                    "started_at": NOW,
+                    "seconds": 0,
+                    "progress": RefreshProgress(phase="listing"),
+                }
+            )
+            record = await refreshes.begin(state, full=False, now=NOW, lease_until=lease)
+            if status != "running":
+                assert await refreshes.finish(record.table_id, state)
+            begun = WriteUpdate(mode="append", state="staging", host="h", process=1)
+            at = NOW - HOUR if name == "a.dead" else NOW
+            await SqlWriteStore(database, lambda at=at: at).put(name, "1" * 32, begun)
+
+        writes = SqlWriteStore(database, lambda: NOW)
+        failed = {one.status.table for one in await refreshes.recent(10, ALL, NOW)}
+        dead = [one.table for one in await writes.recent(10, ALL, dead_only=True)]
+        assert failed == {"a.failed", "a.dead"}
+        assert dead == ["a.dead"]
+        assert await refreshes.recent(10, Names(exact=frozenset({"a.done"})), NOW) == []
+
+    on_database(database_url, law)
