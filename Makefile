@@ -113,7 +113,7 @@ requirements.txt requirements-build.txt: $(BIN)/pip
 	mv .venv/$@.new $@
 
 pictures: $(INSTALLED) chromium ## Draw the pictures of docs/how-to/dashboard.md anew
-	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py tests/browser/test_signing_in.py
+	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py tests/browser/test_acting.py tests/browser/test_signing_in.py
 
 bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py

@@ -28,10 +28,12 @@ _BOUND_MS = 300.0
 _TABLE = "big.one"
 _PAGES = (
     f"tables/{_TABLE}",
+    "overview",
     "tables",
     "tables?sort=health&namespace=some&health=good",
     "tables?sort=mean&at=200",
     "work",
+    "maintenance",
     "plans",
     "cache",
 )

@@ -5,19 +5,18 @@ If WINDROW_PICTURES names a folder, the pictures for docs/how-to/dashboard.md ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, expect
 from pydantic import SecretStr
 
 from tests.support.api.accessibility import lost_to_the_keyboard, violations
+from tests.support.api.browsing import PHONE, WIDE, asking, fits, opened, sign_in
 from tests.support.api.dashboards import (
     LAKE,
     Operated,
@@ -39,8 +38,6 @@ from windrow_service.store.database import embedded_url
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=5_000)
-
-_WIDE, _PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 class Site:
@@ -67,67 +64,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site.operated.http.close()
 
 
-@contextmanager
-def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """Open a tab; the test fails if it contacts another host, or if its console has errors."""
-    requests: list[str] = []
-    errors: list[str] = []
-    context = browser.new_context(**{"viewport": _WIDE, **options})
-    page = context.new_page()
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on(
-        "console",
-        lambda message: errors.append(message.text) if message.type == "error" else None,
-    )
-    try:
-        yield page
-    finally:
-        context.close()
-    asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
-    assert asked == {urlsplit(url).netloc}
-    # Chromium logs every 4xx and 5xx answer as an error.
-    assert [error for error in errors if "Failed to load resource" not in error] == []
-
-
-def sign_in(page: Page, site: Site, sent: str, to: str = "tables") -> None:
-    page.goto(f"{site.url}/dashboard/{to}")
-    page.get_by_label("Token").fill(sent)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("button", name="Sign out").wait_for()
-
-
-class Clicks:
-    """Counts clicks: an answer to a question should take few."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, what: Locator) -> None:
-        what.click()
-        self.count += 1
-
-
-@contextmanager
-def asking(browser: Browser, site: Site, sent: str) -> Iterator[tuple[Page, Clicks]]:
-    """Sign in as an operator with a question; the test fails if it takes more than three clicks."""
-    clicks = Clicks()
-    with opened(browser, site.url) as page:
-        sign_in(page, site, sent)
-        yield page, clicks
-    assert 0 < clicks.count <= 3
-
-
-def fits(page: Page) -> bool:
-    """Tell whether a page is no wider than its window."""
-    wide = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    return bool(wide)
-
-
 def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
     browser: Browser, site: Site
 ) -> None:
-    with asking(browser, site, site.admin) as (page, click):
+    with asking(browser, site.url, site.admin) as (page, click):
         rows = page.get_by_role("table").get_by_role("row")
         expect(rows).to_have_count(6)
         expect(rows.nth(1)).to_contain_text("sales.events")
@@ -152,7 +92,7 @@ def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
 
 
 def test_an_operator_sees_what_failed_and_why(browser: Browser, site: Site) -> None:
-    with asking(browser, site, site.reader) as (page, click):
+    with asking(browser, site.url, site.reader) as (page, click):
         click(page.get_by_role("link", name="Health", exact=True))
         rows = page.get_by_role("table").get_by_role("row")
         expect(rows.nth(1)).to_contain_text("refresh failed")
@@ -168,7 +108,7 @@ def test_an_operator_sees_what_failed_and_why(browser: Browser, site: Site) -> N
 def test_an_operator_sees_how_well_a_table_can_be_read_and_what_happened_to_it(
     browser: Browser, site: Site
 ) -> None:
-    with asking(browser, site, site.admin) as (page, click):
+    with asking(browser, site.url, site.admin) as (page, click):
         click(page.get_by_role("link", name="sales.events"))
 
         expect(page.locator(".verdict")).to_contain_text("poor")
@@ -179,7 +119,7 @@ def test_an_operator_sees_how_well_a_table_can_be_read_and_what_happened_to_it(
         expect(changes.nth(1)).to_contain_text("operator")
         expect(changes.nth(2)).to_contain_text("snapshot created")
     with opened(browser, site.url) as page:
-        sign_in(page, site, site.reader, "tables/sales.orders")
+        sign_in(page, site.url, site.reader, "tables/sales.orders")
         expect(page.locator(".verdict")).to_contain_text("good")
         expect(page.locator(".verdict")).to_contain_text("no more files than its folders need")
         expect(page.get_by_role("region", name="Latest writes")).to_contain_text("staging")
@@ -189,7 +129,7 @@ def test_an_operator_sees_how_well_a_table_can_be_read_and_what_happened_to_it(
 
 def test_figures_lead_to_what_they_count(browser: Browser, site: Site) -> None:
     with opened(browser, site.url) as page:
-        sign_in(page, site, site.reader, "tables/sales.events")
+        sign_in(page, site.url, site.reader, "tables/sales.events")
         link = page.get_by_role("link", name="What is an excess file?")
         target = link.get_attribute("href")
 
@@ -202,7 +142,7 @@ def test_figures_lead_to_what_they_count(browser: Browser, site: Site) -> None:
 def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
     browser: Browser, site: Site
 ) -> None:
-    with opened(browser, site.url, viewport=_PHONE, color_scheme="dark") as page:
+    with opened(browser, site.url, viewport=PHONE, color_scheme="dark") as page:
         page.goto(f"{site.url}/dashboard/tables/sales.events")
         expect(page.get_by_label("Token")).to_be_focused()
         page.keyboard.type(site.reader)
@@ -213,7 +153,7 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
         picture(page, "table-phone")
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-        for name in ("tables", "work", "maintenance", "plans", "cache"):
+        for name in ("overview", "tables", "work", "maintenance", "plans", "cache"):
             page.goto(f"{site.url}/dashboard/{name}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
             assert fits(page), name
@@ -229,6 +169,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
         found = {}
         for name in (
             "sign-in",
+            "overview",
             "tables",
             "tables?find=nothing",
             "tables/sales.events",
@@ -242,13 +183,13 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             "access",
             "you",
         ):
-            if name == "tables":
-                sign_in(page, site, site.admin)
-            page.set_viewport_size(_WIDE)
+            if name == "overview":
+                sign_in(page, site.url, site.admin)
+            page.set_viewport_size(WIDE)
             page.emulate_media(color_scheme="light")
             page.goto(f"{site.url}/dashboard/{name}")
             found[name] = violations(page) + lost_to_the_keyboard(page)
-            page.set_viewport_size(_PHONE)
+            page.set_viewport_size(PHONE)
             page.emulate_media(color_scheme="dark")
             found[f"{name} on a phone in the dark"] = violations(page)
 
@@ -257,7 +198,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
 
 def test_a_page_shows_only_what_its_caller_may_see(browser: Browser, site: Site) -> None:
     with opened(browser, site.url) as page:
-        sign_in(page, site, site.reader)
+        sign_in(page, site.url, site.reader)
         expect(page.get_by_role("row")).to_have_count(5)
         expect(page.locator("body")).not_to_contain_text("hr.salaries")
 
@@ -286,7 +227,7 @@ def test_signing_in_needs_a_valid_token_and_signing_out_forgets_it(
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("alert")).to_contain_text("not valid")
 
-        sign_in(page, site, site.admin)
+        sign_in(page, site.url, site.admin)
         (cookie,) = page.context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         page.get_by_role("button", name="Sign out").click()
@@ -299,7 +240,7 @@ def test_signing_in_needs_a_valid_token_and_signing_out_forgets_it(
 def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
     browser: Browser, site: Site
 ) -> None:
-    with asking(browser, site, site.reader) as (page, click):
+    with asking(browser, site.url, site.reader) as (page, click):
         click(page.get_by_role("link", name="Work"))
         refreshes = page.get_by_role("region", name="Refreshes").get_by_role("row")
         expect(refreshes.nth(1)).to_contain_text("31,000 of 86,400 footers")
@@ -311,7 +252,7 @@ def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
         expect(refreshes.nth(1)).to_contain_text("running")
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     with opened(browser, site.url) as page:
-        sign_in(page, site, site.admin, "work")
+        sign_in(page, site.url, site.admin, "work")
         writes = page.get_by_role("region", name="Commits and compactions")
         expect(writes.get_by_role("row").filter(has_text="compaction")).to_contain_text(
             "committing"
@@ -328,7 +269,7 @@ def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
 
 
 def test_an_operator_sees_who_deleted_a_table(browser: Browser, site: Site) -> None:
-    with asking(browser, site, site.admin) as (page, click):
+    with asking(browser, site.url, site.admin) as (page, click):
         click(page.get_by_role("link", name="Access"))
         page.get_by_label("Table").fill("sales.old")
         click(page.get_by_role("button", name="Search"))
@@ -343,7 +284,7 @@ def test_an_operator_sees_who_deleted_a_table(browser: Browser, site: Site) -> N
 
 
 def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, site: Site) -> None:
-    with asking(browser, site, site.reader) as (page, click):
+    with asking(browser, site.url, site.reader) as (page, click):
         click(page.get_by_role("link", name="Cache"))
         hosts = page.get_by_role("region", name="Workers").get_by_role("row")
         expect(hosts.filter(has_text="host-1")).to_contain_text("96 %")
@@ -361,7 +302,7 @@ def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> N
     asked = {"table": "sales.events", "filter": "ds < '2026-11-10'"}
     plan_id = site.operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
     with opened(browser, site.url) as page:
-        sign_in(page, site, site.admin, "plans")
+        sign_in(page, site.url, site.admin, "plans")
         page.get_by_role("region", name="Plans").get_by_role("link").first.click()
 
         expect(page.locator("main")).to_contain_text(plan_id)
@@ -385,7 +326,7 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
     http.post("/plans/scans", json={"scans": [scan]}).raise_for_status()
     at = let_time_pass(site.state_dir, last_night, hours=10)
     hour = timedelta(hours=1)
-    with asking(browser, site, site.admin) as (page, click):
+    with asking(browser, site.url, site.admin) as (page, click):
         click(page.get_by_role("link", name="Plans"))
         picture(page, "plans")
         page.get_by_label("Table").fill("sales.events")
@@ -521,13 +462,16 @@ def test_a_page_says_that_the_database_is_away_and_works_once_it_is_back(
             expect(page.get_by_role("link", name="sales.events")).to_be_visible()
 
 
-def test_pages_run_no_scripts_and_cannot_be_framed(site: Site) -> None:
+def test_pages_run_only_scripts_of_this_host_and_cannot_be_framed(site: Site) -> None:
     with httpx.Client(verify=PLAIN, base_url=site.url) as http:
         page = http.get("/dashboard/sign-in")
 
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
-    assert "script-src" not in policy
+    assert "script-src 'self';" in policy
+    assert re.findall("<script[^>]*>", page.text) == [
+        '<script src="../dashboard/static/dashboard.js" type="module">'
+    ]
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert page.headers["Cache-Control"] == "no-store"

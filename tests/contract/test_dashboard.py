@@ -52,8 +52,12 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard/access": ("admin", True),
     "/dashboard/cache": ("read", False),
     "/dashboard/maintenance": ("read", False),
+    "/dashboard/maintenance/{name}": ("read", False),
+    "/dashboard/overview": ("read", False),
     "/dashboard/plans": ("read", False),
     "/dashboard/plans/{plan_id}": ("read", False),
+    "/dashboard/policies": ("write", False),
+    "/dashboard/policies/{pattern}": ("read", False),
     "/dashboard/tables": ("read", False),
     "/dashboard/work": ("read", False),
     "/dashboard/you": ("read", False),
@@ -110,7 +114,11 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsers]:
 def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
     """Return the status that a caller gets for a page about their own table or another."""
     scope, everywhere = NEEDED[page]
-    scopes = {"read": {"read", "write", "admin"}, "admin": {"admin"}}[scope]
+    scopes = {
+        "read": {"read", "write", "admin"},
+        "write": {"write", "admin"},
+        "admin": {"admin"},
+    }[scope]
     held = [one.partition(":") for one in grants if one.partition(":")[0] in scopes]
     if everywhere:
         held = [one for one in held if not one[1]]
@@ -118,8 +126,11 @@ def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
         return 403
     if "{plan_id}" in page:
         return 404
-    if "{name}" in page and not own and all(colon for _, colon, _ in held):
+    is_others = not own and all(colon for _, colon, _ in held)
+    if "{name}" in page and is_others:
         return 404
+    if "{pattern}" in page and is_others:
+        return 403
     return 200
 
 
@@ -127,7 +138,8 @@ def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
 def test_a_page_is_shown_to_the_callers_that_its_rule_allows(browsers: Browsers, page: str) -> None:
     for identity, grants in IDENTITIES.items():
         for own in (True, False):
-            path = page.replace("{name}", "mine.t" if own else "other.t")
+            name = "mine.t" if own else "other.t"
+            path = page.replace("{name}", name).replace("{pattern}", name)
             path = path.replace("{plan_id}", "0" * 32)
             http = browsers.of(*(grants or ()))
 

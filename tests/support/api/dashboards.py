@@ -130,8 +130,8 @@ def fill(coordinator: Operated) -> None:
     http.delete("/tables/sales.old").raise_for_status()
 
 
-def begin_refresh(state_dir: Path, name: str) -> None:
-    """Record a refresh of a table as if another replica were running it."""
+def begin_refresh(state_dir: Path, name: str, footers: int = 31_000) -> None:
+    """Record a refresh of a table as if another replica were running it, or had gone on."""
     now = datetime.now(timezone.utc)
     status = {
         "refresh_id": "a" * 32,
@@ -143,7 +143,7 @@ def begin_refresh(state_dir: Path, name: str) -> None:
             "phase": "reading footers",
             "folders_listed": 1_240,
             "files_found": 86_400,
-            "footers_read": 31_000,
+            "footers_read": footers,
             "footers_total": 86_400,
         },
     }
@@ -154,10 +154,40 @@ def begin_refresh(state_dir: Path, name: str) -> None:
         until = (now + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.%f")
         row = (table_id, status["refresh_id"], 0, until, 0, json.dumps(status))
         database.execute(
-            "INSERT INTO refreshes (table_id, refresh_id, full_listing, lease_until, cancelled, "
+            "INSERT OR REPLACE INTO refreshes (table_id, refresh_id, full_listing, lease_until, cancelled, "
             "status) VALUES (?, ?, ?, ?, ?, ?)",
             row,
         )
+
+
+def abandon_writes(state_dir: Path) -> None:
+    """Let the lease of every write run out that has not begun to commit."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        ago = f"{datetime.now(timezone.utc) - timedelta(hours=30):%Y-%m-%d %H:%M:%S.%f}"
+        database.execute(
+            "UPDATE writes SET lease_until = ?, updated_at = ? WHERE state = 'staging'", (ago, ago)
+        )
+
+
+def past_hours(state_dir: Path, count: int) -> None:
+    """Record figures of past hours, in which maintenance caught up."""
+    began_at = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
+    rows = []
+    for ago in range(count):
+        figures = {
+            "began_at": (began_at - timedelta(hours=ago)).isoformat(),
+            "tables": 5,
+            "files": 900 + 2 * ago,
+            "size_bytes": 5_600 * MIB,
+            "excess_files": 798 + 2 * ago + ago * 37 % 50,
+            "plans": 40,
+            "planning_seconds": 0.012 + ago * 7 % 5 / 1_000,
+            "slow_planning_seconds": 0.04 + ago * 31 % 20 / 1_000,
+        }
+        moment = f"{began_at - timedelta(hours=ago):%Y-%m-%d %H:%M:%S.%f}"
+        rows.append((moment, json.dumps(figures)))
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        database.executemany("INSERT OR REPLACE INTO hours VALUES (?, ?)", rows)
 
 
 def multiply(state_dir: Path, count: int) -> None:

@@ -9,7 +9,9 @@ from windrow_service.api.dashboard import (
     caches,
     issuers,
     maintenance,
+    overview,
     plans,
+    policies,
     signing_in,
     table,
     tables,
@@ -19,6 +21,7 @@ from windrow_service.api.html.rendering import ROOT, MenuItem
 
 # The first path of each page in the menu, its title, and its router.
 _PAGES = (
+    (MenuItem(f"{ROOT}/overview", "Overview"), overview.router),
     (MenuItem(f"{ROOT}/tables", "Tables"), tables.router),
     (MenuItem(f"{ROOT}/work", "Work"), work.router),
     (MenuItem(f"{ROOT}/maintenance", "Maintenance"), maintenance.router),
@@ -33,6 +36,7 @@ PARTS = (
     signing_in.router,
     *(pages for _, pages in _PAGES),
     table.router,
+    policies.router,
 )
 
 router = APIRouter()

@@ -26,7 +26,7 @@ _log = get_logger(__name__)
 
 
 @open_router.get(f"{SIGN_IN}/{{issuer}}")
-async def leave(issuer: str, request: Request, access: AccessDep, to: str = "tables") -> Response:
+async def leave(issuer: str, request: Request, access: AccessDep, to: str = "overview") -> Response:
     """Send a browser to an issuer.
 
     A link, not a form: a form that leads to another host would need that host in the pages'
@@ -47,7 +47,7 @@ async def leave(issuer: str, request: Request, access: AccessDep, to: str = "tab
 async def come_back(issuer: str, request: Request, access: AccessDep) -> Response:
     """Begin a session for the person that an issuer has identified."""
     cookie = access.browsers.sign_in_in(request)
-    sign_in, to = cookie or (None, "tables")
+    sign_in, to = cookie or (None, "overview")
     try:
         if access.signing_in is None:
             raise SignInNotOfferedError

@@ -1,35 +1,190 @@
-"""The maintenance page: the budget, what comes next, what runs, and receipts."""
+"""The maintenance pages: what was done, saved and spent, what comes next, and how to stop it."""
 
 from __future__ import annotations
 
-from fastapi import Request
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Query, Request
 from fastapi.responses import Response
 
+from windrow_core.files.schemes import is_remote
+from windrow_core.models import CompactionRequest, ReceiptState
 from windrow_service.api.authentication import PrincipalDep
-from windrow_service.api.authorization import READ, GuardedRouter
-from windrow_service.api.html.rendering import ROOT, page
-from windrow_service.api.services import MaintenanceDep
-from windrow_service.usecases.maintenance.work import NEWEST
+from windrow_service.api.authorization import ADMIN, READ, READ_TABLE, WRITE_TABLE, GuardedRouter
+from windrow_service.api.dashboard.commands import compact_command, maintain_command
+from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
+from windrow_service.api.dashboard.policy_fields import sentence_of
+from windrow_service.api.dashboard.signing_in import changes_of
+from windrow_service.api.errors import FormOutdatedError
+from windrow_service.api.html.rendering import ROOT, page, page_in_parts, redirect
+from windrow_service.api.parameters import NO_NULLS, TableNamePath
+from windrow_service.api.services import MaintenanceDep, MaintenanceServices, TablesDep, UpkeepDep
+from windrow_service.usecases.maintenance.policies import applies, maintenance_of
+from windrow_service.usecases.maintenance.summary import summary
+from windrow_service.usecases.maintenance.work import NEWEST, Maintainer
+from windrow_service.usecases.tables.lists import TableConditions
 
 router = GuardedRouter(include_in_schema=False)
-_SHOWN = 200
+_PAGE = f"{ROOT}/maintenance"
+_SHOWN, _OF_TABLE, _NAMES = 50, 100, 20
+_DAY, _SEEN_FOR = timedelta(days=1), timedelta(days=7)
+# Of the last day, for its figures.
+_SUMMED = 500
+_ENDED: tuple[ReceiptState, ...] = ("done", "gave_up", "failed")
+# The coordinator compacts whatever somebody asks for.
+_ANY_READS, _BATCH_BYTES = 10**9, 8 * 2**30
 
 
-@router.get(f"{ROOT}/maintenance", dependencies=[READ])
+@router.get(_PAGE, dependencies=[READ])
 async def show_maintenance(
-    request: Request, services: MaintenanceDep, principal: PrincipalDep
+    request: Request,
+    services: MaintenanceDep,
+    tables: TablesDep,
+    principal: PrincipalDep,
+    table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
 ) -> Response:
-    """Show the decisions about the tables that the caller may read, the newest first."""
+    """Show the decisions about the tables that the caller may read, or find one of these tables."""
+    names = None
+    if table:
+        conditions = TableConditions(containing=table, order="name", is_descending=False)
+        _, matches = await tables.lists.page(conditions, 0, _NAMES, principal.tables)
+        names = [one.name for one in matches]
+        if table in names or len(names) == 1:
+            return redirect(request, f"{_PAGE}/{table if table in names else names[0]}")
+    now, among, work = services.clock(), principal.tables, services.work
     policies = [one.info for one in await services.policies.list()]
-    receipts = await services.work.page(NEWEST, _SHOWN, principal.tables)
+    records = await work.work_since(now - _DAY, _SUMMED)
     return await page(
         request,
         "maintenance.html",
-        policies=[one for one in policies if principal.tables.meet(one.pattern)],
+        table=table,
+        names=names,
+        policies=[one for one in policies if among.meet(one.pattern)],
+        may_write=principal.grants.of("write"),
+        may_pause=principal.grants.of("admin").every,
         budget=(await services.policies.budget()).info,
-        shared=await services.work.shared(),
-        due=[one for one in reversed(receipts) if one.state == "waiting"],
-        running=[one for one in receipts if one.state == "running"],
-        ended=[one for one in receipts if one.state in ("done", "gave_up", "failed")],
-        left=[one for one in receipts if one.state == "left_alone"],
+        shared=await work.shared(),
+        day=summary(one for one in records if one.table in among),
+        is_cut=len(records) == _SUMMED,
+        maintainers=await _seen(services),
+        worker_command=maintain_command(request),
+        sentence_of=sentence_of,
+        due=list(reversed(await work.page(NEWEST, _SHOWN, among, states=("waiting",)))),
+        running=await work.page(NEWEST, _SHOWN, among, states=("running",)),
+        ended=await work.page(NEWEST, _SHOWN, among, states=_ENDED),
+        left=await work.page(NEWEST, _SHOWN, among, states=("left_alone",)),
     )
+
+
+@router.get(f"{_PAGE}/{{name}}", dependencies=[READ_TABLE])
+async def show_table_maintenance(
+    name: TableNamePath,
+    request: Request,
+    services: MaintenanceDep,
+    upkeep: UpkeepDep,
+    principal: PrincipalDep,
+    count: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
+) -> Response:
+    """Show how a table is maintained, why it is left alone, and what compacting it now would do."""
+    table = await services.tables.get(name)
+    policies = [one.info for one in await services.policies.list()]
+    maintenance = maintenance_of(name, policies)
+    policy, info = maintenance.policy, table.info.current_snapshot
+    state = await services.work.shared()
+    dry_run = CompactionRequest(
+        target_file_size=policy.target_file_size,
+        min_files=policy.min_files,
+        filter=policy.filter,
+        worth_reads=_ANY_READS,
+        max_batch_bytes=max(_BATCH_BYTES, policy.target_file_size),
+        max_partitions=1,
+    )
+    return page_in_parts(
+        request,
+        "table_maintenance.html",
+        table=table,
+        maintenance=maintenance,
+        policy=policy,
+        others=[one.pattern for one in policies if applies(one.pattern, name)],
+        own=next((one for one in policies if one.pattern == name), None),
+        receipts=await services.work.page(NEWEST, _OF_TABLE, principal.tables, name),
+        maintainers=[one for one in await _seen(services) if applies(one.pattern, name)],
+        is_paused=(await services.policies.budget()).info.pause,
+        decided_at=None if state.round is None else state.round.began_at,
+        may_write=name in principal.grants.of("write"),
+        count=count,
+        to_copy=compact_command(request, table.info),
+        is_remote=is_remote(table.info.definition.location) and not policy.readers_may_see_both,
+        sentence_of=sentence_of,
+        too_many=info is not None and info.file_count > MAX_LOOKED_AT,
+        most=MAX_LOOKED_AT,
+        plan=lambda: looked_up(upkeep.plan_compaction(name, dry_run)),
+    )
+
+
+@router.post(
+    f"{_PAGE}/{{name}}/compact",
+    # Its name in the audit log.
+    operation_id="request_work",
+    dependencies=[WRITE_TABLE],
+)
+async def request_work(name: TableNamePath, request: Request, services: MaintenanceDep) -> Response:
+    """Let the small files of a table, or of one partition, be merged before all other work."""
+    form = await changes_of(request)
+    count = await services.request(
+        name, form.get("folder") or None, readers_may_see_both=form.get("both") == "yes"
+    )
+    return redirect(request, f"{_PAGE}/{name}?count={count}")
+
+
+@router.post(f"{_PAGE}/{{name}}/withdraw", operation_id="withdraw_work", dependencies=[WRITE_TABLE])
+async def withdraw_work(
+    name: TableNamePath, request: Request, services: MaintenanceDep
+) -> Response:
+    """Forget work that was asked for, unless a worker has taken it."""
+    number = (await changes_of(request)).get("number", "")
+    if not re.fullmatch("[0-9]{1,18}", number):
+        raise FormOutdatedError
+    await services.work.withdraw(int(number), name, services.clock())
+    return redirect(request, f"{_PAGE}/{name}")
+
+
+@router.post(f"{_PAGE}/{{name}}/switch", operation_id="define_policy", dependencies=[WRITE_TABLE])
+async def switch_table(name: TableNamePath, request: Request, services: MaintenanceDep) -> Response:
+    """Let a table be maintained, or leave it alone."""
+    form = await changes_of(request)
+    await services.tables.get(name)
+    await services.change.switch(name, on=form.get("on") == "yes")
+    return redirect(request, f"{_PAGE}/{name}")
+
+
+@router.post(f"{_PAGE}/{{name}}/exempt", operation_id="define_policy", dependencies=[WRITE_TABLE])
+async def exempt_partition(
+    name: TableNamePath, request: Request, services: MaintenanceDep
+) -> Response:
+    """Leave a partition of a table alone, or stop that."""
+    form = await changes_of(request)
+    await services.tables.get(name)
+    folder = form.get("folder", "").strip().strip("/")
+    if folder:
+        change = services.change.include if form.get("on") == "yes" else services.change.exempt
+        await change(name, folder)
+    return redirect(request, f"{_PAGE}/{name}")
+
+
+@router.post(f"{ROOT}/budget", operation_id="set_budget", dependencies=[ADMIN])
+async def switch_all(request: Request, services: MaintenanceDep) -> Response:
+    """Pause all maintenance, or resume it."""
+    form = await changes_of(request)
+    budget = await services.policies.budget()
+    pause = {"pause": form.get("on") != "yes"}
+    await services.policies.set_budget(budget.info.model_copy(update=pause), None)
+    return redirect(request, _PAGE)
+
+
+async def _seen(services: MaintenanceServices) -> list[Maintainer]:
+    """Return the workers that have asked for work in the last days, the latest first."""
+    since = services.clock() - _SEEN_FOR
+    return [one for one in await services.work.maintainers() if one.seen_at > since]

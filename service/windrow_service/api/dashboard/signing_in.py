@@ -65,11 +65,11 @@ async def changes_of(request: Request) -> dict[str, str]:
 @router.get(ROOT, dependencies=[READ])
 async def front(request: Request) -> Response:
     """Redirect to the first page."""
-    return RedirectResponse(relative_to(request, f"{ROOT}/tables"))
+    return RedirectResponse(relative_to(request, f"{ROOT}/overview"))
 
 
 @open_router.get(SIGN_IN)
-async def sign_in(request: Request, to: str = "tables") -> Response:
+async def sign_in(request: Request, to: str = "overview") -> Response:
     """Show the sign-in page."""
     return await sign_in_page(request, to)
 
@@ -80,7 +80,7 @@ async def signed_in(request: Request) -> Response:
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise FormOutdatedError
     fields = await fields_of(request)
-    token, to = fields.get("token", "").strip(), fields.get("to", "tables")
+    token, to = fields.get("token", "").strip(), fields.get("to", "overview")
     access = services_of(request).access
     try:
         session, secret = await access.sessions.begin(token)
@@ -133,7 +133,7 @@ async def sign_out(request: Request) -> Response:
 
 @open_router.get(f"{ROOT}/static/{{name}}")
 async def static(name: str) -> Response:
-    """Return a style sheet or a script."""
+    """Return a style sheet, or a script of pages."""
     if name not in _FILES:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return FileResponse(_STATIC / name, headers={"Cache-Control": "max-age=300"})

@@ -74,6 +74,7 @@ async def show_table(
         request,
         "table.html",
         table=table,
+        may_write=name in principal.grants.of("write"),
         info=info,
         health=listing,
         costs=_costs(info),

@@ -34,6 +34,16 @@ async def show_work(
 
 
 @router.post(
+    f"{ROOT}/tables/{{name}}/refresh", operation_id="refresh_table", dependencies=[WRITE_TABLE]
+)
+async def refresh_table(name: TableNamePath, request: Request, tables: TablesDep) -> Response:
+    """Start a refresh of a table, or join the running one; the work page shows its progress."""
+    await changes_of(request)
+    await tables.refreshes.start(name)
+    return redirect(request, f"{ROOT}/work")
+
+
+@router.post(
     f"{ROOT}/tables/{{name}}/cancel-refresh",
     # Its name in the audit log.
     operation_id="cancel_refresh",

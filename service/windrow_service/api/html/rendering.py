@@ -25,12 +25,14 @@ ROOT = "/dashboard"
 SIGN_IN = f"{ROOT}/sign-in"
 PROBLEM = "problem.html"
 _MAX_ASKED = 1_000
+# Times since then are shown as how long ago they were.
+_RECENT_S = 86_400
 # Pages below `ROOT`. None leads out of it: no part begins with a dot or is encoded.
 _PAGE = re.compile(r"[a-z]+(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*(\?[!-~]*)?")
-# No scripts at all; styles and forms of this origin only.
+# Scripts, styles and forms of this origin only, and nothing within the pages themselves.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     # For browsers that do not support `frame-ancestors`.
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
@@ -65,7 +67,7 @@ def redirect(request: Request, path: str) -> Response:
 
 def page_asked_for(path: str) -> str:
     """Return the page that a browser asked for if it is a page here, else the first page."""
-    return path if len(path) <= _MAX_ASKED and _PAGE.fullmatch(path) else "tables"
+    return path if len(path) <= _MAX_ASKED and _PAGE.fullmatch(path) else "overview"
 
 
 async def page(request: Request, template: str, **context: Any) -> Response:
@@ -135,6 +137,7 @@ def environment(is_async: bool) -> Environment:
         size=size_text,
         number=_number,
         when=_when,
+        exact=_exact,
         seconds=_seconds,
         sql=filter_text,
         with_code=_with_code,
@@ -152,8 +155,27 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def _when(at: datetime | None) -> str:
+def _exact(at: datetime | None) -> str:
     return "never" if at is None else f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _when(at: datetime | None) -> str:
+    """Return how long ago a time of the last day was, else the time; in both cases with the time."""
+    if at is None:
+        return "never"
+    from markupsafe import Markup
+
+    ago_s = (datetime.now(timezone.utc) - at).total_seconds()
+    text = _ago(ago_s) if 0 <= ago_s < _RECENT_S else _exact(at)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.astimezone(timezone.utc).isoformat(timespec="seconds"), _exact(at), text
+    )
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 3_600 else f"{seconds / 3_600:.0f} h ago"
 
 
 def _seconds(value: float) -> str:

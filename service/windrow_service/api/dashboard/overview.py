@@ -1,0 +1,115 @@
+"""The first page: all tables at a glance, what to do first, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from windrow_core.sizes import WELL_SIZED_BYTES
+from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authorization import READ, GuardedRouter
+from windrow_service.api.dashboard.commands import url_of
+from windrow_service.api.dashboard.lookups import looked_up
+from windrow_service.api.html.charts import over_time
+from windrow_service.api.html.rendering import ROOT, page_in_parts
+from windrow_service.api.services import (
+    CachesDep,
+    MaintenanceDep,
+    TablesDep,
+    UpkeepDep,
+    WritesDep,
+)
+from windrow_service.usecases.maintenance.work import NEWEST
+from windrow_service.usecases.upkeep.overview import HourFigures, first_tables, thinned, totals
+
+router = GuardedRouter(include_in_schema=False)
+_FIRST, _TROUBLES, _NEXT = 10, 20, 5
+_READS_OF, _TREND_OF = timedelta(days=7), timedelta(days=30)
+_HOUR, _POINTS = timedelta(hours=1), 60
+
+
+@router.get(f"{ROOT}/overview", dependencies=[READ])
+async def show_overview(
+    request: Request,
+    tables: TablesDep,
+    writes: WritesDep,
+    caches: CachesDep,
+    upkeep: UpkeepDep,
+    maintenance: MaintenanceDep,
+    principal: PrincipalDep,
+) -> Response:
+    """Show totals, the tables that would gain most, failures, and trends.
+
+    Each part is looked up while the browser already shows those before it.
+    """
+    now, among, overview = caches.clock(), principal.tables, upkeep.overview
+
+    async def figures() -> dict[str, Any]:
+        states = await overview.tables(among)
+        reads = await overview.reads(now - _READS_OF)
+        return {"totals": totals(states), "first": first_tables(states, reads, _FIRST)}
+
+    async def troubles() -> dict[str, Any]:
+        return {
+            "refreshes": await tables.refreshes.failed(_TROUBLES, among),
+            "writes": await writes.writes.recent(_TROUBLES, among, dead_only=True),
+            "gone": (await looked_up(caches.heartbeats.gone(now))).value or (),
+            "failed": await maintenance.work.page(NEWEST, _NEXT, among, states=("failed",)),
+        }
+
+    async def next_work() -> dict[str, Any]:
+        due = await maintenance.work.page(NEWEST, 200, among, states=("waiting",))
+        return {
+            "due": list(reversed(due))[:_NEXT],
+            "count": len(due),
+            "budget": (await maintenance.policies.budget()).info,
+        }
+
+    async def trend() -> dict[str, Any]:
+        hours = thinned(await overview.hours(now - _TREND_OF), _POINTS)
+        return {"hours": list(reversed(hours)), "charts": _charts(hours)}
+
+    return page_in_parts(
+        request,
+        "overview.html",
+        url=url_of(request),
+        well_sized_bytes=WELL_SIZED_BYTES,
+        days=_READS_OF.days,
+        sees_all=among.every,
+        may_write=principal.grants.of("write"),
+        # Every part is one lookup, which may fail without the others.
+        figures=lambda: looked_up(figures()),
+        troubles=lambda: looked_up(troubles()),
+        next_work=lambda: looked_up(next_work()),
+        trend=lambda: looked_up(trend()),
+        database_bytes=lambda: looked_up(overview.database_bytes()),
+    )
+
+
+def _charts(hours: Sequence[HourFigures]) -> Sequence[Any]:
+    if len(hours) < 2:
+        return ()
+    times = [one.began_at for one in hours]
+    milliseconds = [
+        [None if value is None else round(1_000 * value, 1) for value in values]
+        for values in (
+            [one.planning_seconds for one in hours],
+            [one.slow_planning_seconds for one in hours],
+        )
+    ]
+    until = times[-1] + _HOUR
+    return (
+        over_time(
+            "Excess files", times, {"excess files": [one.excess_files for one in hours]}, until
+        ),
+        over_time(
+            "Time of planning in milliseconds",
+            times,
+            {"median, ms": milliseconds[0], "95 of 100, ms": milliseconds[1]},
+            until,
+        ),
+    )

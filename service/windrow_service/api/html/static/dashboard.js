@@ -1,0 +1,64 @@
+// Keeps parts of a page up to date while something runs, and offers to copy commands. Pages work
+// without it.
+
+const EVERY_MS = 3000;
+// Whoever uses the keyboard keeps the page as it is for so long.
+const UNTOUCHED_MS = 10000;
+let pressedAt = -UNTOUCHED_MS;
+// The parts as they came, before times were put into the reader's zone.
+const served = new Map();
+
+// Parts with `data-live` are fetched again, and those that have changed are replaced.
+async function update() {
+  const parts = document.querySelectorAll("[data-live]");
+  if (document.hidden || isInUse() || !parts.length) return;
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (isInUse()) return;
+  for (const part of parts) {
+    const next = fresh.getElementById(part.id);
+    const hasFocus = part.contains(document.activeElement);
+    if (!next || hasFocus || next.innerHTML === served.get(part.id)) continue;
+    served.set(part.id, next.innerHTML);
+    part.replaceWith(next);
+  }
+  inLocalTime();
+}
+
+// Whoever selects text, or has just pressed a key, is not interrupted.
+function isInUse() {
+  return !getSelection().isCollapsed || performance.now() - pressedAt < UNTOUCHED_MS;
+}
+
+// The exact time of each moment is also shown in the reader's own zone.
+function inLocalTime() {
+  for (const one of document.querySelectorAll("time[datetime]")) {
+    const at = new Date(one.dateTime);
+    if (!one.dataset.local) {
+      one.dataset.local = "yes";
+      one.title += `, here ${at.toLocaleString()}`;
+    }
+  }
+}
+
+function offerCopies() {
+  if (!navigator.clipboard) return;
+  for (const one of document.querySelectorAll("[data-copy]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy: ${one.dataset.copy}`);
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(one.querySelector("code").textContent);
+      button.textContent = "Copied";
+    });
+    one.append(" ", button);
+  }
+}
+
+for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
+addEventListener("keydown", () => { pressedAt = performance.now(); });
+inLocalTime();
+offerCopies();
+setInterval(() => update().catch(() => {}), EVERY_MS);
