@@ -324,7 +324,7 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
     http.post("/plans", json={"table": "sales.orders"}).raise_for_status()
     scan = {"plan_id": last_night, "seconds": 9, "planning_seconds": 0.1}
     scan |= {"groups": {"files": 744, "seconds": 100}}
-    http.post("/plans/scans", json={"scans": [scan]}).raise_for_status()
+    http.post("/scan-reports", json={"scans": [scan]}).raise_for_status()
     at = let_time_pass(site.state_dir, last_night, hours=10)
     hour = timedelta(hours=1)
     with asking(browser, site.url, site.admin) as (page, click):

@@ -410,9 +410,9 @@ def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site:
         scan = {"plan_id": plan_id, "seconds": 92.5, "planning_seconds": 0.25}
         scan |= {"groups": {"files": 12, "seconds": 90.0}}
 
-        assert http.post("/plans/scans", json={"scans": [scan]}).status_code == 204
+        assert http.post("/scan-reports", json={"scans": [scan]}).status_code == 204
         (plan,) = http.get("/plans", params={"plan_id": plan_id}).json()["plans"]
-        wrong = http.post("/plans/scans", json={"scans": [scan | {"seconds": -1}]})
+        wrong = http.post("/scan-reports", json={"scans": [scan | {"seconds": -1}]})
         problem_of(wrong, 422, "invalid-request")
 
     assert "not reported" in before

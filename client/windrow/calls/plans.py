@@ -271,7 +271,7 @@ class PlanCalls(Calls):
             scans: At most 1,000 reports.
         """
         reports = ScanReports(scans=list(scans))
-        self._transport.call("POST", "/plans/scans", body=reports.model_dump_json())
+        self._transport.call("POST", "/scan-reports", body=reports.model_dump_json())
 
     def delete_plan(self, plan_id: str) -> None:
         """Delete a plan before it expires.

@@ -100,7 +100,7 @@ def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> RenderableType:
         "severe>",
         "most\nkeys>",
     )
-    drops = ("most\nkeys", "severe", "effi-\nciency", "colli-\nsions")
+    drops = ("effi-\nciency", "most\nkeys", "severe", "colli-\nsions")
     table = ListTable(titles, drops, show_edge=False)
     for outcome in outcomes:
         table.add_row(

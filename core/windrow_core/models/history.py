@@ -16,7 +16,7 @@ PLAN_ID_PATTERN = r"^[0-9a-f]{32}$"
 MAX_SCAN_REPORTS = 1_000
 
 _Count: TypeAlias = Annotated[int, Whole(0, 2**53)]
-_Seconds: TypeAlias = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+_Seconds: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class WayFigures(Request):

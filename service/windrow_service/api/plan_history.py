@@ -73,7 +73,7 @@ async def list_plans(
 
 
 @router.post(
-    "/plans/scans",
+    "/scan-reports",
     operation_id="report_scans",
     dependencies=[READ],
     status_code=status.HTTP_204_NO_CONTENT,

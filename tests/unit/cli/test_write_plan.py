@@ -85,7 +85,7 @@ def test_one_scheme_is_explained_without_the_others() -> None:
 def test_a_comparison_shows_severe_collisions_and_the_most_keys_in_a_task() -> None:
     plan = drafted(keys=counts_of_days([5_000] * 365), target_rows=1_000)
 
-    lines = printed(plan, 120)
+    lines = printed(plan, 80)
 
     row = next(line.split() for line in lines if line.lstrip().startswith("columns "))
     (found,) = (one for one in plan.others if one.scheme == "columns")
