@@ -503,10 +503,10 @@ ELSEWHERE = [
 @pytest.mark.parametrize("to", ELSEWHERE)
 def test_signing_in_leads_to_no_other_site(visitor: Visitor, to: str) -> None:
     page = visitor.http.get("/dashboard/sign-in", params={"to": to})
-    assert 'name="to" value="tables"' in page.text
+    assert 'name="to" value="overview"' in page.text
     answer = visitor.sign_in("ann", to=to)
 
-    assert 'content="0; url=../../../dashboard/tables"' in answer.text
+    assert 'content="0; url=../../../dashboard/overview"' in answer.text
     assert len(answer.headers.get_list("Set-Cookie")) == 2
 
 

@@ -61,7 +61,7 @@ def test_a_query_opens_the_files_and_decodes_the_columns_that_it_needs(
     for path in hive.data_files(location):
         if "ds=2026-11-02" not in path:
             (location / path).unlink()
-    client.create_view(spark, "sales.events", reader="grouped")
+    client.create_view(spark, "sales.events", "events", reader="grouped")
 
     query = spark.sql("SELECT max(id) AS top FROM events WHERE ds = '2026-11-02' AND id < 30")
     assert [row.top for row in query.collect()] == [29]

@@ -38,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_tutorial_does_what_it_says(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spark.catalog.dropTempView("events")
     port = str(free_port())
     monkeypatch.setenv("WINDROW_PORT", port)
     monkeypatch.setenv("WINDROW_URL", f"http://127.0.0.1:{port}")
@@ -62,6 +63,7 @@ def test_the_tutorial_does_what_it_says(
 
 
 def test_the_notebook_does_what_the_tutorial_does(spark: SparkSession, folder: Path) -> None:
+    spark.catalog.dropTempView("events")
     notebook = json.loads((START / "tutorial.ipynb").read_text())
     cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
     names: dict[str, Any] = {}
