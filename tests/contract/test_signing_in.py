@@ -546,7 +546,7 @@ def test_behind_https_all_cookies_are_of_this_host_and_encrypted(
     assert cookie.startswith(f"__Host-{BEGUN}=")
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= set(attributes)
     below = "https://windrow.example.com/lake/dashboard/sign-in/corp"
-    assert f'href="{below}?to=tables"' in page
+    assert f'href="{below}?to=overview"' in page
     assert parse_qs(urlsplit(answer.headers["Location"]).query)["redirect_uri"] == [
         f"{below}/callback"
     ]
