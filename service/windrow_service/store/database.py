@@ -267,6 +267,13 @@ def _until_free() -> Retrying:
 
 def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
     engine = create_async_engine(url, **options)
+    rollbacks: set[asyncio.Future[None]] = set()
+
+    def forget(task: asyncio.Future[None]) -> None:
+        rollbacks.discard(task)
+        if not task.cancelled():
+            # Of a connection that is closed already.
+            task.exception()
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def set_pragmas(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
@@ -278,6 +285,16 @@ def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
             with attempt:
                 cursor.execute("PRAGMA journal_mode = WAL")
         cursor.close()
+
+    @sa.event.listens_for(engine.sync_engine, "invalidate")
+    def roll_back(connection: Any, _: object, error: BaseException | None) -> None:
+        if not isinstance(error, asyncio.CancelledError):
+            return
+        # The connection is closed next, which ends its transaction only if no statement has rows
+        # left: others would wait for the garbage collector until they may write.
+        task = asyncio.ensure_future(connection.driver_connection.rollback())
+        rollbacks.add(task)
+        task.add_done_callback(forget)
 
     return engine
 
