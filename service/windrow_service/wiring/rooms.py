@@ -384,7 +384,12 @@ def open_maintenance(
         ),
         change=ChangeTablePolicy(policies=policies, define=define),
         request=RequestWork(
-            tables=adapters.tables, policies=policies, finder=finder, work=work, clock=now
+            tables=adapters.tables,
+            policies=policies,
+            finder=finder,
+            work=work,
+            runner=runner,
+            clock=now,
         ),
         work=work,
         clock=now,

@@ -18,7 +18,7 @@ from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.texts import count_text
 from windrow_service.usecases.maintenance.work import NewWork, WorkBody, WorkStore
-from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.upkeep.errors import InvalidCompactionError
@@ -40,6 +40,7 @@ class RequestWork:
     policies: PolicyStore
     finder: PartitionFinder
     work: WorkStore
+    runner: Runner
     clock: Clock
 
     async def __call__(
@@ -75,11 +76,14 @@ class RequestWork:
                 "new files for a while: allow that with `windrow policy set … "
                 "--readers-may-see-both`"
             )
-        parts = await self.finder.find(table, policy)
-        rows = _rows(parts, policy, folder)
-        bodies = [
-            _body(parts, some, policy, consent=consent) for some in _batches(parts, rows, Rules())
-        ]
+        parts, principal = await self.finder.find(table, policy), actor().principal
+        # Off the event loop: a table may have very many partitions.
+        bodies = await self.runner.run(
+            lambda: [
+                _body(parts, some, policy, principal, consent=consent)
+                for some in _batches(parts, _rows(parts, policy, folder), Rules())
+            ]
+        )
         work = [NewWork(table=name, body=body) for body in bodies]
         return await self.work.request(work, self.clock()) if work else 0
 
@@ -126,7 +130,12 @@ def _batches(parts: SmallParts, rows: Ints, rules: Rules) -> Iterator[Sequence[i
 
 
 def _body(
-    parts: SmallParts, rows: Sequence[int], policy: EffectivePolicy, *, consent: bool
+    parts: SmallParts,
+    rows: Sequence[int],
+    policy: EffectivePolicy,
+    principal: str,
+    *,
+    consent: bool,
 ) -> WorkBody:
     small = parts.small
     cost, gain = float(small.cost_seconds[rows].sum()), float(small.gain_seconds[rows].sum())
@@ -150,13 +159,13 @@ def _body(
         min_files=policy.min_files,
         readers_may_see_both=consent,
         prediction=prediction,
-        text=_text(prediction, policy),
+        text=_text(prediction, policy, principal),
     )
 
 
-def _text(prediction: WorkPrediction, policy: EffectivePolicy) -> str:
+def _text(prediction: WorkPrediction, policy: EffectivePolicy, principal: str) -> str:
     return (
-        f"{actor().principal} asked for it: {count_text(prediction.files, 'small file')} in "
+        f"{principal} asked for it: {count_text(prediction.files, 'small file')} in "
         f"{count_text(prediction.partitions, 'partition')} would become {prediction.becomes:,} of "
         f"about {size_text(policy.target_file_size)}; {prediction.cost_seconds:.3g} s of one core "
         f"save {prediction.gain_seconds:.3g} s in each read of all of them"

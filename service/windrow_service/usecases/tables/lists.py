@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias
 
 from windrow_core.models import SnapshotInfo
 from windrow_service.planner.upkeep.health import Health, excess_files, health_of, waste_of
 from windrow_service.usecases.names import Names
 
 TableOrder: TypeAlias = Literal["name", "health", "excess", "files", "size", "mean", "snapshot"]
-TABLE_ORDERS: tuple[TableOrder, ...] = get_args(TableOrder)
 
 
 @dataclass(frozen=True, slots=True)
