@@ -319,8 +319,8 @@ def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> N
 def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: Site) -> None:
     http = site.operated.http
     options = {"parallelism": 16, "cached_splits": "separate"}
-    asked = {"table": "sales.events", "columns": ["id"], "options": options}
-    last_night = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+    body = {"table": "sales.events", "columns": ["id"], "options": options}
+    last_night = http.post("/plans", json=body).raise_for_status().json()["plan_id"]
     http.post("/plans", json={"table": "sales.orders"}).raise_for_status()
     scan = {"plan_id": last_night, "seconds": 9, "planning_seconds": 0.1}
     scan |= {"groups": {"files": 744, "seconds": 100}}

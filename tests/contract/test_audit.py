@@ -330,13 +330,13 @@ def test_records_have_the_old_and_new_values_of_every_field_that_differs(
     http.put(caller.path, json=body, params={"replace": True}).raise_for_status()
     http.delete(caller.path).raise_for_status()
 
-    told = [
+    values = [
         {one["name"]: (one["before"], one["after"]) for one in change["fields"]}
         for change in reversed(changes(http, table=name))
     ]
 
     old, new = str(caller.location), body["location"]
-    assert told == [
+    assert values == [
         {"location": (None, old), "partition_columns": (None, "ds string")},
         # A snapshot has no definition.
         {},

@@ -415,8 +415,8 @@ def test_tables_are_listed_in_any_order_and_by_any_condition(database_url: sa.UR
 
         async def names(offset: int = 0, limit: int = 10, **conditions: Any) -> list[str]:
             among = conditions.pop("among", Names(every=True))
-            asked = TableConditions(**conditions)
-            count, tables = await lists.page(asked, offset, limit, among)
+            choice = TableConditions(**conditions)
+            count, tables = await lists.page(choice, offset, limit, among)
             assert count >= len(tables)
             # The database and the page judge alike.
             for one in tables:

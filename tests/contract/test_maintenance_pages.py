@@ -260,14 +260,14 @@ def test_a_policy_is_added_changed_switched_and_removed_by_forms(
     assert site.send("/dashboard/policies", "write:form.t", **fields).status_code == 403
     assert site.send("/dashboard/policies", "write:form.*", **fields).status_code == 303
     policy = http.get("/policies/form.*").json()
-    taken = site.send("/dashboard/policies", "write:form.*", **fields)
+    refusal = site.send("/dashboard/policies", "write:form.*", **fields)
     page = site.browser("read:form.*").get("/dashboard/policies/form.*").text
 
     assert policy["target_file_size"] == 256 * 2**20
     assert policy["windows"] == ["22:00-06:00", "12:00-13:00 Europe/Berlin"]
     assert policy["max_share"] == 0.25
-    assert taken.status_code == 422
-    assert "there is a policy for it already" in taken.text
+    assert refusal.status_code == 422
+    assert "there is a policy for it already" in refusal.text
     assert 'value="256 MB"' in page
     assert ">Change it</button>" not in page
     (version,) = re.findall(r'name="version" value="([^"]+)"', page)

@@ -402,9 +402,9 @@ def test_reports_are_kept_of_own_plans_alone_and_the_last_one_counts(
 
 
 def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site: Site) -> None:
-    asked = {"table": "sales.events", "filter": "amount > 3"}
+    body = {"table": "sales.events", "filter": "amount > 3"}
     with site.open("reporter", "read:sales.*") as http:
-        plan_id = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+        plan_id = http.post("/plans", json=body).raise_for_status().json()["plan_id"]
         path = f"/dashboard/plans/{plan_id}"
         before = page_of(site, path, "reporter", "read:sales.*").text
         scan = {"plan_id": plan_id, "seconds": 92.5, "planning_seconds": 0.25}

@@ -258,8 +258,8 @@ def test_work_that_somebody_asked_for_comes_first_and_stays_until_it_is_taken(
 ) -> None:
     async def law(store: SqlWorkStore) -> None:
         await decide(store, work("s", "ds=1"), work("t", "ds=1"), work("t", "ds=2"), work("t", "x"))
-        taken = await store.claim("w", "s", ALL, NOW, NOW + MINUTE)
-        assert taken is not None
+        claim = await store.claim("w", "s", ALL, NOW, NOW + MINUTE)
+        assert claim is not None
 
         # It takes the place of work on the same partitions, but not of what a worker has.
         count = await store.request([work("t", "ds=1", "ds=2")], NOW)
