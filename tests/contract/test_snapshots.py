@@ -159,3 +159,33 @@ def test_gained_files_are_new_and_changed_ones(
     assert gained(http, name, 3) == ["ds=1", "ds=9"]
     assert gained(http, name, 4) == []
     problem_of(http.get(path, params={"since": 5}), 404, "snapshot-not-found")
+
+
+@pytest.mark.parametrize(
+    ("others", "folders"),
+    [([], []), (["ds=1/late"], ["ds=1"]), (["ds=2/late"], ["ds=1", "ds=2"])],
+)
+def test_only_rows_that_a_compaction_has_merged_are_no_gain(
+    http: httpx.Client, name: str, location: Path, others: list[str], folders: list[str]
+) -> None:
+    """A compaction that lists the table may publish what others have put there."""
+    columns = [{"name": "id", "type": "bigint"}]
+    http.put(f"/tables/{name}", json={"location": str(location), "columns": columns})
+
+    def file(path: str, rows: int = 1) -> dict[str, Any]:
+        return {"path": path, "size_bytes": rows, "mtime_ns": 1, "row_count": rows}
+
+    def publish(*files: dict[str, Any], **params: str) -> None:
+        body = {"mode": "full", "added": list(files)}
+        http.post(f"/tables/{name}/snapshots", json=body, params=params).raise_for_status()
+
+    publish(file("ds=1/a"), file("ds=1/b"), file("ds=2/a"))
+    write = {"host": "driver-1", "process": 7, "kind": "compaction", "mode": "append"}
+    for state in ("staging", "committing"):
+        path = f"/tables/{name}/writes/{'c' * 32}"
+        http.put(path, json={**write, "state": state}).raise_for_status()
+    merged = [file("ds=1/ab", rows=2), file("ds=2/a"), *map(file, others)]
+    publish(*merged, write_id="c" * 32)
+
+    assert gained(http, name, 1) == folders
+    assert gained(http, name, 0) == ["ds=1", "ds=2"]
