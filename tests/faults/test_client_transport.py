@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 import time
@@ -137,6 +138,22 @@ def test_an_unreachable_coordinator_is_named_after_bounded_attempts(call: str) -
     assert (caught.value.url, caught.value.attempts) == (url, 2)
     assert url in str(caught.value)
     assert "windrow serve" in str(caught.value)
+
+
+def test_retries_and_embedded_coordinators_draw_no_random_numbers_of_the_application(
+    tmp_path: Path,
+) -> None:
+    before = random.getstate()
+
+    with (
+        connect(f"http://127.0.0.1:{free_port()}", attempts=2) as client,
+        pytest.raises(errors.CoordinatorUnreachableError),
+    ):
+        client.config()
+    with windrow.embedded(tmp_path) as client:
+        client.config()
+
+    assert random.getstate() == before
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://127.0.0.1"])

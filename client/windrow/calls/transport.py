@@ -51,6 +51,8 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
+# Of our own, so that the numbers that an application draws do not depend on what is repeated.
+_jitter = random.Random()
 # No retry begins later than this after the first attempt.
 _PATIENCE_S = 120.0
 # A proxy's answers when its coordinator has just gone away.
@@ -262,7 +264,7 @@ def _wait_s(attempt: RetryCallState) -> float:
     error = attempt.outcome.exception()
     asked_s = error.retry_after_s if isinstance(error, BusyError) else 0.0
     backoff_s = min(_BACKOFF_S * 2.0 ** (attempt.attempt_number - 1), _MAX_BACKOFF_S)
-    return asked_s + backoff_s * random.uniform(0.5, 1.0)
+    return asked_s + backoff_s * _jitter.uniform(0.5, 1.0)
 
 
 def _raise_problem(answer: httpx.Response) -> None:

@@ -27,6 +27,8 @@ _LINGER_S = 2.0
 _STALLED_S = 2.0
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
+# Of our own, so that the numbers that an application draws do not depend on its connections.
+_jitter = random.Random()
 
 MALFORMED = ProblemType(HTTPStatus.BAD_REQUEST, "malformed-request", "Request is not HTTP")
 TOO_SLOW = ProblemType(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request arrives too slowly")
@@ -297,7 +299,7 @@ class _BoundedHttp(HttpToolsProtocol):
     def _look_again(self) -> None:
         self._body_bytes = 0
         # Spread, since refusing hundreds of connections at once would keep all others waiting.
-        self._look_s = _LOOK_EVERY_S * random.uniform(0.5, 1.5)
+        self._look_s = _LOOK_EVERY_S * _jitter.uniform(0.5, 1.5)
         self._timer = self.loop.call_later(self._look_s, self._look_at_body)
 
     def _look_at_body(self) -> None:
