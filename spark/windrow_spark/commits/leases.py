@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from contextlib import suppress
 
 from windrow.errors import NotFoundError, WindrowError, WriteLostError
 from windrow_core.models import (
@@ -69,6 +70,11 @@ class Lease:
     def keep(self) -> None:
         """Renew the lease from now on, until `end`."""
         self._thread.start()
+
+    def renew(self) -> None:
+        """Renew the lease at once, if the coordinator answers; `check` then knows if it is lost."""
+        with suppress(WindrowError), self._speaking:
+            self._tell(self._state)
 
     def check(self) -> None:
         """Raise an error if the write is known to be lost."""

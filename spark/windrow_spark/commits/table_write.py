@@ -288,8 +288,9 @@ class TableWrite:
             table, intent, inventory = self._prepare(report, replaced_files(replaces))
             self._staging.record(intent)
         except OSError as error:
-            self.undo()
             # The folder of a write that another process has undone is gone.
+            self._lease.renew()
+            self.undo()
             self._lease.check()
             location = self._staging.location
             raise UnfitLocationError(self.table.name, location, why_unwritable(error)) from error
