@@ -48,7 +48,8 @@ from windrow_spark.commits.errors import PartitionChangedError
 
 # The coordinator has decided already what a rewrite is worth.
 _ANY_READS = 10**9
-_POLL_S = 30.0
+# Somebody may have asked for work, and be waiting for it.
+_POLL_S = 5.0
 _RENEWALS = 3
 _MOST_CHARACTERS = 2_000
 

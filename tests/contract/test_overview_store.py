@@ -16,7 +16,7 @@ from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.upkeep.overview import first_tables, totals
+from windrow_service.usecases.upkeep.overview import candidates, gain_of, totals
 
 NOW = datetime(2026, 11, 23, 10, 40, tzinfo=timezone.utc)
 HOUR, ALL = timedelta(hours=1), Names(every=True)
@@ -74,8 +74,13 @@ def test_tables_are_added_up_and_those_whose_reads_gain_most_come_first(
         assert (every.oldest.name, every.oldest.checked_at) == ("a.many", NOW - 900 * HOUR)
         assert (mine.tables, mine.files) == (2, 903)
         assert reads == {"a.few": 500}
-        assert [one.table.name for one in first_tables(tables, reads, 5)] == ["a.few", "a.many"]
-        assert [one.table.name for one in first_tables(tables, {}, 1)] == ["a.many"]
+        rows = candidates(tables, reads)
+        assert [one.table.name for one in rows] == ["a.few", "a.many"]
+        assert [one.table.name for one in candidates(tables, {})] == ["a.many", "a.few"]
+        gain = gain_of(rows)
+        assert (gain.tables, gain.files, gain.becomes, gain.reads) == (2, 903, 2, 500)
+        assert gain.saved_seconds == rows[0].gain_seconds * 500
+        assert gain.gain_seconds == sum(one.gain_seconds for one in rows)
         assert await overview.database_bytes() > 10_000
 
     on_database(database_url, law)

@@ -24,7 +24,13 @@ from windrow_service.api.services import (
     WritesDep,
 )
 from windrow_service.usecases.maintenance.work import NEWEST
-from windrow_service.usecases.upkeep.overview import HourFigures, first_tables, thinned, totals
+from windrow_service.usecases.upkeep.overview import (
+    HourFigures,
+    candidates,
+    gain_of,
+    thinned,
+    totals,
+)
 
 router = GuardedRouter(include_in_schema=False)
 _FIRST, _TROUBLES, _NEXT = 10, 20, 5
@@ -50,8 +56,8 @@ async def show_overview(
 
     async def figures() -> dict[str, Any]:
         states = await overview.tables(among)
-        reads = await overview.reads(now - _READS_OF)
-        return {"totals": totals(states), "first": first_tables(states, reads, _FIRST)}
+        rows = candidates(states, await overview.reads(now - _READS_OF))
+        return {"totals": totals(states), "first": rows[:_FIRST], "gain": gain_of(rows)}
 
     async def troubles() -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from windrow_core.models import Answer
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
-from windrow_service.planner.upkeep.health import excess_files
+from windrow_service.planner.upkeep.health import excess_files, waste_of
 from windrow_service.usecases.names import Names
 
 
@@ -39,6 +39,11 @@ class TableState:
         if self.files is None or self.size_bytes is None:
             return 0
         return excess_files(self.files, self.size_bytes, self.fewest)
+
+    @property
+    def waste(self) -> float:
+        """The part of the time of reading it that opening its excess files takes."""
+        return waste_of(self.excess, self.files or 0, self.size_bytes or 0)
 
 
 class HourFigures(Answer):
@@ -102,6 +107,27 @@ class Candidate:
         return self.gain_seconds * self.reads
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What reads would save if no table had excess files; seconds are those of one core.
+
+    Attributes:
+        tables: Number of tables that have excess files.
+        files: Number of their files.
+        becomes: Number of files that they need.
+        gain_seconds: What a read of all of each would save.
+        reads: Number of plans of them in the last days.
+        saved_seconds: What these reads would have saved.
+    """
+
+    tables: int
+    files: int
+    becomes: int
+    gain_seconds: float
+    reads: int
+    saved_seconds: float
+
+
 class OverviewStore(Protocol):
     """Figures of all tables together."""
 
@@ -137,11 +163,9 @@ def totals(tables: Sequence[TableState]) -> Totals:
     )
 
 
-def first_tables(
-    tables: Sequence[TableState], reads: Mapping[str, int], limit: int
-) -> Sequence[Candidate]:
-    """Return the tables that would gain most: by what their reads would save, then each read."""
-    candidates = [
+def candidates(tables: Sequence[TableState], reads: Mapping[str, int]) -> Sequence[Candidate]:
+    """Return the tables that would gain, the most first: by what their reads would save."""
+    rows = [
         Candidate(
             table=one,
             gain_seconds=one.excess * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
@@ -150,8 +174,20 @@ def first_tables(
         for one in tables
         if one.excess
     ]
-    candidates.sort(key=lambda one: (-one.saves, -one.gain_seconds, one.table.name))
-    return candidates[:limit]
+    return sorted(rows, key=lambda one: (-one.saves, -one.gain_seconds, one.table.name))
+
+
+def gain_of(rows: Sequence[Candidate]) -> Gain:
+    """Return what all of the tables together would gain."""
+    files = sum(one.table.files or 0 for one in rows)
+    return Gain(
+        tables=len(rows),
+        files=files,
+        becomes=files - sum(one.table.excess for one in rows),
+        gain_seconds=sum(one.gain_seconds for one in rows),
+        reads=sum(one.reads for one in rows),
+        saved_seconds=sum(one.saves for one in rows),
+    )
 
 
 def thinned(hours: Sequence[HourFigures], most: int) -> Sequence[HourFigures]:
