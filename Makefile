@@ -4,6 +4,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_INSTALLED := .venv/.demo-installed
 DEMO_NEEDS := examples/windrow_demo/requirements.txt
+ENGINES_INSTALLED := .venv/.demo-engines-installed
+ENGINES_NEEDS := examples/windrow_demo/engines.txt
 QUICK_SPARK := .venv/spark.jsa
 QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 
@@ -11,7 +13,7 @@ QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo docs reference test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
+.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -63,6 +65,14 @@ chromium: # The only requirement that no wheel contains; only tests/browser need
 
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/python -m windrow_demo
+
+$(ENGINES_INSTALLED): $(ENGINES_NEEDS) | $(DEMO_INSTALLED)
+	@echo "Installing DuckDB, Polars and PyIceberg into .venv: 400 MB"
+	@$(PIP) --no-compile --requirement $(ENGINES_NEEDS)
+	@touch $@
+
+demo-engines: java $(ENGINES_INSTALLED) ## Read them with DuckDB, Polars, PyIceberg and Spark, bare and by Windrow
+	@$(BIN)/python -m windrow_demo engines
 
 test: $(INSTALLED) $(QUICK_SPARK) older-spark image chromium ## Run all tests
 	$(BIN)/pytest

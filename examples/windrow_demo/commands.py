@@ -40,7 +40,8 @@ def demo(
     """Compare Spark with and without Windrow.
 
     Reads 19,486 small files in three ways on Spark, and compares answers and times.
-    `python -m windrow_demo writes` shows how small files arise, and how to avoid them.
+    `python -m windrow_demo writes` shows how small files arise, and how to avoid them, and
+    `python -m windrow_demo engines` reads them with DuckDB, Polars, PyIceberg and Spark.
     """
     if context.invoked_subcommand is not None:
         return
@@ -96,5 +97,31 @@ def writes(
         show(*writes_report(outcome))
     if picture is not None:
         save_picture(picture, f"{PROGRAM} writes", *writes_report(outcome))
+    if not outcome.agreed:
+        raise typer.Exit(1)
+
+
+@app.command("engines")
+def engines(
+    data: Annotated[
+        Path, typer.Option(help="Folder of the table; written once, then reused.", metavar="DIR")
+    ] = Path("data"),
+    days: Annotated[
+        int, typer.Option(help="Use only the first days of the year.", min=1, max=365)
+    ] = 365,
+    as_json: AsJson = False,
+) -> None:
+    """Read the table with DuckDB, Polars, PyIceberg and Spark.
+
+    Each reads the bare folder, and then the same rows by one coordinator.
+    """
+    from windrow_demo.engines import run_engines_demo
+    from windrow_demo.engines_report import engines_as_json, engines_report
+
+    outcome = run_engines_demo(data, days=days, console=error_console())
+    if as_json:
+        show_json(engines_as_json(outcome))
+    else:
+        show(*engines_report(outcome))
     if not outcome.agreed:
         raise typer.Exit(1)

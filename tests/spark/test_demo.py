@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.engines.environment import python_with_engines
+
 pytestmark = pytest.mark.spark
 
 READS, WRITES, STOPPED = "reads", "writes", "stopped"
@@ -127,3 +129,23 @@ def test_writes_explode_without_a_plan_but_not_with_one(done: dict[str, Done]) -
     assert planned["largest_file_bytes"] < 1.5 * 2**15
     assert exploded["hash_sum"] == planned["hash_sum"]
     assert (writes.folder / "picture.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.nightly
+def test_engines_read_the_written_rows_from_the_folder_and_by_windrow(tmp_path: Path) -> None:
+    command = [python_with_engines(), "-m", "windrow_demo", "engines", "--days", "2", "--json"]
+
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    )
+
+    assert result.returncode == 0, result.stderr
+    output = json.loads(result.stdout)
+    assert output["agreed"] is True
+    assert {(one["engine"], one["way"]) for one in output["results"]} == {
+        (engine, way)
+        for engine in ("duckdb", "polars", "pyiceberg", "spark")
+        for way in ("folder", "windrow")
+    }
+    assert {one["rows"]["all"] for one in output["results"]} == {1_785}
+    assert {one["rows"]["day"] for one in output["results"]} == {842}
