@@ -161,6 +161,8 @@ def test_a_killed_statement_leaves_the_old_or_the_new_rows(
     assert_whole(client, f"sales.{name}", location, OLD if step in UNDONE else after)
 
 
+# tests/spark/test_created_tables.py repeats a statement after what such a driver leaves.
+@pytest.mark.nightly
 def test_the_same_statement_ends_a_creation_that_was_killed_and_an_overwrite_is_killed_too(
     client: Client, url: str, folder: Path
 ) -> None:

@@ -73,7 +73,10 @@ def write_late(folders: set[Path]) -> None:
         pq.write_table(pa.table({"id": [-1], "at": pa.array([0], pa.timestamp("us", "UTC"))}), path)
 
 
+# tests/spark/test_stream_disk.py ends streams amid these steps, and test_stream_sink.py repeats batches,
+# without a JVM for each end.
 @pytest.mark.spark
+@pytest.mark.nightly
 def test_drivers_that_die_at_any_step_of_a_batch_leave_every_row_once(tmp_path: Path) -> None:
     location = tmp_path / "events"
     location.mkdir()

@@ -379,6 +379,32 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
 
+def test_a_run_that_ends_between_batches_is_continued(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "ended", files_per_day=6)
+    table = registered(client, "demo.ended", location)
+    # A batch for each day.
+    options: dict[str, Any] = {"target_file_size": 8 * KIB, "max_batch_bytes": 8 * KIB}
+
+    def end(text: str) -> None:
+        if "rewritten as" in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compacted(spark, client, table, on_progress=end, **options)
+    assert len(hive.data_files(location)) == 13
+
+    done = compacted(spark, client, table, **options)
+
+    assert (done.batches, done.files_before, done.files_after, done.left) == (2, 12, 2, {})
+    assert len(hive.data_files(location)) == 3
+    assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(180))
+    assert list(location.glob("_windrow/writes/*")) == []
+    assert compacted(spark, client, table, **options).batches == 0
+
+
+@pytest.mark.nightly
 def test_a_killed_run_is_continued(
     plain_environment: dict[str, str],
     spark: SparkSession,

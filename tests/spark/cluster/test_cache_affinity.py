@@ -135,6 +135,8 @@ def test_only_files_that_match_the_rule_are_cached(cached: Table) -> None:
     assert cached.requested() == others
 
 
+# tests/faults/test_worker_agent.py and tests/property/test_placement.py show the same of plans.
+@pytest.mark.nightly
 def test_if_a_worker_dies_only_its_files_move_and_it_is_used_again_once_back(
     cached: Table,
 ) -> None:
