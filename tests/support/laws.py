@@ -10,7 +10,7 @@ from hypothesis import settings
 _Case = TypeVar("_Case")
 
 # What profiles multiply the number of examples by.
-_TIMES = {"quick": 0.25, "ci": 0.7, "nightly": 20}
+_TIMES = {"quick": 0.25, "ci": 0.5, "nightly": 20}
 
 
 def is_nightly() -> bool:
@@ -21,7 +21,7 @@ def is_nightly() -> bool:
 def examples(count: int, **more: Any) -> settings:
     """Return settings for about a number of examples, the same in every run.
 
-    Usual runs use two thirds of that number, and those without slow tests a quarter. Nightly runs use
+    Usual runs use half of that number, and those without slow tests a quarter. Nightly runs use
     many times as many examples, and different ones each time.
     """
     times = _TIMES.get(settings.get_current_profile_name(), 1)

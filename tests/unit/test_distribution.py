@@ -128,8 +128,8 @@ def test_folders_of_slow_tests_are_left_out_only_with_all_slow_tests(
     ("expression", "chosen", "counts"),
     [
         ("not spark and not slow", None, (10, 10)),
-        ("not spark", None, (30, 28)),
-        ("not spark and not slow", "ci", (30, 28)),
+        ("not spark", None, (30, 20)),
+        ("not spark and not slow", "ci", (30, 20)),
     ],
 )
 def test_fewer_examples_are_tried_only_without_slow_tests_and_unless_a_profile_is_chosen(
