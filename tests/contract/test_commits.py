@@ -243,6 +243,10 @@ def test_a_location_may_be_a_symbolic_link_but_a_partition_may_not(
     ("definition", "reason"),
     [
         ({"location": "gs://bucket/table"}, "write with Spark, then refresh"),
+        (
+            {"location": "abfss://c@account.dfs.core.windows.net/t"},
+            "write with Spark, then refresh",
+        ),
         ({"format": "orc"}, "its format is orc"),
     ],
 )

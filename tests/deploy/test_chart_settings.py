@@ -110,7 +110,14 @@ def test_without_values_metrics_audit_history_and_maintenance_have_their_default
 
 
 @pytest.mark.parametrize(
-    "location", ["/data/tables", "/data/more: tables", "s3://lake", "gs://lake/tables"]
+    "location",
+    [
+        "/data/tables",
+        "/data/more: tables",
+        "s3://lake",
+        "gs://lake/tables",
+        "abfss://lake@account.dfs.core.windows.net/tables",
+    ],
 )
 def test_every_location_that_the_chart_accepts_is_readable_by_the_coordinator(
     monkeypatch: pytest.MonkeyPatch, location: str

@@ -63,6 +63,7 @@ def test_a_refusal_shows_no_password_of_another_setting() -> None:
             "s3://b/t:/data:hdfs://name:8020/t:gs://b",
             ("s3://b/t", "/data", "hdfs://name:8020/t", "gs://b"),
         ),
+        ("abfss://a@b.dfs.net/t:/data", ("abfss://a@b.dfs.net/t", "/data")),
         ("/data:hdfs://name:8020", ("/data", "hdfs://name:8020")),
         ("/a,b:c", ("/a,b", "c")),
         ('["/odd:name", "s3://b/t"]', ("/odd:name", "s3://b/t")),

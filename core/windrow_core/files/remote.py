@@ -1,7 +1,7 @@
-"""Files on S3, Google Cloud Storage or HDFS, read in the same way.
+"""Files on S3, Google Cloud Storage, Azure or HDFS, read in the same way.
 
 Credentials, region and endpoint come from the environment, as for the SDKs of these stores
-(`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_CONF_DIR`), never from a table's location.
+(`AWS_*`, `AZURE_*`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_CONF_DIR`), never from a table's location.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class Scheme:
     Attributes:
         name: The scheme, as in canonical locations.
         synonyms: What Hadoop calls it, or called it.
-        is_object: Whether it names an object store, where a URI begins with a bucket.
+        is_object: Whether it names an object store, where a URI begins with a bucket, or a container.
     """
 
     name: str
@@ -21,7 +21,12 @@ class Scheme:
 
 
 # A new object store also needs its connection: see `objects/stores.py`.
-SCHEMES = (Scheme("s3", ("s3a", "s3n")), Scheme("hdfs", is_object=False), Scheme("gs"))
+SCHEMES = (
+    Scheme("s3", ("s3a", "s3n")),
+    Scheme("hdfs", is_object=False),
+    Scheme("gs"),
+    Scheme("abfss", ("abfs",)),
+)
 
 _CANONICAL = {name: one.name for one in SCHEMES for name in (one.name, *one.synonyms)}
 _OF_OBJECTS = tuple(f"{one.name}:" for one in SCHEMES if one.is_object)

@@ -1,7 +1,8 @@
 """Connections to buckets, configured by the environment.
 
 Credentials, region and endpoint come from the environment, as for the SDKs of these stores
-(`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`), never from a table's location.
+(`AWS_*`, `AZURE_*`, `GOOGLE_APPLICATION_CREDENTIALS`), never from a table's location. What Azure
+calls a container is a bucket here, named with its account: `abfss://container@account.host`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from windrow_core.files.objects.troubles import NO_URL, ObjectError, shortened
+from windrow_core.files.objects.troubles import ObjectError, no_url, shortened
 
 _CONNECT_TIMEOUT = "5s"
 # For a whole request; the largest parts that are requested have some megabytes.
@@ -19,6 +20,10 @@ _REQUEST_TIMEOUT = "30s"
 # A store answers the copy of a large object when it is complete.
 _CHANGE_TIMEOUT = "10m"
 
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "abfss": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
 _INSTALL = (
     "cannot be read: the package obstore, the client of object stores, is not installed here; "
     "`pip install obstore` on the driver, the executors and the coordinator"
@@ -38,21 +43,21 @@ def bucket_and_key(uri: str) -> tuple[str, str]:
 
 def setting_of(bucket: str) -> tuple[str, str | None]:
     """Return what identifies a connection: the bucket, and its endpoint, which may change."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return bucket, endpoint
+    names = _ENDPOINTS.get(bucket.partition(":")[0], ())
+    return bucket, next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def connected(bucket: str, endpoint: str | None, *, is_change: bool = False) -> Any:
     """Return `obstore`'s store of a bucket; no request is sent.
 
     Args:
-        bucket: The bucket, as `s3://bucket` or `gs://bucket`.
+        bucket: The bucket, as `s3://bucket`, `gs://bucket` or `abfss://container@account.host`.
         endpoint: The endpoint from the environment.
         is_change: Whether objects are to be changed, which may take longer than to read a part.
     """
     try:
         from obstore.exceptions import BaseError
-        from obstore.store import GCSStore, S3Store
+        from obstore.store import AzureStore, GCSStore, S3Store
     except ImportError as error:
         raise ObjectError(_INSTALL) from error
     scheme, _, name = bucket.partition("://")
@@ -68,7 +73,15 @@ def connected(bucket: str, endpoint: str | None, *, is_change: bool = False) -> 
             return GCSStore(name, **options)
         if endpoint is not None and not _is_url(endpoint):
             # The library would panic.
-            raise ObjectError(NO_URL)
+            raise ObjectError(no_url(_ENDPOINTS[scheme][-1]))
+        if scheme == "abfss":
+            container, _, host = name.partition("@")
+            account, _, domain = host.partition(".")
+            # The hosts of files have all that those of objects have, under another name.
+            of_objects = f"https://{account}.blob.{domain.removeprefix('dfs.')}"
+            return AzureStore(
+                container, account_name=account, endpoint=endpoint or of_objects, **options
+            )
         if _has_profile():
             options["credential_provider"] = _of_profile()
         return S3Store(name, **options)

@@ -50,14 +50,22 @@ _CHANGE_DENIED = (
     "may not be changed: let the credentials that are used here list, read, write and delete it"
 )
 _EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
-_REGION = "lies in another region than AWS_REGION: correct AWS_REGION"
-NO_URL = (
-    "cannot be reached: AWS_ENDPOINT_URL is not the URL of a server; give one such as "
-    "https://storage.example.com"
+_BAD_AZURE_KEY = (
+    "may not be read: the credentials here are not valid; check AZURE_STORAGE_ACCOUNT_KEY, "
+    "AZURE_STORAGE_SAS_TOKEN or AZURE_CLIENT_SECRET"
 )
-_UNREACHED = "cannot be reached: check the network, AWS_ENDPOINT_URL and AWS_REGION"
+_REGION = "lies in another region than AWS_REGION: correct AWS_REGION"
+_UNREACHED = (
+    "cannot be reached: check the network, and AWS_ENDPOINT_URL and AWS_REGION, or the account in "
+    "an address of Azure"
+)
+_ARCHIVED = "is archived: restore it, or move it to a class that can be read at once"
 _REASONS = {
     "NoSuchBucket": "lies in a bucket that does not exist: correct the table's location",
+    "ContainerNotFound": "lies in a container that does not exist: correct the table's location",
+    "AuthenticationFailed": _BAD_AZURE_KEY,
+    "InvalidAuthenticationInfo": _BAD_AZURE_KEY,
+    "BlobArchived": _ARCHIVED,
     "AccessDenied": _DENIED,
     "AuthorizationHeaderMalformed": _REGION,
     "ExpiredToken": _EXPIRED,
@@ -67,7 +75,7 @@ _REASONS = {
     "InvalidClientTokenId": _BAD_KEY,
     "InvalidToken": _BAD_KEY,
     "SignatureDoesNotMatch": _BAD_KEY,
-    "InvalidObjectState": "is archived: restore it, or move it to a class that can be read at once",
+    "InvalidObjectState": _ARCHIVED,
     "PermanentRedirect": _REGION,
     "RequestTimeTooSkewed": "may not be read: the clock of this machine is wrong; set it",
     "AllAccessDisabled": "may not be read: the store has disabled access to its bucket",
@@ -118,12 +126,20 @@ def trouble_of(error: Exception) -> Trouble:
     if "redirect" in text:
         return Trouble("lasting", _REGION)
     if "builder error" in text:
-        return Trouble("lasting", NO_URL)
+        return Trouble("lasting", no_url("AWS_ENDPOINT_URL"))
     if "error sending request" in text:
         return Trouble("unreached", _UNREACHED)
     if "HTTP error" in text or "body" in text:
         return Trouble("passing", "cannot be read: its store ends answers before they are complete")
     return Trouble("lasting", f"cannot be read: {shortened(text)}")
+
+
+def no_url(variable: str) -> str:
+    """Return what is wrong if the endpoint that a variable of the environment gives is none."""
+    return (
+        f"cannot be reached: {variable} is not the URL of a server; give one such as "
+        "https://storage.example.com"
+    )
 
 
 def as_change(trouble: Trouble) -> Trouble:

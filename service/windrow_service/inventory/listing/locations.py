@@ -14,6 +14,8 @@ from windrow_service.inventory.errors import InvalidLocationError
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 
 _SCHEMES = [scheme.name for scheme in SCHEMES]
+# The container, the account and its cloud, such as `container@account.dfs.core.windows.net`.
+_CONTAINER = re.compile(r"[a-z0-9][a-z0-9-]{2,62}@[a-z0-9]{3,24}(?:\.[a-z0-9-]+)+")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 # C0 and C1 control characters; they could forge lines in logs and terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -27,7 +29,7 @@ def canonical_location(location: str) -> str:
 
     Args:
         location: An absolute path or `file:` URI, whose links and `..` are resolved; or a URI
-            of S3, HDFS or Google Cloud Storage, whose path is not changed, including `%`.
+            of S3, HDFS, Google Cloud Storage or Azure, whose path is not changed, including `%`.
 
     Raises:
         InvalidLocationError: The text is neither.
@@ -86,7 +88,7 @@ def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None
 def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -> str:
     if authority is None:
         raise InvalidLocationError(public, f"is not absolute: begin it with '{scheme}://'")
-    if "@" in authority:
+    if "@" in authority and scheme != "abfss":
         raise InvalidLocationError(
             public,
             "contains a user or a key: leave it out; credentials come from the environment of the "
@@ -103,6 +105,13 @@ def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -
         authority = authority.lower()
         if not _HOST.fullmatch(authority):
             raise InvalidLocationError(public, "has no valid host: write 'hdfs://host:port/path'")
+    elif scheme == "abfss":
+        if not _CONTAINER.fullmatch(authority):
+            raise InvalidLocationError(
+                public,
+                "has no valid container and account: write "
+                "'abfss://container@account.dfs.core.windows.net/prefix', in lower case",
+            )
     elif not _BUCKET.fullmatch(authority):
         raise InvalidLocationError(
             public, f"has no valid bucket: write '{scheme}://bucket/prefix', in lower case"
