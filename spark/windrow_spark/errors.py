@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windrow.errors import WindrowError
 
@@ -240,10 +240,12 @@ class TaskFailedError(ReadError):
     Attributes:
         kind: The error's class in `windrow_spark.executor.errors`, such as `StaleFileError`.
         detail: Its message: the file, what is wrong with it and what to do.
+        spark_error: The error that Spark raised, with the traces of the JVM; None if it is not known.
     """
 
     kind: str
     detail: str
+    spark_error: Exception | None = field(default=None, init=False)
 
     def __str__(self) -> str:
         return self.detail

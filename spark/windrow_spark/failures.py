@@ -116,6 +116,8 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
             print(windrow.spark.task_failure(error))
             raise
     """
+    if isinstance(error, TaskFailedError):
+        return TaskFailedError(error.kind, error.detail)
     text = str(error)
     raises = _RAISED.findall(text)
     if raises:
@@ -166,6 +168,7 @@ def plain_errors() -> Iterator[None]:
             raise refusal from error
         failure = task_failure(error)
         if failure is not None:
+            failure.spark_error = error
             raise failure from error
         refusals = _PLANNED.findall(str(error))
         if not refusals:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -86,12 +87,20 @@ def test_a_file_that_changed_after_the_plan_fails_the_job_and_is_named(
     plan, groups = plan_of(tmp_path, {"a": "bigint", "b": "string"})
     change(tmp_path / "v.parquet")
 
-    with pytest.raises(TaskFailedError) as raised, plain_errors():
-        read_plan(spark, plan, groups).collect()
+    rows = read_plan(spark, plan, groups)
+    with pytest.raises(TaskFailedError) as raised:
+        rows.collect()
 
-    assert raised.value.kind == kind
+    error = raised.value
+    assert error.kind == kind
     for word in [str(tmp_path / "v.parquet"), *words]:
-        assert word in str(raised.value)
+        assert word in str(error)
+    assert "\n" not in str(error)
+    # Code that catches Spark's error still does, and finds the traces there.
+    assert isinstance(error, PySparkException | Py4JJavaError)
+    assert "Traceback (most recent call last)" in str(error.spark_error)
+    with pytest.raises(TaskFailedError, match=r"v\.parquet"), plain_errors():
+        rows.collect()
 
 
 def test_a_type_that_does_not_widen_is_named_with_file_column_and_both_types(

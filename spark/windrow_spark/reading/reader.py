@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 import windrow_core
 from windrow_core.models import Plan
-from windrow_spark import executor, host_cache
+from windrow_spark import executor, host_cache, own_failures
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import CaseSensitiveNamesError
 from windrow_spark.executor.packing import is_packable
@@ -79,6 +79,7 @@ def read_plan(
     check_groups(plan, groups)
     if not len(groups):
         return spark.createDataFrame([], _schemas_of(plan).output)
+    own_failures.install()
     tasks = placed(spark, descriptors_of(groups))
     refuse_names_of_groups(spark)
 

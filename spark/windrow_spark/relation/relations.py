@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow_core.models import BucketSpec, Plan
+from windrow_spark import own_failures
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader
@@ -29,6 +30,7 @@ def relation_of(
         buckets: How its rows are divided into buckets, from `buckets_of`.
         answer: Answers its requests; see `java_classes.relation`.
     """
+    own_failures.install()
     schema = spark_schema(plan.columns)
     return java_classes.relation(
         spark,
