@@ -238,7 +238,9 @@ def moment_text(at: datetime) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`."""
+    """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`, `< 0.001 s`."""
+    if 0 < seconds < 0.0005:
+        return "< 0.001 s"
     for limit, digits in ((0.9995, 3), (9.995, 2), (99.95, 1)):
         if seconds < limit:
             return f"{seconds:.{digits}f} s"

@@ -65,7 +65,7 @@ def _own_failure(error: Exception) -> OwnTaskError | None:
         return None
     kind = type(TaskFailedError.__name__, (OwnTaskError, type(error)), {})
     # Neither constructor would do: one of them belongs to PySpark.
-    own = Exception.__new__(kind, failure.kind, failure.detail)
+    own: Any = Exception.__new__(kind, failure.kind, failure.detail)
     assert isinstance(own, OwnTaskError)
     vars(own).update(vars(error) | {"kind": failure.kind, "detail": failure.detail})
     own.spark_error = error

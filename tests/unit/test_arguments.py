@@ -71,6 +71,7 @@ WRONG: dict[str, tuple[Call, str, str]] = {
         "rule",
         "is not the name of a rule: the rule of that filter is 'rule-",
     ),
+    "plan": (lambda c: c.explain("of yesterday"), "plan_id", "at least eight"),
     "rows after the table": (
         lambda c: c.write("sales.events", "rows"),
         "df",

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
@@ -295,7 +294,13 @@ class PlanCalls(Calls):
                     "plan_id", f"{what} with {plan_id!r}: give all digits of a plan's id"
                 )
             (plan_id,) = ids
-        return f"/plans/{quote(plan_id, safe='')}"
+        elif not re.fullmatch("[0-9a-f]{32}", plan_id):
+            raise InvalidArgumentError(
+                "plan_id",
+                f"{plan_id!r} is not the id of a plan: write its first digits, at least eight, as "
+                "`client.past_plans()` lists them",
+            )
+        return f"/plans/{plan_id}"
 
 
 def _request(

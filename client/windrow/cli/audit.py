@@ -14,9 +14,13 @@ from rich.text import Text
 from windrow.cli.arguments import tables
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
+from windrow.terminal.listings import ListTable
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
-from windrow.terminal.render import DASH, listing, message
+from windrow.terminal.render import DASH, message
 from windrow_core.models import AuditRecord
+
+# In less, the values of a definition take many lines.
+_LEAST_TEXT = 48
 
 
 def audit(
@@ -53,7 +57,12 @@ def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     """List changes."""
     if not changes:
         return message("no such change is recorded")
-    table = listing("when (UTC)", "who…", "table…", "what…", "by", drops=("by",))
+    table = ListTable(
+        ("when (UTC)", "who…", "table…", "what…", "call"),
+        drops=("call",),
+        stacks={"table, what": ("table", "what")},
+        least_text=_LEAST_TEXT,
+    )
     for one in changes:
         table.add_row(
             f"{one.at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",

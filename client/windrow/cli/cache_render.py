@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from windrow.terminal.listings import ListTable
 from windrow.terminal.render import DASH, listing, message, titled
 from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule, TableCache, WorkerInfo
@@ -68,7 +69,7 @@ def _rules(cache: TableCache) -> Table:
 
 
 def _workers(cache: TableCache) -> Table:
-    table = listing("host", "cached>", "size>", "other files>")
+    table = ListTable(("host", "cached>", "size>", "other files>"), show_edge=False)
     for worker in cache.workers:
         table.add_row(
             Text(worker.host),

@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.render import listing, message, seconds_text, titled
+from windrow.terminal.listings import FactTable, ListTable
+from windrow.terminal.render import listing, message, seconds_text, section, titled
 from windrow_core.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
 from windrow_core.sizes import size_text
 
@@ -87,9 +88,7 @@ def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
 
 
 def _left_alone(left: Sequence[LeftAlone]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = FactTable("", "right")
     for one in left:
         noun = "partition" if one.partitions == 1 else "partitions"
         text = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
@@ -108,10 +107,10 @@ def table_advice(table: TableAdvice) -> RenderableType:
     remark = f"with files of {target}, the same partitions would hold {table.would_be:,} files"
     parts: list[RenderableType] = [message(head, remark)]
     if table.writes:
-        parts.append(titled(_writes_title(table), _writes(table.writes[:_SHOWN_WRITES])))
+        parts.append(section(_writes_title(table), _writes(table.writes[:_SHOWN_WRITES])))
     parts += [_advice(one) for one in table.advice]
     if not table.advice:
-        parts.append(message("nothing to advise"))
+        parts += [Text(""), Text("nothing to advise")]
     return Group(*parts)
 
 
@@ -123,9 +122,10 @@ def _writes_title(table: TableAdvice) -> str:
 
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
-    table = listing(
-        *("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…"),
-        drops=("when", "tasks", "size", "partitions"),
+    table = ListTable(
+        ("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…"),
+        ("tasks", "size", "partitions", "when"),
+        show_edge=False,
     )
     for one in writes:
         remarks = [one.trouble, one.scheme and f"planned: {one.scheme}"]
@@ -147,7 +147,7 @@ def _advice(one: Advice) -> RenderableType:
         f"{one.kind.replace('_', ' ').capitalize()}: {one.files:,} files instead of "
         f"{one.would_be:,}"
     )
-    return titled(
+    return section(
         title, Text(one.problem, overflow="fold"), Text(one.remedy, "green", overflow="fold")
     )
 

@@ -29,7 +29,8 @@ from windrow.terminal.options import (
     names,
     table_name,
 )
-from windrow.terminal.render import DASH, bar_text, seconds_text, titled
+from windrow.terminal.render import DASH, bar_text, seconds_text, section
+from windrow_core.cards import count_text
 from windrow_core.models import SPLIT_SIZES, DeleteOpens, PlanExplanation
 from windrow_core.sizes import size_text
 
@@ -112,19 +113,19 @@ _PLACES = {
 
 def explanation(plan: PlanExplanation) -> RenderableType:
     """Show a plan's explanation."""
-    parts: list[RenderableType] = [_sentence(plan), _section("Pruning", _pruning(plan))]
+    parts: list[RenderableType] = [_sentence(plan), section("Pruning", _pruning(plan))]
     if plan.strategies[0].group_count:
         parts += [
-            _section("Groups", _reasons(plan)),
-            _section("Fill of the groups", _fill(plan)),
-            _section("Location of the data", _places(plan)),
-            *([_section("Workers for cacheable files", _workers(plan))] * bool(plan.placements)),
-            _section("Comparison of strategies", _strategies(plan), *_slots(plan)),
+            section("Groups", _reasons(plan)),
+            section("Fill of the groups", _fill(plan)),
+            section("Location of the data", _places(plan)),
+            *([section("Workers for cacheable files", _workers(plan))] * bool(plan.placements)),
+            section("Comparison of strategies", _strategies(plan), *_slots(plan)),
         ]
     if plan.delete_files is not None:
-        parts.append(_section("Delete files", _deletes(plan.delete_files)))
+        parts.append(section("Delete files", _deletes(plan.delete_files)))
     if plan.option_sources:
-        parts.append(_section("Options", _options(plan)))
+        parts.append(section("Options", _options(plan)))
     return Group(*parts)
 
 
@@ -137,9 +138,10 @@ def _sentence(plan: PlanExplanation) -> RenderableType:
     if not own.group_count:
         return Text(f"{what}, so there are no groups.")
     return Text(
-        f"{what} ({size_text(plan.size_bytes)}, {plan.split_count:,} splits) in "
-        f"{own.group_count:,} groups of at most {size_text(options.max_split_size)}, packed by "
-        f"{own.strategy} for {options.parallelism:,} tasks at a time. Prediction: the slowest slot "
+        f"{what} ({size_text(plan.size_bytes)}, {count_text(plan.split_count, 'split')}) in "
+        f"{count_text(own.group_count, 'group')} of at most {size_text(options.max_split_size)}, "
+        f"packed by {own.strategy} for {count_text(options.parallelism, 'task')} at a time. "
+        "Prediction: the slowest slot "
         f"finishes after {seconds_text(own.slowest_slot_seconds)}; the longest task takes "
         f"{seconds_text(own.longest_task_seconds)}."
     )
@@ -217,11 +219,11 @@ def _strategies(plan: PlanExplanation) -> Table:
         "groups",
         "fewest\npossible",
         "fill",
-        "host-\nlocal",
+        "host\nlocal",
         "longest\ntask",
         "slowest\nslot",
         "all\ntasks",
-        drops=("fewest\npossible", "host-\nlocal", "all\ntasks", "fill"),
+        drops=("fewest\npossible", "host\nlocal", "all\ntasks", "fill"),
     )
     known_bytes = plan.size_bytes - plan.locality.unknown_bytes
     for each in plan.strategies:
@@ -264,10 +266,6 @@ def _options(plan: PlanExplanation) -> Table:
             text = str(value)
         table.add_row(name, text, Text(source, "" if source == "default" else "bold"))
     return table
-
-
-def _section(title: str, *body: RenderableType) -> RenderableType:
-    return Group(Text(""), titled(title, *body))
 
 
 def _table(first: str, *more: str, drops: Sequence[str] = ()) -> Table:

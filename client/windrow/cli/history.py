@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from itertools import islice
 from typing import Annotated
 
@@ -14,8 +14,10 @@ from rich.text import Text
 from windrow.cli.arguments import tables
 from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
+from windrow.terminal.listings import ListTable
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
-from windrow.terminal.render import DASH, listing, message, seconds_text
+from windrow.terminal.render import DASH, message, seconds_text
+from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import PastPlan
 from windrow_core.sizes import size_text
@@ -67,29 +69,32 @@ def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
     """List plans; times are in UTC."""
     if not plans:
         return message("no such plan is recorded")
-    table = listing(
-        *("plan", "requested at", "table, by, filter…"),
-        *("files>", "size>", "planned in>", "slowest slot>"),
+    table = ListTable(
+        (
+            *("plan", "requested at (UTC)", "table…", "by…", "filter…", "failure…"),
+            *("files>", "size>", "planned in>", "slowest slot>"),
+        ),
         drops=("slowest slot", "planned in", "size"),
+        stacks={"table, by, filter": ("table", "by", "filter", "failure")},
     )
     for one in plans:
         table.add_row(
             one.plan_id[:_ID_CHARACTERS],
-            f"{one.created_at:%Y-%m-%d %H:%M:%S}",
-            Text("\n".join(filter(None, (one.table, one.principal, one.engine, *_what(one))))),
+            f"{one.created_at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",
+            Text(one.table),
+            Text(", ".join(filter(None, (one.principal, one.engine)))),
+            Text("\n".join(_conditions(one))),
+            Text("" if one.problem is None else f"failed: {one.problem.get('detail', '')}"),
             *_figures(one),
         )
     return table
 
 
-def _what(plan: PastPlan) -> list[str | None]:
-    why = None if plan.problem is None else f"failed: {plan.problem.get('detail', '')}"
-    return [_partitions(plan), None if plan.filter is None else filter_text(plan.filter), why]
-
-
-def _partitions(plan: PastPlan) -> str | None:
-    count = plan.partition_count
-    return None if count is None else f"{count:,} partition{'' if count == 1 else 's'} by number"
+def _conditions(plan: PastPlan) -> Iterator[str]:
+    if plan.partition_count is not None:
+        yield f"{count_text(plan.partition_count, 'partition')} by number"
+    if plan.filter is not None:
+        yield filter_text(plan.filter)
 
 
 def _figures(plan: PastPlan) -> list[str]:

@@ -6,8 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.listings import ListTable
+from windrow.terminal.listings import FactTable, ListTable
 from windrow.terminal.render import DASH, facts, titled
+from windrow_core.cards import count_text
 from windrow_core.models import WriteOutcome, WritePlan
 from windrow_core.sizes import size_text
 
@@ -39,7 +40,7 @@ def write_plan_report(plan: WritePlan) -> RenderableType:
 
 
 def _sentence(plan: WritePlan) -> Text:
-    count = "1 file" if plan.files == 1 else f"{plan.files:,} files"
+    count = count_text(plan.files, "file")
     prefix = "" if plan.outcome.serves else "as requested, although "
     return Text(
         f"Write {count} of {_sizes(plan)} with {_named(plan)}: {prefix}{plan.outcome.reason}."
@@ -118,9 +119,7 @@ def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> RenderableType:
 
 
 def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = FactTable("")
     for outcome in outcomes:
         is_chosen = outcome.scheme == plan.scheme
         verdict = "chosen: " if is_chosen else "suitable: " if outcome.serves else "unsuitable: "

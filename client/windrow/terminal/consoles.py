@@ -26,8 +26,10 @@ def show(*renderables: RenderableType) -> None:
         else:
             with console.capture() as output:
                 console.print(renderable)
-            # Tables are padded to the width of their columns.
-            typer.echo("\n".join(line.rstrip() for line in output.get().rstrip("\n").split("\n")))
+            # Histograms are padded; the last cells of a list may be empty.
+            typer.echo(
+                "\n".join(line.rstrip(" ") for line in output.get().rstrip("\n").split("\n"))
+            )
 
 
 def show_json(value: object) -> None:

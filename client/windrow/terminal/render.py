@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from windrow.terminal.listings import ListTable
+from windrow.terminal.listings import FactTable, Indented, ListTable
 from windrow_core.cards import seconds_text as seconds_text
 from windrow_core.files.formats import SMALL_FILE_BYTES
 from windrow_core.sizes import size_text
@@ -330,7 +329,12 @@ def message(text: str, more: str | None = None) -> RenderableType:
 
 def titled(title: str, *body: RenderableType) -> RenderableType:
     """Show renderables below a title."""
-    return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body))
+    return Group(Text(title, "bold"), *map(Indented, body))
+
+
+def section(title: str, *body: RenderableType) -> RenderableType:
+    """Show renderables below a title, after an empty line; lists among them need no edge."""
+    return Group(Text(""), titled(title, *body))
 
 
 def listing(*titles: str, drops: Sequence[str] = ()) -> Table:
@@ -340,10 +344,7 @@ def listing(*titles: str, drops: Sequence[str] = ()) -> Table:
 
 def facts() -> Table:
     """Return a table without rows, of names and what is said of each."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
+    return FactTable()
 
 
 def _snapshot_text(snapshot: SnapshotInfo) -> Text:

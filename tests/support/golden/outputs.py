@@ -105,4 +105,4 @@ def _printed(output: RenderableType, width: str) -> str:
         redirect_stdout(io.StringIO()) as out,
     ):
         show(output)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return "\n".join(line.rstrip(" ") for line in out.getvalue().splitlines()) + "\n"

@@ -68,7 +68,7 @@ def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -
         "crowded.events, snapshot 1: no partition is worth compacting"
     )
     said = windrow("compact", crowded, "--dry-run", "--worth-reads", "1")
-    assert "it would take more than 1 reads to pay off (--worth-reads)" in said.out
+    assert "it would take more than 1 read to pay off (--worth-reads)" in said.out
 
 
 def test_bad_options_are_refused_in_one_line(windrow: Command, crowded: str) -> None:

@@ -107,7 +107,7 @@ def test_explain_describes_the_plan_and_shows_every_part(windrow: Command, refre
     for part in ("Pruning", "Groups", "Fill of the groups", "Comparison of strategies"):
         assert f"\n{part}\n" in said.out
     for strategy in STRATEGIES:
-        assert f"\n  {strategy}" in said.out
+        assert f"\n{strategy}\t" in said.out
     assert "Times are predicted" in said.out
 
 

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
 from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
+from windrow.terminal.listings import PIPE_WIDTH, ListTable
 from windrow.terminal.render import (
     bar_text,
     bin_label,
@@ -123,6 +124,39 @@ def test_a_histogram_has_a_row_for_each_bin() -> None:
 
 def test_text_that_looks_like_markup_is_shown_verbatim() -> None:
     assert _text(message("table [bold]x[/bold]")).strip() == "table [bold]x[/bold]"
+
+
+def _columns(width: int) -> list[str]:
+    table = ListTable(
+        ("id", "table…", "filter…", "trouble…", "size>"),
+        drops=("size",),
+        stacks={"table, filter": ("table", "filter")},
+        show_edge=False,
+    )
+    table.add_row("1", "sales.events", "ds >= '2026-11-01'", "", "5 KB")
+    console = Console(width=width, color_system=None)
+    with console.capture() as output:
+        console.print(table)
+    return output.get().splitlines()
+
+
+def test_columns_stand_below_each_other_and_then_go_where_there_is_no_room() -> None:
+    assert [_columns(width)[0].split() for width in (50, 40, 25)] == [
+        ["id", "table", "filter", "size"],
+        ["id", "table,", "filter", "size"],
+        ["id", "table,", "filter"],
+    ]
+    assert [line.strip() for line in _columns(40)[2:]] == [
+        "1    sales.events         5 KB",
+        "ds >= '2026-11-01'",
+    ]
+
+
+def test_cells_in_a_pipe_are_separated_by_tabs_and_an_empty_one_has_its_place() -> None:
+    assert _columns(PIPE_WIDTH) == [
+        "id\ttable\tfilter\ttrouble\tsize",
+        "1\tsales.events\tds >= '2026-11-01'\t\t5 KB",
+    ]
 
 
 def _groups(*groups: list[tuple[str, int]]) -> pa.Table:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_core.cards import count_text
 from windrow_core.files.formats import LOGGED
 from windrow_core.models import (
     CompactionPartitions,
@@ -246,14 +247,14 @@ def _gain_of_fewer(candidates: Candidates, at: Bools) -> str:
 
 def _explanations(request: CompactionRequest) -> dict[LeftAloneReason, str]:
     return {
-        "deletes": "delete files apply to files in it, and must be applied first by the program "
-        "that made them",
-        "layout": "its rows, written by Spark, would not return to its folder",
-        "no_bucket": "files in it have no known bucket, though the table is bucketed",
-        "large_files": "it holds no small file",
-        "few_files": f"it holds fewer than {request.min_files:,} small files",
-        "small_ratio": f"less than {request.min_small_ratio:.0%} of its files are small",
-        "no_rows": "its small files hold no rows",
-        "not_worth": f"it would take more than {request.worth_reads:,} reads to pay off "
-        "(worth_reads)",
+        "deletes": "delete files apply here, and must be applied first by the program that made "
+        "them",
+        "layout": "the rows, written by Spark, would go to another folder",
+        "no_bucket": "some files have no known bucket, though the table is bucketed",
+        "large_files": "no small files",
+        "few_files": f"fewer than {request.min_files:,} small files",
+        "small_ratio": f"less than {request.min_small_ratio:.0%} of the files are small",
+        "no_rows": "the small files hold no rows",
+        "not_worth": f"it would take more than {count_text(request.worth_reads, 'read')} to pay "
+        "off (worth_reads)",
     }
