@@ -40,7 +40,8 @@ _CALLS = {
 }
 
 
-_OURS = ("windrow", "windrow_core", "windrow_spark", "windrow_jobs")
+# Packages whose frames no caller looks for; Spark's may lie anywhere, as SPARK_HOME says.
+_INSIDE = ("windrow", "windrow_core", "windrow_spark", "windrow_jobs", "pyspark", "py4j")
 
 
 class WindrowError(StatedError):
@@ -57,8 +58,8 @@ class WindrowError(StatedError):
 def _line_of_caller(error: BaseException) -> list[str]:
     """Return the last line outside of this package and the libraries that it uses."""
     libraries = [str(Path(sys.prefix)), str(Path(sys.base_prefix) / "lib")]
-    ours = [spec.origin for name in _OURS if (spec := find_spec(name)) and spec.origin]
-    inside = (*(str(Path(origin).parent) for origin in ours), *libraries)
+    origins = [spec.origin for name in _INSIDE if (spec := find_spec(name)) and spec.origin]
+    inside = (*(str(Path(origin).parent) for origin in origins), *libraries)
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

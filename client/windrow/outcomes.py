@@ -82,7 +82,10 @@ def _(done: Compaction) -> Card:
         facts[:0] = [
             ("before", f"{count_text(done.files_before, 'file')}, {size_text(done.bytes_before)}"),
             ("after", f"{count_text(done.files_after, 'file')}, {size_text(done.bytes_after)}"),
-            ("partitions", f"{done.partitions:,} in batches: {done.batches:,}"),
+            (
+                "partitions",
+                f"{done.partitions:,} in {count_text(done.batches, 'batch', 'batches')}",
+            ),
             ("rows", f"{done.rows:,}, the same before and after"),
         ]
     elif not done.left:

@@ -21,13 +21,20 @@ MAX_CELL = 200
 MAX_TEXT = 2_000
 DASH = "\N{EN DASH}"
 _MAX_FACT = 100
+_SHORT_CELL = 24
 _MAX_ITEMS = 6
 
+# Notebooks have styles of their own for tables, which name fewer classes than these.
 _STYLE = (
-    "<style>.windrow td,.windrow th{text-align:left;vertical-align:top;padding:1px 12px 1px 0;"
-    "border:0;background:none}.windrow table{border:0;margin:4px 0 8px;border-collapse:collapse}"
-    ".windrow td.n,.windrow th.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".windrow th{font-weight:600}.windrow td.f{opacity:.65}.windrow .more{opacity:.65}"
+    "<style>.windrow.windrow td,.windrow.windrow th{text-align:left;vertical-align:top;"
+    "padding:1px 12px 1px 0;border:0;background:none}"
+    ".windrow.windrow tbody tr:nth-child(n){background:none}"
+    ".windrow.windrow table{border:0;margin:4px 0 8px;border-collapse:collapse}"
+    ".windrow.windrow td.n,.windrow.windrow th.n{text-align:right;"
+    "font-variant-numeric:tabular-nums}"
+    ".windrow.windrow td.s{white-space:nowrap}"
+    ".windrow.windrow th{font-weight:600}.windrow.windrow td.f{opacity:.65}"
+    ".windrow .more{opacity:.65}"
     ".windrow i.bar{display:inline-block;height:.7em;background:#2a7;min-width:1px}"
     ".windrow i.loss{background:#c54}</style>"
 )
@@ -55,7 +62,7 @@ class Grid:
 
     Attributes:
         titles: Titles of the columns; those that end in `>` are for figures, and stand on the right.
-        rows: The cells; only the first `SHOWN_ROWS` rows are shown.
+        rows: The cells; only the first `SHOWN_ROWS` rows are shown, and no columns without text.
         title: What is listed.
         more: What is said of further rows that are not among these.
     """
@@ -67,18 +74,23 @@ class Grid:
 
     def html(self) -> str:
         """Return the grid as HTML."""
-        kinds = [' class="n"' if title.endswith(">") else "" for title in self.titles]
+        rows = self.rows[:SHOWN_ROWS]
+        kinds = {
+            at: ' class="n"' if title.endswith(">") else ""
+            for at, title in enumerate(self.titles)
+            if not rows or any(row[at] for row in rows)
+        }
         head = "".join(
-            f"<th{kind}>{escape(title.rstrip('>'))}</th>"
-            for kind, title in zip(kinds, self.titles, strict=True)
+            f"<th{kind}>{escape(self.titles[at].rstrip('>'))}</th>" for at, kind in kinds.items()
         )
         body = "".join(
             "<tr>"
             + "".join(
-                f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)
+                f"<td{kind or _short_class(row[at])}>{_cell(row[at])}</td>"
+                for at, kind in kinds.items()
             )
             + "</tr>"
-            for row in self.rows[:SHOWN_ROWS]
+            for row in rows
         )
         title = f"<div><b>{escape(self.title)}</b></div>" if self.title else ""
         left = len(self.rows) - SHOWN_ROWS
@@ -265,8 +277,15 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def _short_class(cell: Cell) -> str:
+    """Return the class of cells in one line, such as times and folders of partitions."""
+    return ' class="s"' if isinstance(cell, str) and len(cell) <= _SHORT_CELL else ""
+
+
 def _cell(cell: Cell, most: int = MAX_CELL) -> str:
     if isinstance(cell, str):
         return escape(shortened(cell, most)).replace("\n", "<br>")
+    if cell.share <= 0:
+        return ""
     kind = "bar loss" if cell.is_loss else "bar"
     return f'<i class="{kind}" style="width:{max(0.0, min(1.0, cell.share)) * 160:.0f}px"></i>'

@@ -16,7 +16,7 @@ from tests.support.servers.coordinators import coordinator_process
 from tests.support.tables import hive
 from windrow_core.cards import MAX_LINE
 
-PACKAGES = ("nbclient==0.11.0", "nbformat==5.11.1", "ipykernel==7.4.0")
+PACKAGES = ("nbconvert==7.17.2", "nbclient==0.11.0", "nbformat==5.11.1", "ipykernel==7.4.0")
 TESTS = Path(__file__).parents[1]
 CELLS = TESTS / "fixtures" / "first_cells.txt"
 # Not imported: only the environment of notebooks has what it needs.
@@ -84,7 +84,7 @@ def test_cells_answer_in_short_lines_and_tables_and_errors_say_what_to_write(
 
 
 @pytest.mark.nightly
-def test_no_cell_prints_on_stderr_but_the_start_of_the_jvm(cells: list[Any]) -> None:
+def test_no_cell_prints_on_stderr_but_what_the_jvm_logs(cells: list[Any]) -> None:
     noise = {
         number: "".join(one["text"])
         for number, cell in enumerate(cells, 1)
@@ -92,6 +92,7 @@ def test_no_cell_prints_on_stderr_but_the_start_of_the_jvm(cells: list[Any]) -> 
         if one["output_type"] == "stream" and one["name"] == "stderr"
     }
 
-    # Spark greets with its log level, and warns of the machine.
-    noise.pop(13, None)
+    # Spark greets with its log level and warns of the machine, and logs why its tasks failed.
+    for number in (13, 20):
+        noise.pop(number, None)
     assert {number: text for number, text in noise.items() if not re.fullmatch(r"\s*", text)} == {}

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from windrow import models
 from windrow.calls.listing import Listing, Page
 from windrow.outcomes import Compaction, Warmth
-from windrow_core.cards import MAX_LINE, SHOWN_ROWS, Card, Grid, Shown, ShownList, card_of
+from windrow_core.cards import MAX_LINE, SHOWN_ROWS, Bar, Card, Grid, Shown, ShownList, card_of
 from windrow_service.api import examples
 
 STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
@@ -154,6 +154,16 @@ def test_a_line_and_cells_are_cut() -> None:
 
     assert len(card.line()) == MAX_LINE
     assert len(card.html()) < 14_000
+
+
+def test_a_grid_leaves_out_columns_without_text_and_bars_of_nothing() -> None:
+    grid = Grid(("write", "tasks>", ""), [["a", "", Bar(0.5)], ["b", "", Bar(0)]])
+
+    html = Card("title", grids=[grid]).html()
+
+    assert "tasks" not in html
+    assert html.count("<td") == 4
+    assert html.count("<i ") == 1
 
 
 def test_a_list_of_objects_is_a_list() -> None:

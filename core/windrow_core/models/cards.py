@@ -222,7 +222,10 @@ def _(plan: PlanExplanation) -> Card:
         ("files", f"{plan.files_planned:,} of {plan.files_total:,}, {size_text(plan.size_bytes)}"),
         ("groups", f"{own.group_count:,} by {own.strategy}"),
         ("predicted time", seconds_text(own.slowest_slot_seconds)),
-        ("left out by", ", ".join(f"{name} {count:,}" for name, count, _ in steps)),
+        (
+            "left out",
+            ", ".join(f"{count:,} by {name}" for name, count, _ in steps if count) or "none",
+        ),
     ]
     return Card(f"Explanation of plan {plan.plan_id}", facts, grids)
 

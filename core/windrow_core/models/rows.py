@@ -104,7 +104,7 @@ def _(item: AuditRecord) -> Mapping[str, Cell]:
         "who": item.principal,
         "table": item.table or "",
         "what": item.description,
-        "by": item.operation,
+        "call": item.operation,
     }
 
 

@@ -38,6 +38,8 @@ def unlike(one: Source, other: Source) -> str:
         if alone:
             return f"column {alone[0].decode(errors='replace')!r}, which only some have"
         at = next(at for at, (a, b) in enumerate(zip(*raw, strict=False)) if a != b)
+        if not at:
+            return "the root of their schemas, as files of different writers do"
         name = one.head.elements[at].name.decode(errors="replace")
         return f"the type or a property of column {name!r}"
     values = [{k: _likeness_of(k, v) for k, v in each.keys.items()} for each in (one, other)]
