@@ -13,7 +13,7 @@ QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
+.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks check format openapi pictures states bench java older-spark other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -124,6 +124,10 @@ requirements.txt requirements-build.txt: $(BIN)/pip
 
 pictures: $(INSTALLED) chromium ## Draw the pictures of docs/how-to/dashboard.md anew
 	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py tests/browser/test_acting.py tests/browser/test_signing_in.py
+
+states: $(INSTALLED) chromium ## Take pictures of the dashboard in every state, to look at
+	mkdir -p dist/states
+	WINDROW_STATES=dist/states $(BIN)/pytest tests/browser/test_states.py
 
 bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py

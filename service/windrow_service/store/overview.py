@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.figures import WITH_SNAPSHOTS, number_of
+from windrow_service.store.figures import WITH_SNAPSHOTS, number_of, surplus_files
 from windrow_service.store.pages import without_nulls
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
@@ -36,15 +36,17 @@ class SqlOverview:
                 tables.name,
                 number_of("file_count", on_server),
                 number_of("size_bytes", on_server),
-                number_of("fewest_files", on_server),
+                surplus_files(on_server),
                 tables.checked_at,
             )
             .select_from(WITH_SNAPSHOTS)
             .where(is_among(among))
         )
         return [
-            TableState(name, files, size_bytes, fewest, None if at is None else utc(at))
-            for name, files, size_bytes, fewest, at in await self._database.rows(query)
+            TableState(
+                name, files, size_bytes, max(surplus or 0, 0), None if at is None else utc(at)
+            )
+            for name, files, size_bytes, surplus, at in await self._database.rows(query)
         ]
 
     async def reads(self, since: datetime) -> Mapping[str, int]:

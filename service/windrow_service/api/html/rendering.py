@@ -179,6 +179,8 @@ def _ago(seconds: float) -> str:
 
 
 def _seconds(value: float) -> str:
+    if not value:
+        return "0 s"
     if value < 0.001:
         return "less than 1 ms"
     if value < 1:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from windrow_core.models import Answer
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
-from windrow_service.planner.upkeep.health import excess_files, waste_of
+from windrow_service.planner.upkeep.health import waste_of
 from windrow_service.usecases.names import Names
 
 
@@ -22,7 +22,7 @@ class TableState:
         name: The table.
         files: Number of its files.
         size_bytes: Their bytes.
-        fewest: The fewest files that its folders allow; None if that is not known.
+        excess: Number of files beyond those that it needs; 0 without a snapshot.
         checked_at: When the last listing that the snapshot agrees with began; None if its files
             were published.
     """
@@ -30,15 +30,8 @@ class TableState:
     name: str
     files: int | None
     size_bytes: int | None
-    fewest: int | None
+    excess: int
     checked_at: datetime | None
-
-    @property
-    def excess(self) -> int:
-        """Number of files beyond those that it needs."""
-        if self.files is None or self.size_bytes is None:
-            return 0
-        return excess_files(self.files, self.size_bytes, self.fewest)
 
     @property
     def waste(self) -> float:
