@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
@@ -13,6 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Rows = list[tuple[Any, ...]]
+ENGINES = ("DuckDB", "Polars", "Polars, own planner", "PyIceberg")
+# Only at night: what they need is large.
+ON_SPARK = ("Spark with Iceberg", "Sail")
+ALL_ENGINES = (*ENGINES, *ON_SPARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,9 @@ class EngineCase:
         rows: The rows that it has; empty if it is refused.
         refusal: What the refusal says; empty if the table is served.
         columns: Columns to register; by default, those of the files.
+        partitions: Where the partitions of the column `p` are that a catalog lists, by value; empty if
+            folders have the values.
+        later: Files that take the place of others once the table is described.
         trouble: What engines that do not return the rows do instead, by their name.
     """
 
@@ -37,11 +45,27 @@ class EngineCase:
     options: Mapping[str, Any] = field(default_factory=dict)
     refusal: str = ""
     columns: Mapping[str, str] | None = None
+    partitions: Mapping[str, str] = field(default_factory=dict)
+    later: Mapping[str, Mapping[str, pa.Array]] = field(default_factory=dict)
     trouble: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Write the files."""
-        for path, columns in self.files.items():
+        self._write(folder, self.files)
+
+    def replace(self, folder: Path) -> None:
+        """Write the later files."""
+        self._write(folder, self.later)
+
+    def partition_list(self, folder: Path) -> pa.Table:
+        """Return the list of partitions, as a catalog has it."""
+        values = [[value] for value in self.partitions]
+        folders = [os.path.normpath(folder / path) for path in self.partitions.values()]
+        types = pa.schema([("values", pa.list_(pa.string())), ("location", pa.string())])
+        return pa.table([values, folders], types)
+
+    def _write(self, folder: Path, files: Mapping[str, Mapping[str, pa.Array] | pa.Table]) -> None:
+        for path, columns in files.items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
@@ -93,11 +117,86 @@ def _partitioned() -> EngineCase:
         (5, None, date(1500, 2, 3), -7, "x"),
     ]
     words = "partitions of dates, ints and texts, null ones, odd characters, a column added later"
-    return EngineCase("partitioned", words, files, rows)
+    trouble = {"Sail": "error: odd characters"}
+    return EngineCase("partitioned", words, files, rows, trouble=trouble)
+
+
+def _hostile() -> EngineCase:
+    """Return a table that has most of what the others have, at once."""
+    day, price = date(1500, 2, 3), _decimal("1" + "2345678901" * 3 + "2345678")
+    number = pa.array([127], pa.int8())
+    first = {
+        "Id": pa.array([1], pa.int32()),
+        "tiny": number,
+        "price": pa.array([price], pa.decimal128(38, 0)),
+        "day": pa.array([day]),
+        "at": pa.array([_NEW], _UTC_US),
+        "gone": pa.array(["dropped"]),
+    }
+    second = {
+        "at": pa.array([_NEW, None], _UTC_US),
+        "more": pa.array(["added", ""]),
+        "id": pa.array([2**40, 3], pa.int64()),
+        "day": pa.array([None, date(9999, 12, 31)]),
+    }
+    files = {
+        "c=x y/n=-1/f": first,
+        "c=__HIVE_DEFAULT_PARTITION__/n=__HIVE_DEFAULT_PARTITION__/f": second,
+    }
+    columns = {
+        "id": "bigint",
+        "tiny": "tinyint",
+        "price": "decimal(38,0)",
+        "day": "date",
+        "at": "timestamp",
+        "more": "string",
+    }
+    rows: Rows = [
+        (1, 127, price, day, _NEW, None, "x y", -1),
+        (2**40, None, None, None, _NEW, "added", None, None),
+        (3, None, None, date(9999, 12, 31), None, "", None, None),
+    ]
+    words = (
+        "most of it at once: null partitions; columns added, widened, dropped, renamed in case; "
+        "`tinyint`, INT96, `decimal(38, 0)`, old dates"
+    )
+    return EngineCase(
+        "hostile",
+        words,
+        files,
+        rows,
+        {"use_deprecated_int96_timestamps": True},
+        columns=columns,
+    )
 
 
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
+    _hostile(),
+    EngineCase(
+        "outside",
+        "partitions outside the table's folder, one of empty text",
+        {
+            "p=a/f": _column([1]),
+            "../elsewhere/b/f": _column([2]),
+            "../elsewhere/c/f": _column([3]),
+        },
+        [(1, "a"), (2, "b="), (3, "")],
+        columns={"v": "bigint"},
+        partitions={"a": "p=a", "b=": "../elsewhere/b", "": "../elsewhere/c"},
+    ),
+    EngineCase(
+        "replaced",
+        "a file that was replaced after the refresh",
+        {"f": _column([1, 2])},
+        [(1,), (2,)],
+        later={"f": _column(range(3, 3000), pa.int64())},
+        trouble={
+            **dict.fromkeys(ALL_ENGINES, "error"),
+            "DuckDB": "rows of the new file",
+            "PyIceberg": "rows of the new file",
+        },
+    ),
     _one("tinyint", "`tinyint`, as `int`", [-128, 127, None], pa.int8()),
     _one("smallint", "`smallint`, as `int`", [-(2**15), None], pa.int16()),
     _one("bigint", "`bigint`", [-(2**63), 2**63 - 1, None], pa.int64()),
@@ -117,7 +216,13 @@ CASES: tuple[EngineCase, ...] = (
         "date", "`date`, before 1582 too", [date(1, 1, 1), date(1582, 10, 10), date(9999, 12, 31)]
     ),
     _one("timestamp", "`timestamp`", [_OLD, _NEW, None], _UTC_US),
-    _one("milliseconds", "`timestamp` in milliseconds", [_OLD], pa.timestamp("ms", tz="UTC")),
+    _one(
+        "milliseconds",
+        "`timestamp` in milliseconds",
+        [_OLD],
+        pa.timestamp("ms", tz="UTC"),
+        trouble={"Spark with Iceberg": "wrong times, no error"},
+    ),
     _one(
         "ntz",
         "`timestamp_ntz`",
@@ -243,18 +348,19 @@ CASES: tuple[EngineCase, ...] = (
     ),
 )
 
-ENGINES = ("DuckDB", "Polars", "Polars, own planner", "PyIceberg")
-
 
 def matrix() -> str:
     """Return the matrix of the documents."""
-    head = ["| what a table has | " + " | ".join(ENGINES) + " |", "|---" * (len(ENGINES) + 1) + "|"]
+    head = [
+        "| what a table has | " + " | ".join(ALL_ENGINES) + " |",
+        "|---" * (len(ALL_ENGINES) + 1) + "|",
+    ]
     return "\n".join([*head, *map(_row, CASES)])
 
 
 def _row(case: EngineCase) -> str:
     if case.refusal:
-        cells = ["refused"] * len(ENGINES)
+        cells = ["refused"] * len(ALL_ENGINES)
     else:
-        cells = [case.trouble.get(engine, "yes") for engine in ENGINES]
+        cells = [case.trouble.get(engine, "yes") for engine in ALL_ENGINES]
     return f"| {case.words} | " + " | ".join(cells) + " |"
