@@ -211,6 +211,43 @@ def test_blocks_of_a_datanode_that_dies_are_read_from_another(
             assert len(client.read(spark, "sales.events").collect()) == ROWS
 
 
+@pytest.mark.nightly
+def test_another_namenode_of_a_name_service_takes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cluster").mkdir()
+    with hdfs_cluster(tmp_path / "cluster", has_standby=True) as hdfs:
+        hdfs.upload(hive.write_events(tmp_path / "events"), "/tables/events")
+        settings = {
+            "fs.defaultFS": "hdfs://lake",
+            "dfs.nameservices": "lake",
+            "dfs.ha.namenodes.lake": "a,b",
+            "dfs.namenode.rpc-address.lake.a": f"localhost:{hdfs.cluster.getNameNodePort(0)}",
+            "dfs.namenode.rpc-address.lake.b": f"localhost:{hdfs.cluster.getNameNodePort(1)}",
+        }
+        each = (
+            f"<property><name>{name}</name><value>{value}</value></property>"
+            for name, value in settings.items()
+        )
+        text = f"<configuration>{''.join(each)}</configuration>"
+        for file in ("core-site.xml", "hdfs-site.xml"):
+            (tmp_path / file).write_text(text)
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+        allowed = ("hdfs://lake", "hdfs://default")
+        with embedded.client(tmp_path / "state", allowed_locations=allowed) as client:
+            client.register_table("sales.named", "hdfs://lake/tables/events")
+            client.register_table("sales.default", "hdfs://default/tables/events")
+            for table in ("sales.named", "sales.default"):
+                client.refresh(table)
+                assert client.scan(table).to_table().num_rows == ROWS
+            hdfs.cluster.transitionToStandby(0)
+            hdfs.cluster.transitionToActive(1)
+
+            for table in ("sales.named", "sales.default"):
+                assert not client.refresh(table, full=True).changed
+                assert client.scan(table).to_table().num_rows == ROWS
+
+
 def test_rows_are_written_and_compacted(
     spark: SparkSession, client: windrow.Client, hdfs: Hdfs
 ) -> None:

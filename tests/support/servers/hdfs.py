@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,17 +43,21 @@ class Hdfs:
 
 
 @contextmanager
-def hdfs_cluster(folder: Path, *, replication: int = 1) -> Iterator[Hdfs]:
+def hdfs_cluster(
+    folder: Path, *, replication: int = 1, jars: Sequence[Path] = (), has_standby: bool = False
+) -> Iterator[Hdfs]:
     """Run a cluster of three DataNodes; the test is skipped where its code cannot be had.
 
     Args:
         folder: Where it keeps its files.
         replication: How many DataNodes hold each block.
+        jars: Further jars of its JVM.
+        has_standby: Whether a second NameNode can take over; the first one is active at first.
     """
     # Imported here, since each process of a run collects all tests.
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    jars = _jars()
+    jars = [*_jars(), *jars]
     with (folder / "hdfs.log").open("wb") as log:
         port, token = launch_gateway(
             jarpath=str(next(spark_jars().glob("py4j-*.jar"))),
@@ -79,12 +83,15 @@ def hdfs_cluster(folder: Path, *, replication: int = 1) -> Iterator[Hdfs]:
         for at, host in enumerate(HOSTS):
             hosts[at] = host
         builder = getattr(jvm.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(conf)
-        cluster = (
-            builder.numDataNodes(len(HOSTS)).hosts(hosts).checkDataNodeHostConfig(True).build()
-        )
+        builder.numDataNodes(len(HOSTS)).hosts(hosts).checkDataNodeHostConfig(True)
+        if has_standby:
+            builder.nnTopology(jvm.org.apache.hadoop.hdfs.MiniDFSNNTopology.simpleHATopology())
+        cluster = builder.build()
         cluster.waitActive()
-        uri = str(cluster.getURI().toString())
-        yield Hdfs(uri, cluster, cluster.getFileSystem(), jvm)
+        if has_standby:
+            cluster.transitionToActive(0)
+        uri = str(cluster.getURI(0).toString())
+        yield Hdfs(uri, cluster, cluster.getFileSystem(0), jvm)
     finally:
         gateway.shutdown()
 
