@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +160,16 @@ REFUSALS: dict[str, tuple[Callable[[SparkSession], Any], str]] = {
 }
 
 
-def outcomes(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
+def outcomes(
+    spark: SparkSession, client: windrow.Client, folder: Path, *, every: bool = True
+) -> dict[str, str]:
     """Return what came of each statement: `same` rows as Spark's own writer leaves, or an error.
 
     Args:
         spark: A classic session whose catalog `windrow` has the tables of the client.
         client: A client of a coordinator.
         folder: A folder for files of tables.
+        every: Whether to try each statement of SQL on a view and by the catalog, or by turns.
     """
     client.register_table(
         NAME,
@@ -179,16 +183,17 @@ def outcomes(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[
     results = {}
     try:
         spark.sql(f"CREATE TABLE {COPY} USING parquet PARTITIONED BY (ds) AS {_FIRST}")
-        for table in (VIEW, CATALOG):
-            for name, text in SQL.items():
-                mode = "dynamic" if name.startswith("dynamic") else "static"
-                spark.conf.set(_DYNAMIC, mode)
-                results[f"{name} ({table})"] = _compared(
-                    spark,
-                    partial(spark.sql, text.format(t=table, s=table)),
-                    text,
-                    table,
-                )
+        tables = VIEW, CATALOG
+        uses = product(tables, SQL) if every else zip(cycle(tables), SQL, strict=False)
+        for table, name in uses:
+            mode = "dynamic" if name.startswith("dynamic") else "static"
+            spark.conf.set(_DYNAMIC, mode)
+            results[f"{name} ({table})"] = _compared(
+                spark,
+                partial(spark.sql, SQL[name].format(t=table, s=table)),
+                SQL[name],
+                table,
+            )
         for name, (write, text) in WRITERS.items():
             results[name] = _compared(spark, partial(write, spark), text, CATALOG)
         results |= _created(spark, folder)
