@@ -24,7 +24,7 @@ from windrow_service.settings import Settings
 from windrow_spark.host_cache.agent import Agent
 from windrow_spark.host_cache.cache import FileCache
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 FILES = 20
 
 

@@ -36,7 +36,7 @@ from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.settings import Settings
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 SPARK_ENVIRONMENT = {
     **os.environ,

@@ -16,7 +16,7 @@ from windrow_core.files.schema import FileSchema, merge_schemas, widen
 from windrow_core.files.types import spark_type
 from windrow_service.inventory.spark_types import arrow_type
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 

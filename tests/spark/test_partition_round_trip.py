@@ -21,7 +21,7 @@ from tests.support.laws import examples
 from tests.support.servers import embedded
 from windrow_spark.writing.errors import UnfitRowsError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 _TYPES = {
     "p_text": "string",

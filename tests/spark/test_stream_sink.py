@@ -26,7 +26,7 @@ from windrow_core.models import Column
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.streaming import sink
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 TABLE = "sales.events"
 DATA = [

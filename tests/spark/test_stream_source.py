@@ -23,7 +23,7 @@ from windrow_spark.streaming.errors import (
     StreamColumnsError,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 TABLE = "sales.history"
 

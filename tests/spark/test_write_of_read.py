@@ -22,7 +22,7 @@ from windrow_core.models import WriteMode
 from windrow_service.settings import Settings
 from windrow_spark.writing import lineage
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.fixture(scope="module")
