@@ -18,6 +18,7 @@ from schemathesis.generation.hypothesis.builder import (
     HypothesisTestMode,
     create_test,
 )
+from schemathesis.generation.meta import TestPhase
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from tests.support.api.contract import document
@@ -97,6 +98,11 @@ def schema(
         *("2xx", "401", "403", "404", "409", "410", "412", "422", "503")
     ]
     return schema
+
+
+def is_edge_case(case: schemathesis.Case[Any]) -> bool:
+    """Return whether a request is one of the edge cases that follow from the contract."""
+    return bool(case.meta and case.meta.phase.name == TestPhase.COVERAGE)
 
 
 def test_of(
