@@ -29,7 +29,13 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.audit import Actor, acting
 
 WRITE = "1" * 32
-_ON_SNAPSHOTS = ("publish_inventory", "expire_snapshots", "define_cache_rule", "delete_cache_rule")
+_ON_SNAPSHOTS = (
+    "publish_inventory",
+    "expire_snapshots",
+    "define_cache_rule",
+    "delete_cache_rule",
+    "request_work",
+)
 BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 
 # The record that each call leaves in the log. A call that changes something must be here, or below.
@@ -49,6 +55,7 @@ RECORDED = {
     "delete_cache_rule": ("cache_rule", "deleted"),
     "define_policy": ("policy", "created"),
     "delete_policy": ("policy", "deleted"),
+    "request_work": ("work", "created"),
     "set_budget": ("budget", "changed"),
     "create_token": ("token", "created"),
     "revoke_token": ("token", "deleted"),
@@ -147,6 +154,7 @@ class Caller:
             "delete_cache_rule": lambda: http.delete(rule),
             "define_policy": lambda: http.put(f"/policies/{table}", json={}),
             "delete_policy": lambda: http.delete(f"/policies/{table}"),
+            "request_work": lambda: http.post(f"{self.path}/maintenance/requests", json={}),
             "set_budget": lambda: self.set_budget(60),
             "create_token": lambda: self.create_token("read"),
             "revoke_token": lambda: http.delete(f"/tokens/{self.token_id}"),
@@ -257,7 +265,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
             "outcome": outcome,
         }.items()
     )
-    assert record["item"] is not None or kind in ("table", "partitions", "protection")
+    assert record["item"] is not None or kind in ("table", "partitions", "protection", "work")
 
 
 @pytest.mark.parametrize(

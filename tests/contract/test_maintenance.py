@@ -112,6 +112,23 @@ def test_a_closed_window_and_an_empty_budget_are_reasons(
         client.set_maintenance_budget(**budget.model_dump())
 
 
+def test_compaction_that_somebody_asks_for_needs_no_policy(
+    client: windrow.Client, table: str
+) -> None:
+    count = client.request_compaction(table, folder=DAYS[0])
+    again = client.request_compaction(table, folder=DAYS[0])
+    item = client.claim_work("w", pattern=table)
+    assert item is not None
+    taken = client.request_compaction(table, folder=DAYS[0])
+    nowhere = client.request_compaction(table, folder="ds=1999-01-01")
+    rest = client.request_compaction(table)
+    client.update_claim(item.claim_id, ClaimUpdate(state="done", outcome=WorkOutcome()))
+
+    assert (count, again, taken, nowhere, rest) == (1, 1, 0, 0, 1)
+    assert item.folders == [DAYS[0]]
+    assert all("asked for it" in one.text for one in client.receipts(table))
+
+
 def test_reads_of_the_history_decide_which_partitions_come_first(
     client: windrow.Client, table: str, location: Path
 ) -> None:

@@ -20,10 +20,12 @@ from windrow_core.models import (
     Policy,
     PolicyDefinition,
     PolicyList,
+    QueuedWork,
     ReceiptPage,
     RetentionPreview,
     TableMaintenance,
     WorkItem,
+    WorkRequest,
 )
 
 _BUDGET = "/maintenance/budget"
@@ -110,6 +112,32 @@ class MaintenanceCalls(Calls):
         """
         answer = self._transport.call("GET", f"{table_path(table)}/maintenance")
         return read_answer(TableMaintenance, answer)
+
+    def request_compaction(
+        self, table: str, *, folder: str | None = None, readers_may_see_both: bool = False
+    ) -> int:
+        """Let workers of maintenance compact a table now, before all other work.
+
+        Windows, quiet time, gain and budget of policies do not matter for it. `maintenance` shows
+        how it gets on; `compact` does it in this process instead.
+
+        Args:
+            table: Name of the table.
+            folder: Only the partition in this folder, such as `ds=2026-11-01`.
+            readers_may_see_both: Consent for a table on HDFS or S3, unless its policy has it.
+
+        Returns:
+            Number of pieces of work that wait now; 0 if there are no small files to merge, or if
+            workers have them already.
+
+        Example:
+            client.request_compaction("sales.events")
+        """
+        fields = {"folder": folder, "readers_may_see_both": readers_may_see_both}
+        request = checked(WorkRequest, {name: value for name, value in fields.items() if value})
+        body = request.model_dump_json(exclude_unset=True)
+        path = f"{table_path(table)}/maintenance/requests"
+        return read_answer(QueuedWork, self._transport.call("POST", path, body=body)).items
 
     def decide_maintenance(self) -> MaintenanceRound:
         """Decide now which partitions are to be rewritten, of all tables that a policy applies to.

@@ -23,6 +23,7 @@ from windrow.terminal.options import (
     Url,
     WorthReads,
 )
+from windrow.terminal.render import message
 
 
 def compact(
@@ -33,6 +34,21 @@ def compact(
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
     readers_may_see_both: ReadersMaySeeBoth = False,
+    by_worker: Annotated[
+        bool,
+        typer.Option(
+            "--by-worker",
+            help="Let a worker of maintenance do it, before all its other work, instead of a Spark "
+            "job started here; sizes and worth are those of the table's policy.",
+        ),
+    ] = False,
+    folder: Annotated[
+        str | None,
+        typer.Option(
+            help="With --by-worker: only the partition in this folder, such as ds=2026-11-01.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be rewritten, but change nothing.")
     ] = False,
@@ -52,6 +68,20 @@ def compact(
         "max_batch_bytes": max_batch_bytes,
     }
     settings = {name: value for name, value in options.items() if value is not None}
+    if folder is not None and not by_worker:
+        raise typer.BadParameter("--folder needs --by-worker; without it, use --filter")
+    if by_worker:
+        if settings or dry_run or master is not None:
+            raise typer.BadParameter(
+                "--by-worker goes with --folder and --readers-may-see-both only: the rest is the "
+                "policy's and the worker's"
+            )
+        with connect(url, check=False) as client:
+            items = client.request_compaction(
+                table, folder=folder, readers_may_see_both=readers_may_see_both
+            )
+        show_result({"items": items}, lambda: message(*_queue_text(table, items)), as_json)
+        return
     if dry_run:
         with connect(url, check=False) as client:
             pages = list(client.plan_compaction(table, **settings))
@@ -71,3 +101,15 @@ def compact(
             readers_may_see_both=readers_may_see_both,
             **settings,
         )
+
+
+def _queue_text(table: str, items: int) -> tuple[str, ...]:
+    if not items:
+        return (
+            f"nothing waits: {table} has no small files to merge, or workers have them already",
+        )
+    text = "1 piece of work waits" if items == 1 else f"{items:,} pieces of work wait"
+    return (
+        f"{table}: {text} for a worker",
+        f"`windrow maintain --explain {table}` shows how it goes",
+    )

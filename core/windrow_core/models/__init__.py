@@ -91,6 +91,7 @@ from windrow_core.models.maintenance_work import (
     MaintenanceReceipt,
     MaintenanceRound,
     PartitionRemoval,
+    QueuedWork,
     RealisedGain,
     ReceiptPage,
     ReceiptState,
@@ -100,6 +101,7 @@ from windrow_core.models.maintenance_work import (
     WorkItem,
     WorkOutcome,
     WorkPrediction,
+    WorkRequest,
     WorkState,
 )
 from windrow_core.models.options import (
@@ -317,6 +319,7 @@ __all__ = [
     "PrunedFiles",
     "PublishMode",
     "PublishedSnapshot",
+    "QueuedWork",
     "RealisedGain",
     "ReceiptPage",
     "ReceiptState",
@@ -360,6 +363,7 @@ __all__ = [
     "WorkItem",
     "WorkOutcome",
     "WorkPrediction",
+    "WorkRequest",
     "WorkState",
     "WorkerFigures",
     "WorkerInfo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from windrow_core.models.base import Answer, Request, TableName, Whole
 from windrow_core.models.filters import FilterTree
@@ -124,6 +124,34 @@ class ClaimRequest(Request):
     )
     pattern: Annotated[str, StringConstraints(pattern=POLICY_PATTERN, max_length=256)] = Field(
         default="*", description="Only work on these tables."
+    )
+
+
+class WorkRequest(Request):
+    """What is to be compacted before all other work, because somebody wants it now."""
+
+    folder: (
+        Annotated[str, StringConstraints(min_length=1, max_length=1_024, pattern=r"^[^\x00]*$")]
+        | None
+    ) = Field(
+        default=None,
+        description="Only the partition in this folder, relative to the table's location, such as "
+        "`ds=2026-11-01`; by default all partitions that the table's policy does not leave alone.",
+    )
+    readers_may_see_both: StrictBool = Field(
+        default=False,
+        description="Consent for a table on HDFS or S3, unless its policy has it: readers that "
+        "list folders may find old and new files, and so rows twice, until the old ones are "
+        "removed.",
+    )
+
+
+class QueuedWork(Answer):
+    """How much work waits now because somebody asked for it."""
+
+    items: int = Field(
+        description="Number of pieces of work, each for one worker; 0 if there are no small files "
+        "to merge, or if workers have them already."
     )
 
 

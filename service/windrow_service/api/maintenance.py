@@ -14,12 +14,14 @@ from windrow_core.models import (
     ClaimUpdate,
     MaintenanceReceipt,
     MaintenanceRound,
+    QueuedWork,
     ReceiptPage,
     WorkItem,
+    WorkRequest,
 )
 from windrow_service.api.authentication import PrincipalDep
-from windrow_service.api.authorization import READ, WRITE, GuardedRouter
-from windrow_service.api.parameters import ListPageDep, json_answer
+from windrow_service.api.authorization import READ, WRITE, WRITE_TABLE, GuardedRouter
+from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import MaintenanceDep
 from windrow_service.usecases.maintenance.work import NEWEST
@@ -48,6 +50,27 @@ async def decide_maintenance(services: MaintenanceDep) -> MaintenanceRound:
     anew. Repeating the call changes nothing while tables, policies and reads stay the same.
     """
     return await services.rounds.run()
+
+
+@router.post(
+    "/tables/{name}/maintenance/requests",
+    operation_id="request_work",
+    dependencies=[WRITE_TABLE],
+    responses=problem_responses(400, 404, 409, 413, 422, 503, 504),
+)
+async def request_work(
+    name: TableNamePath, request: WorkRequest, services: MaintenanceDep
+) -> QueuedWork:
+    """Let the small files of a table, or of one partition, be merged before all other work.
+
+    Windows, quiet time, gain and budget do not matter for it; what it costs counts against the
+    budget. The next worker that asks for work on the table gets it, and its receipt says how it
+    goes. Repeating the call puts the same work in the place of what still waits.
+    """
+    items = await services.request(
+        name, request.folder, readers_may_see_both=request.readers_may_see_both
+    )
+    return QueuedWork(items=items)
 
 
 @router.post(

@@ -28,6 +28,19 @@ def crowded(windrow: Command, tables_root: Path) -> str:
     return "crowded.events"
 
 
+def test_a_worker_is_asked_to_compact_and_options_of_a_job_are_refused(
+    windrow: Command, crowded: str
+) -> None:
+    said = windrow("compact", crowded, "--by-worker")
+    nothing = windrow("compact", crowded, "--by-worker", "--folder", "ds=1999-01-01")
+    refused = windrow("compact", crowded, "--by-worker", "--min-files", "9")
+
+    assert f"{crowded}: 1 piece of work waits for a worker" in said.out
+    assert "has no small files to merge" in nothing.out
+    assert refused.code == 2
+    assert "--by-worker goes with --folder" in " ".join(refused.err.split())
+
+
 def test_a_dry_run_shows_what_is_worth_compacting_and_why_the_rest_is_not(
     windrow: Command, crowded: str
 ) -> None:
