@@ -164,3 +164,16 @@ def _anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, which GitHub and MkDocs make in the same way."""
     headings = re.findall(r"^#+ (.*)$", _prose(page.read_text()), re.M)
     return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", each).strip().lower()) for each in headings}
+
+
+def test_each_question_mark_of_a_page_leads_to_what_the_figure_counts() -> None:
+    headings = re.findall("^## (.+)$", Path("docs/reference/figures.md").read_text(), re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    templates = Path("service/windrow_service/api/html/templates").glob("*.html")
+
+    uses = {
+        anchor for file in templates for anchor in re.findall(r"about\('([^']+)'", file.read_text())
+    }
+
+    assert uses
+    assert uses <= anchors
