@@ -4,7 +4,7 @@
                               [--opening]
 
 The table `events` has 4,380 Parquet files of 32 KB in folders by day, `visits` and `readings` have
-a few hundred by hour, and `days` is small. Each of 24 queries runs on the same temporary views in
+a few hundred by hour, and the others are small. Each of 25 queries runs on the same temporary views in
 one session: Windrow's, Spark's, and Spark's with `openCostInBytes=0`, warm, in turns. Spark's
 figures exclude its listing, while Windrow's include a plan for each query; with `--opening`, each
 run opens its tables anew on all sides, as a job does that reads them once. Rows must be equal;

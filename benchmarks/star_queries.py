@@ -58,6 +58,11 @@ QUERIES = (
         "SELECT count(*), sum(v.amount) FROM visits v LEFT SEMI JOIN slots s "
         "ON v.ds = s.day AND v.hour = s.hour AND s.load = 'high'",
     ),
+    SqlQuery(
+        "join_ids",
+        "SELECT r.event, e.country, e.amount FROM events e JOIN refunds r ON e.id = r.event "
+        "WHERE r.reason = 'damaged'",
+    ),
     SqlQuery("not_in_nulls", f"{_SUMS} WHERE ds NOT IN (SELECT day FROM closures)"),
     SqlQuery(
         "timestamps",

@@ -25,6 +25,7 @@ _FIRST_DAY = dt.date(2025, 1, 1)
 _DAYS = 365
 # A file of events of 32 KB; the other partitioned tables have smaller ones.
 _ROWS, _FEW_ROWS = 1_100, 200
+_REFUNDS = 100
 _COUNTRIES = [f"{first}{second}" for first in "ABDEF" for second in "LRST"]
 _FILES_PER_CALL = 200
 
@@ -73,7 +74,7 @@ def star_tables(data: Path, files: int) -> list[TableFolder]:
         _table("events", events, {"ds": "date"}),
         _table("visits", visits, {"ds": "date", "hour": "string"}),
         _table("readings", readings, {"at": "timestamp"}),
-        *(_small(data, name, rows) for name, rows in _small_tables().items()),
+        *(_small(data, name, rows) for name, rows in _small_tables(files).items()),
     ]
 
 
@@ -82,9 +83,17 @@ def _table(name: str, folder: Path, partition: Mapping[str, str]) -> TableFolder
     return TableFolder(name=name, folder=folder, columns=columns, partition_columns=partition)
 
 
-def _small_tables() -> Mapping[str, pa.Table]:
+def _small_tables(files: int) -> Mapping[str, pa.Table]:
     days = [_FIRST_DAY + dt.timedelta(at) for at in range(_DAYS)]
+    refunds = range(_REFUNDS)
     return {
+        # Of events that are in other files each.
+        f"refunds-{files}": pa.table(
+            {
+                "event": pa.array([files * number for number in refunds], pa.int64()),
+                "reason": ["damaged" if number % 20 == 0 else "other" for number in refunds],
+            }
+        ),
         "days": pa.table(
             {
                 "day": days,
@@ -117,7 +126,7 @@ def _small(data: Path, name: str, rows: pa.Table) -> TableFolder:
 
     write_once(folder, {"layout": _LAYOUT, "rows": rows.num_rows}, write, file_count=1)
     columns = {column.name: spark_type(column.type) for column in rows.schema}
-    return TableFolder(name=name, folder=folder, columns=columns)
+    return TableFolder(name=name.partition("-")[0], folder=folder, columns=columns)
 
 
 def _partitioned(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.queries import table_scans
+from windrow_spark.relation.recent_scans import recent_scans
 
 pytestmark = pytest.mark.spark
 
@@ -40,3 +41,28 @@ def test_every_supported_spark_plans_the_same_files(
 ) -> None:
     for older in on_older_sparks:
         check(older["scans"], older["version"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "files", "rows"),
+    [("key % 5 = 7", 0, 0), ("key IN (3, 4, 17)", 2, 3), ("key % 2000 >= 38", 1, 2)],
+    ids=["no key", "few keys", "a range of many keys"],
+)
+def test_keys_of_a_join_prune_files_in_every_session_and_without_adaptive_execution(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    condition: str,
+    files: int,
+    rows: int,
+) -> None:
+    table_scans.register(client, folder)
+    for session in (spark, spark.newSession()):
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        try:
+            ours = client.read(session, "scanned").select("id")
+            keys = session.range(2_000).toDF("key").filter(condition).hint("broadcast")
+            assert len(ours.join(keys, ours["id"] == keys["key"]).collect()) == rows
+        finally:
+            session.conf.unset("spark.sql.adaptive.enabled")
+        assert recent_scans("scanned")[0].plan.summary.files_planned == files

@@ -177,14 +177,18 @@ public final class TableScan extends SparkPlan {
         for (int i = 0; i < columns.size(); i++) {
             normal.add(QueryPlan$.MODULE$.normalizeExpressions(column(i), all));
         }
-        List used = new ArrayList();
-        for (int i = 0; i < partitionFilters.size(); i++) {
-            if (!isUnused((Expression) partitionFilters.apply(i))) used.add(partitionFilters.apply(i));
-        }
         return new TableScan(
             leaf, seq(normal), seq(new ArrayList()),
-            QueryPlan$.MODULE$.normalizePredicates(seq(used), all),
-            QueryPlan$.MODULE$.normalizePredicates(dataFilters, all), exact, buckets);
+            QueryPlan$.MODULE$.normalizePredicates(used(partitionFilters), all),
+            QueryPlan$.MODULE$.normalizePredicates(used(dataFilters), all), exact, buckets);
+    }
+
+    private static SEQ used(SEQ filters) {
+        List used = new ArrayList();
+        for (int i = 0; i < filters.size(); i++) {
+            if (!isUnused((Expression) filters.apply(i))) used.add(filters.apply(i));
+        }
+        return seq(used);
     }
 
     /** Tells whether Spark has dropped a condition that only running another part would give. */
@@ -325,8 +329,11 @@ public final class TableScan extends SparkPlan {
     private SEQ evaluated() {
         List usable = new ArrayList();
         for (int i = 0; i < dataFilters.size(); i++) {
-            Expression filter = (Expression) ((Expression) dataFilters.apply(i)).transform(new Evaluating());
-            if (isPlain(filter)) usable.add(filter);
+            Expression filter = (Expression) dataFilters.apply(i);
+            filter = filter instanceof DynamicPruningExpression
+                ? RuntimeFilters.evaluated((DynamicPruningExpression) filter)
+                : (Expression) filter.transform(new Evaluating());
+            if (filter != null && isPlain(filter)) usable.add(filter);
         }
         return seq(usable);
     }

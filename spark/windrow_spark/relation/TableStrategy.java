@@ -91,12 +91,12 @@ public final class TableStrategy extends SparkStrategy {
             extensions.injectPlannerStrategy(new Always(new TableStrategy()));
             extensions.injectPreCBORule(new Always(new InventoryAnswers()));
             extensions.injectPreCBORule(new Always(new BucketUse()));
-            extensions.injectPreCBORule(new Always(new TableHints()));
+            extensions.injectPreCBORule(new WithRuntimeFilters(new TableHints()));
         }
     }
 
     /** Gives each session the same strategy or rule. */
-    private static final class Always extends AbstractFunction1 {
+    private static class Always extends AbstractFunction1 {
         private final Object value;
 
         Always(Object value) {
@@ -105,6 +105,18 @@ public final class TableStrategy extends SparkStrategy {
 
         public Object apply(Object session) {
             return value;
+        }
+    }
+
+    /** Spark asks for this before it looks for the rules that a session itself was given. */
+    private static final class WithRuntimeFilters extends Always {
+        WithRuntimeFilters(Object value) {
+            super(value);
+        }
+
+        public Object apply(Object session) {
+            RuntimeFilters.addTo((SparkSession) session);
+            return super.apply(session);
         }
     }
 
@@ -117,10 +129,12 @@ public final class TableStrategy extends SparkStrategy {
         }
         LogicalRelation leaf = leafOf(plan);
         if (leaf == null) return seq(made);
-        SEQ plans = FileSourceStrategy$.MODULE$.apply(plan);
+        // Another node need not apply these, as the join does.
+        List runtime = new ArrayList();
+        SEQ plans = FileSourceStrategy$.MODULE$.apply(RuntimeFilters.removed(plan, leaf, runtime));
         if (plans.size() == 0) return seq(made);
         SparkPlan theirs = (SparkPlan) plans.apply(0);
-        made.add(theirs.transform(new Replacing(leaf, used(theirs), isFiltered(theirs))));
+        made.add(theirs.transform(new Replacing(leaf, used(theirs), isFiltered(theirs), runtime)));
         return seq(made);
     }
 
@@ -166,11 +180,13 @@ public final class TableStrategy extends SparkStrategy {
         private final LogicalRelation leaf;
         private final AttributeSet used;
         private final boolean filtered;
+        private final List runtime;
 
-        Replacing(LogicalRelation leaf, AttributeSet used, boolean filtered) {
+        Replacing(LogicalRelation leaf, AttributeSet used, boolean filtered, List runtime) {
             this.leaf = leaf;
             this.used = used;
             this.filtered = filtered;
+            this.runtime = runtime;
         }
 
         public boolean isDefinedAt(Object node) {
@@ -185,8 +201,12 @@ public final class TableStrategy extends SparkStrategy {
                 Attribute column = (Attribute) scan.output().apply(i);
                 if (used.contains(column)) columns.add(column);
             }
+            List dataFilters = new ArrayList(runtime);
+            for (int i = 0; i < scan.dataFilters().size(); i++) {
+                dataFilters.add(scan.dataFilters().apply(i));
+            }
             return new TableScan(
-                leaf, seq(columns), scan.output(), scan.partitionFilters(), scan.dataFilters(),
+                leaf, seq(columns), scan.output(), scan.partitionFilters(), seq(dataFilters),
                 !filtered, BucketUse.buckets(leaf, columns));
         }
     }

@@ -33,6 +33,7 @@ _SOURCES = (
     "PartitionConditions.java",
     "PartitionValues.java",
     "PlannedFiles.java",
+    "RuntimeFilters.java",
     "ScanAnswer.java",
     "ScannedRows.java",
     "TableHints.java",

@@ -287,6 +287,31 @@ JOINS = (
     "SELECT a.id, b.id FROM {t} a JOIN {t} b ON a.{p} = b.{p} AND a.id < b.id WHERE b.id % 3 = 0",
     "SELECT a.id, b.id FROM (SELECT * FROM {t} WHERE {c}) a JOIN {t} b ON a.{p} <=> b.{p}",
 )
+# The same by keys that are columns of files: `v = number`, `s = text` and `d = day` of the small table.
+JOINS_OF_FILES = (
+    "SELECT id, word FROM {t} t JOIN {small} ON v = number WHERE chosen",
+    "SELECT id, word FROM {t} t JOIN {small} ON s = text AND {p} = {k} WHERE chosen",
+    "SELECT id, word FROM {t} t RIGHT JOIN (SELECT * FROM {small} WHERE chosen) ON d = day AND {c}",
+    "SELECT id, word FROM (SELECT * FROM {small} WHERE chosen) LEFT JOIN {t} t ON s = text",
+    "SELECT id, word FROM {t} t LEFT JOIN {small} ON v = number AND chosen WHERE {c}",
+    "SELECT id FROM {t} t LEFT SEMI JOIN {small} ON v = number AND word < 'w3' WHERE {c}",
+    "SELECT id FROM {t} t LEFT ANTI JOIN {small} ON v = number AND chosen",
+    "SELECT id FROM {t} WHERE d IN (SELECT day FROM {small} WHERE chosen) OR {c}",
+    "SELECT id FROM {t} WHERE (v, s) IN (SELECT number, text FROM {small} WHERE chosen)",
+    "SELECT a.id, b.id FROM {t} a JOIN {t} b ON a.s = b.s JOIN {small} ON b.v = number WHERE chosen",
+    "SELECT a.id, word FROM {t} a LEFT JOIN {t} b ON a.id = b.id + 1 JOIN {small} ON b.v = number "
+    "WHERE chosen",
+    "SELECT key, r, word FROM (SELECT v AS key, rank() OVER (ORDER BY id) AS r FROM {t}) "
+    "JOIN {small} ON key = number WHERE chosen",
+    "SELECT key, word FROM (SELECT v AS key, s AS v FROM {t} WHERE {c}) JOIN {small} "
+    "ON key = number WHERE chosen",
+    "SELECT id, word FROM (SELECT * FROM {t} ORDER BY id LIMIT 5) JOIN {small} ON v = number "
+    "WHERE chosen",
+    "SELECT key, n, word FROM (SELECT s AS key, count(*) AS n FROM {t} GROUP BY s) "
+    "JOIN {small} ON key = text WHERE chosen",
+    "SELECT id, word FROM (SELECT id, v FROM {t} WHERE {c} UNION ALL SELECT v, id FROM {t}) "
+    "JOIN {small} ON v = number WHERE chosen",
+)
 SUBQUERIES = (
     "SELECT id FROM {t} WHERE {p} = (SELECT max({k}) FROM {small} WHERE chosen)",
     "SELECT id FROM {t} WHERE {p} >= (SELECT min({k}) FROM {small}) AND {c}",
@@ -328,7 +353,7 @@ SHAPES = (
     "FROM {t}) WHERE text LIKE '%1%'",
     "SELECT id, {p}, {q} FROM (SELECT *, {p} AS other FROM {t}) WHERE other <=> {p} AND {c}",
 )
-TEMPLATES = JOINS + SUBQUERIES + SHAPES
+TEMPLATES = JOINS + JOINS_OF_FILES + SUBQUERIES + SHAPES
 
 
 @st.composite

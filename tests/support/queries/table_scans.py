@@ -33,6 +33,43 @@ QUERIES: dict[str, tuple[str, list[int]]] = {
         "SELECT /*+ BROADCAST({few}) */ id, name FROM {t} JOIN {few} ON ds = day WHERE number > 10",
         [2],
     ),
+    "join by keys of files": (
+        "SELECT /*+ BROADCAST({few}) */ id, day FROM {t} JOIN {few} ON id = number WHERE number > 10",
+        [1],
+    ),
+    "join by a column with another name": (
+        "SELECT /*+ BROADCAST({few}) */ key FROM (SELECT id AS key, name FROM {t} WHERE id > 1) "
+        "JOIN {few} ON key = number AND name = concat('name-', number) WHERE day > '2025-07-01'",
+        [2],
+    ),
+    "join below a join": (
+        "SELECT /*+ BROADCAST({few}) */ one.id, other.id FROM {t} one JOIN {t} other "
+        "ON one.id = other.id JOIN {few} ON one.id = number WHERE number < 10",
+        [1, 2],
+    ),
+    "semi join": (
+        "SELECT id FROM {t} WHERE id IN (SELECT number FROM {few} WHERE number > 10)",
+        [1],
+    ),
+    "outer join keeps all": (
+        "SELECT /*+ BROADCAST({few}) */ id, number FROM {t} LEFT JOIN {few} "
+        "ON id = number AND number > 10",
+        [8],
+    ),
+    "anti join keeps all": (
+        "SELECT id FROM {t} LEFT ANTI JOIN (SELECT * FROM {few} WHERE number > 10) ON id = number",
+        [8],
+    ),
+    "no key": (
+        "SELECT /*+ BROADCAST({few}) */ id FROM {t} JOIN {few} ON id = number WHERE number % 10 = 1",
+        # Without any row on one side, the other is not read.
+        [],
+    ),
+    "limit below a join": (
+        "SELECT /*+ BROADCAST({few}) */ id FROM (SELECT id FROM {t} ORDER BY id LIMIT 30) "
+        "JOIN {few} ON id = number WHERE number > 10",
+        [8],
+    ),
     OF_ANOTHER_COLUMN: (
         "SELECT * FROM {t} WHERE id = (SELECT max(number) FROM {few})",
         [1],
@@ -59,9 +96,7 @@ def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[s
         By query: `ours`, the rows as sorted texts; `theirs`, those of Spark's own reader; `files`,
         the number of files of each scan; and `schemas`, of the columns that scans decode.
     """
-    _write(folder / "scanned")
-    client.register_table("scanned", str(folder / "scanned"))
-    client.refresh("scanned")
+    register(client, folder)
     client.create_view(spark, "scanned", "scanned_ours")
     spark.read.parquet(str(folder / "scanned")).createOrReplaceTempView("scanned_theirs")
     few = {
@@ -71,6 +106,14 @@ def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[s
     pq.write_table(pa.table(few), folder / "few.parquet")
     spark.read.parquet(str(folder / "few.parquet")).createOrReplaceTempView("scanned_few")
     return {name: _result(spark, query) for name, (query, _) in {**QUERIES, **LIMITS}.items()}
+
+
+def register(client: windrow.Client, folder: Path) -> None:
+    """Write the table, unless it is there, and register it as `scanned`."""
+    if not (folder / "scanned").exists():
+        _write(folder / "scanned")
+    client.register_table("scanned", str(folder / "scanned"))
+    client.refresh("scanned")
 
 
 def _write(location: Path) -> None:

@@ -110,6 +110,7 @@ DATA: Mapping[str, str] = {
     "d": "date",
     **dict.fromkeys(MARKS, "int"),
 }
+_TEXTS = ("", "a", "ab", "é", "1", "2025-08-01")
 # Spark and Windrow infer other types for texts like these.
 _TIMES = (":", "%3A")
 
@@ -172,7 +173,7 @@ def _data(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 def _rows(draw: st.DrawFn, first: int, count: int) -> tuple[Any, ...]:
     numbers = st.none() | st.integers(-3, 12)
-    texts = st.none() | st.sampled_from(["", "a", "ab", "é", "1", "2025-08-01"])
+    texts = st.none() | st.sampled_from(_TEXTS)
     days = st.none() | st.dates(dt.date(2025, 7, 30), dt.date(2025, 8, 2))
     return tuple((first + nth, draw(numbers), draw(texts), draw(days)) for nth in range(count))
 
@@ -211,14 +212,23 @@ def small_table(scheme: Scheme, places: Sequence[int | None]) -> pa.Table:
             row of nulls.
 
     Returns:
-        Keys `k0` to `k2`, one for each partition column; `word`, which tells rows apart; and
-        `chosen`, which is true for every other row.
+        Keys `k0` to `k2`, one for each partition column; `number`, `text` and `day`, of values that
+        columns of files have; `word`, which tells rows apart; and `chosen`, which is true for every
+        other row.
     """
     columns = {}
     for number, (name, type_) in enumerate(scheme.types.items()):
         values = scheme.values(name)
         keys = [None if place is None else values[place % len(values)] for place in places]
         columns[f"k{number}"] = pa.array(keys, _ARROW[type_])
+    columns["number"] = pa.array(places, pa.int32())
+    columns["text"] = pa.array(
+        [None if place is None else _TEXTS[place % len(_TEXTS)] for place in places], pa.string()
+    )
+    columns["day"] = pa.array(
+        [None if place is None else dt.date(2025, 7, 29) + dt.timedelta(place) for place in places],
+        pa.date32(),
+    )
     columns["word"] = pa.array([f"w{number}" for number in range(len(places))])
     columns["chosen"] = pa.array([number % 2 == 0 for number in range(len(places))])
     return pa.table(columns)
