@@ -30,7 +30,7 @@ def stand(http: httpx.Client, table: str) -> tuple[Any, ...]:
         ({"format": "orc"}, "format"),
         ({"columns": [{"name": "id", "type": "bigint"}]}, "columns"),
         ({"partition_columns": BY_TEXT}, "partition_columns"),
-        ({"format": "csv", "format_options": {"sep": ";"}}, "format, format_options"),
+        ({"format": "csv", "format_options": {"sep": ";"}}, "format and format_options"),
     ],
 )
 @pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])

@@ -21,6 +21,18 @@ _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 # typer brings its own copy of click, or uses click itself, depending on its version.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
+# What typer and pydantic say of arguments, and what people would say.
+_PLAIN_WORDS = (
+    (r" \(Possible options?: (.*)\)", r". Did you mean \1?"),
+    (r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"Not expected here: \1"),
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer\b.*", "it must be a whole number"),
+    (r"Input should be a valid number\b.*", "it must be a number"),
+    (r"Input should be greater than or equal to", "it must be at least"),
+    (r"Input should be less than or equal to", "it must be at most"),
+    (r"Input should be", "it must be"),
+)
+
 app = typer.Typer(
     name="windrow",
     cls=Commands,
@@ -100,20 +112,21 @@ def _fail(message: str, code: int) -> int:
 
 
 def _usage_message(error: Exception) -> str:
-    message = getattr(error, "format_message", error.__str__)()
-    message = re.sub(r" \(Possible options?: (.*)\)", r". Did you mean \1?", message)
+    message = _plain(str(getattr(error, "format_message", error.__str__)()))
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "windrow"
-    return f"{' '.join(str(message).split()).rstrip('.')} (see `{command} --help`)"
+    return f"{' '.join(message.split()).rstrip('.')} (see `{command} --help`)"
 
 
 def _validation_message(error: ValidationError) -> str:
     issues = [
-        ": ".join(
-            filter(
-                None, [".".join(map(str, issue["loc"])), issue["msg"].removeprefix("Value error, ")]
-            )
-        )
+        ": ".join(filter(None, [".".join(map(str, issue["loc"])), _plain(issue["msg"])]))
         for issue in error.errors()
     ]
     return "; ".join(issues).replace("\n", " ")
+
+
+def _plain(message: str) -> str:
+    for pattern, words in _PLAIN_WORDS:
+        message = re.sub(pattern, words, message)
+    return message

@@ -90,7 +90,7 @@ class UnconfirmedReplacementError(ConflictError):
     @property
     def names(self) -> str:
         """The fields that differ, as text."""
-        return ", ".join(self.fields)
+        return " and ".join(filter(None, (", ".join(self.fields[:-1]), *self.fields[-1:])))
 
 
 @dataclass(eq=False)
