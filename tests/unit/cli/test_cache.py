@@ -134,9 +134,8 @@ def test_list_shows_the_rules_of_a_table_and_of_all_tables(windrow: Command, tab
 
     assert f"{table} has no cache rules" in empty.out
     for said in (windrow("cache", "list", table), windrow("cache", "list")):
-        rows = [line.split("  ") for line in said.out.splitlines() if TABLE in line]
-        cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-        assert cells == [
+        rows = [line.split("\t") for line in said.out.splitlines() if TABLE in line]
+        assert rows == [
             [TABLE, "a", RECENT, "5 MB", DASH],
             [TABLE, "b", "ds IS NULL", DASH, "2099-12-01 00:00:00 UTC"],
         ]
@@ -241,8 +240,8 @@ def test_show_says_what_is_cacheable_and_which_host_holds_it(
     said = windrow("cache", "show", table)
 
     assert f"{table}, snapshot 1: 1 of 4 cacheable files are cached" in said.out
-    assert re.search(rf"recent +{RECENT} +4 +1 .* 5 MB ", said.out)
-    assert re.search(rf"host-1 +1 +{size_text(stat.st_size)} +0 *\n", said.out)
+    assert re.search(rf"recent\t{RECENT}\t4\t1\t.*\t5 MB\t", said.out)
+    assert re.search(rf"host-1\t1\t{size_text(stat.st_size)}\t0\n", said.out)
     found = _json(windrow("cache", "show", table, "--json"))
     assert (found["cacheable_files"], found["workers"][0]["host"]) == (4, "host-1")
 
@@ -261,7 +260,7 @@ def test_show_of_a_table_without_rules_says_what_to_do(windrow: Command, table: 
 def test_worker_list_shows_contents_and_statistics_of_caches(windrow: Command, worker: str) -> None:
     row = next(line for line in windrow("worker", "list").out.splitlines() if worker in line)
 
-    assert re.search(r"host-1 +5 MB +200 GB +12,345 +7 ", row)
+    assert re.search(r"host-1\t5 MB\t200 GB\t12,345\t7\t", row)
     (found,) = _json(windrow("worker", "list", "--json"))["workers"]
     assert (found["worker_id"], found["counters"]["hits"]) == (worker, 12345)
 

@@ -46,7 +46,7 @@ def test_a_table_says_why_nothing_happens_and_what_comes_next(
     first, *others = [
         line for line in due.out.splitlines() if "UTC" in line and "Decided" not in line
     ]
-    assert " next " in first
+    assert "\tnext\t" in first
     assert any("was left alone" in line for line in others)
     assert told["receipts"][0]["state"] == "waiting"
     assert told["sources"]["enabled"] == TABLE
