@@ -58,16 +58,17 @@ def hdfs_cluster(
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     jars = [*_jars(), *jars]
-    with (folder / "hdfs.log").open("wb") as log:
-        port, token = launch_gateway(
-            jarpath=str(next(spark_jars().glob("py4j-*.jar"))),
-            classpath=":".join(map(str, jars)),
-            javaopts=["-Xmx400m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"],
-            redirect_stdout=log,
-            redirect_stderr=log,
-            die_on_exit=True,
-            enable_auth=True,
-        )
+    # A thread copies what the JVM prints, line by line, until its end.
+    log = (folder / "hdfs.log").open("w", buffering=1, encoding="utf-8")
+    port, token = launch_gateway(
+        jarpath=str(next(spark_jars().glob("py4j-*.jar"))),
+        classpath=":".join(map(str, jars)),
+        javaopts=["-Xmx400m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"],
+        redirect_stdout=log,
+        redirect_stderr=log,
+        die_on_exit=True,
+        enable_auth=True,
+    )
     parameters = GatewayParameters(port=port, auth_token=token)
     gateway = JavaGateway(gateway_parameters=parameters)
     try:
@@ -94,6 +95,7 @@ def hdfs_cluster(
         yield Hdfs(uri, cluster, cluster.getFileSystem(0), jvm)
     finally:
         gateway.shutdown()
+        log.close()
 
 
 def _jars() -> list[Path]:
