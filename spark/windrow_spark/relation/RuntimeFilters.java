@@ -181,8 +181,9 @@ public final class RuntimeFilters extends Rule {
                 (SEQ) PythonUtils.toSeq(Arrays.asList(new Object[] {first, second})));
         }
 
-        /** Tells whether Spark may broadcast a side, and whether that has not all of its keys. */
+        /** Tells whether Spark may broadcast a side that has fewer keys than its tables. */
         private static boolean isBuilt(LogicalPlan side, Option hint) {
+            if (side.isStreaming()) return false;
             boolean asked = hint.isDefined()
                 && ((HintInfo) hint.get()).strategy().contains(BROADCAST$.MODULE$);
             long most = SQLConf.get().autoBroadcastJoinThreshold();
