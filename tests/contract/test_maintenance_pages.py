@@ -310,6 +310,30 @@ def test_a_form_says_beside_the_field_why_it_is_refused(
         assert unescape(answer.text).count(value) >= 1
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("table", "no.such", "no table"),
+        ("rule", "a b", "consists of letters"),
+        ("filter", "ds >=", "ds"),
+        ("filter", "id > 1", "cannot be in a cache rule"),
+        ("max_bytes", "few", "text such as"),
+        ("days", "2", "choose"),
+    ],
+)
+def test_the_form_of_a_cache_rule_says_beside_the_field_why_it_is_refused(
+    site: Site, make: Callable[[str], str], field: str, value: str, reason: str
+) -> None:
+    rule = {"table": make("hot.fields"), "rule": "latest", "filter": "ds >= '2026-11-03'"}
+
+    answer = site.send("/dashboard/cache/rules", "admin", **rule | {field: value})
+
+    assert answer.status_code == 422
+    (told,) = re.findall(rf'role="alert" id="refused-{field}">(.*?)</p>', answer.text, re.DOTALL)
+    assert reason in unescape(told)
+    assert re.search(rf'name="{field}"[^>]*aria-describedby="refused-{field}', answer.text)
+
+
 def test_cache_rules_are_added_and_removed_by_forms(site: Site, make: Callable[[str], str]) -> None:
     name, http = make("hot.t"), site.operated.http
     rule = {"table": name, "rule": "latest", "filter": "ds >= '2026-11-03'", "days": "7"}

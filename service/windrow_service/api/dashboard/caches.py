@@ -17,6 +17,7 @@ from windrow_service.api.authorization import READ, WRITE, WRITE_TABLE, GuardedR
 from windrow_service.api.dashboard.cache_worth import worth_of
 from windrow_service.api.dashboard.commands import warm_command
 from windrow_service.api.dashboard.lookups import looked_up
+from windrow_service.api.dashboard.refused_fields import RefusedFieldError
 from windrow_service.api.dashboard.signing_in import changes_of
 from windrow_service.api.html.rendering import ROOT, page, redirect
 from windrow_service.api.parameters import TableNamePath
@@ -33,10 +34,12 @@ _PAGE = f"{ROOT}/cache"
 _SHOWN = 200
 # How long a new rule may last, in days or for ever.
 _LIFETIMES = {"": "for ever", "1": "1 day", "7": "7 days", "30": "30 days", "365": "1 year"}
-
-
-class _RefusedRuleError(Exception):
-    """The form of a rule cannot be used."""
+# The fields of the form that errors are about.
+_FIELDS: Mapping[type[Exception], str] = {
+    TableNotFoundError: "table",
+    InvalidFilterError: "filter",
+    InvalidCacheRuleError: "filter",
+}
 
 
 @router.get(_PAGE, dependencies=[READ])
@@ -60,17 +63,18 @@ async def define_cache_rule(
     try:
         principal.require_table("write", table)
         if not re.fullmatch(CACHE_RULE_PATTERN, rule):
-            raise _RefusedRuleError("a rule's name consists of letters, digits, `_`, `.` and `-`")
+            raise RefusedFieldError(
+                "rule", "a rule's name consists of letters, digits, `_`, `.` and `-`"
+            )
         await services.define_rule(table, rule, _definition(services, form), None)
     except (
-        _RefusedRuleError,
+        RefusedFieldError,
         TableNotFoundError,
         InvalidFilterError,
         InvalidCacheRuleError,
         ConflictError,
     ) as error:
-        text = error if isinstance(error, _RefusedRuleError) else describe(error).body["detail"]
-        answer = await _cache_page(request, services, principal, form, str(text))
+        answer = await _cache_page(request, services, principal, form, _refusals(error))
         answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return answer
     return redirect(request, f"{_PAGE}#rules")
@@ -94,7 +98,7 @@ async def delete_cache_rule(name: TableNamePath, request: Request, services: Cac
 def _definition(services: CacheServices, form: Mapping[str, str]) -> CacheRuleDefinition:
     days = form.get("days", "")
     if days not in _LIFETIMES:
-        raise _RefusedRuleError("choose how long the rule lasts")
+        raise RefusedFieldError("days", "choose how long the rule lasts")
     try:
         return CacheRuleDefinition.model_validate(
             {
@@ -105,7 +109,15 @@ def _definition(services: CacheServices, form: Mapping[str, str]) -> CacheRuleDe
         )
     except ValidationError as error:
         first = error.errors()[0]
-        raise _RefusedRuleError(f"{first['loc'][0]}: {first['msg']}") from error
+        raise RefusedFieldError(str(first["loc"][0]), str(first["msg"])) from error
+
+
+def _refusals(error: Exception) -> Mapping[str, str]:
+    """Return why the form of a rule cannot be used, by field; without a name, all of it."""
+    if isinstance(error, RefusedFieldError):
+        return {error.name: str(error)}
+    name = _FIELDS.get(type(error), "")
+    return {name: str(describe(error).body["detail"])}
 
 
 async def _cache_page(
@@ -113,7 +125,7 @@ async def _cache_page(
     services: CacheServices,
     principal: Principal,
     form: Mapping[str, str] | None = None,
-    refusal: str = "",
+    refusals: Mapping[str, str] | None = None,
 ) -> Response:
     now = services.clock()
     rules = await services.rules.everywhere(now, _SHOWN + 1, principal.tables)
@@ -129,6 +141,6 @@ async def _cache_page(
         may_write=writable,
         warm=lambda table: warm_command(request, table),
         lifetimes=_LIFETIMES,
-        refusal=refusal,
+        refusals=refusals or {},
         asked={"table": "", "rule": "", "filter": "", "max_bytes": "", "days": "", **(form or {})},
     )

@@ -15,10 +15,10 @@ from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ_SOME, WRITE, WRITE_ALL, GuardedRouter
 from windrow_service.api.dashboard.policy_fields import (
     FIELDS,
-    RefusedFieldError,
     definition_from,
     texts_of,
 )
+from windrow_service.api.dashboard.refused_fields import RefusedFieldError
 from windrow_service.api.dashboard.signing_in import changes_of
 from windrow_service.api.html.rendering import ROOT, page, redirect
 from windrow_service.api.services import MaintenanceDep, MaintenanceServices

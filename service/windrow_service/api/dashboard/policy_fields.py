@@ -13,19 +13,7 @@ from pydantic import ValidationError
 from windrow_core.filter_text import filter_text
 from windrow_core.models import EffectivePolicy, Policy, PolicyDefinition
 from windrow_core.sizes import size_text
-
-
-class RefusedFieldError(Exception):
-    """A field of a form whose text cannot be used.
-
-    Args:
-        name: The field.
-        reason: Why, for the person who wrote it.
-    """
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(reason)
-        self.name = name
+from windrow_service.api.dashboard.refused_fields import RefusedFieldError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
