@@ -131,13 +131,13 @@ public final class RuntimeFilters extends Rule {
         InternalRow most = null;
         for (int i = 0; i < rows.length; i++) {
             if (rows[i].isNullAt(0)) continue;
-            keys.add(new Literal(rows[i].get(0, type), type));
+            if (rows.length <= MOST_KEYS) keys.add(new Literal(rows[i].get(0, type), type));
             if (least == null || order.compare(rows[i], least) < 0) least = rows[i];
             if (most == null || order.compare(rows[i], most) > 0) most = rows[i];
         }
         if (least == null) return Literal$.MODULE$.FalseLiteral();
         Expression column = subquery.child();
-        if (keys.size() <= MOST_KEYS) return new In(column, (SEQ) PythonUtils.toSeq(keys));
+        if (rows.length <= MOST_KEYS) return new In(column, (SEQ) PythonUtils.toSeq(keys));
         return new And(
             new GreaterThanOrEqual(column, new Literal(least.get(0, type), type)),
             new LessThanOrEqual(column, new Literal(most.get(0, type), type)));
@@ -150,13 +150,11 @@ public final class RuntimeFilters extends Rule {
 
     private static final class Filtering extends AbstractPartialFunction {
         public boolean isDefinedAt(Object node) {
-            return node instanceof Join && filtered((Join) node) != node;
+            return node instanceof Join;
         }
 
         public Object applyOrElse(Object node, Function1 other) {
-            if (!(node instanceof Join)) return other.apply(node);
-            LogicalPlan filtered = filtered((Join) node);
-            return filtered == node ? other.apply(node) : filtered;
+            return node instanceof Join ? filtered((Join) node) : other.apply(node);
         }
 
         private static LogicalPlan filtered(Join join) {
@@ -211,7 +209,6 @@ public final class RuntimeFilters extends Rule {
         private static LogicalPlan filtered(LogicalPlan plan, SEQ keys, LogicalPlan build, SEQ buildKeys) {
             for (int i = 0; i < keys.size(); i++) {
                 Object key = keys.apply(i);
-                Object buildKey = buildKeys.apply(i);
                 if (key instanceof AttributeReference && isComparable(((Expression) key).dataType())) {
                     plan = below(plan, (AttributeReference) key, build, buildKeys, i);
                 }
