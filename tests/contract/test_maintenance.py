@@ -119,12 +119,12 @@ def test_compaction_that_somebody_asks_for_needs_no_policy(
     again = client.request_compaction(table, folder=DAYS[0])
     item = client.claim_work("w", pattern=table)
     assert item is not None
-    taken = client.request_compaction(table, folder=DAYS[0])
+    during_claim = client.request_compaction(table, folder=DAYS[0])
     nowhere = client.request_compaction(table, folder="ds=1999-01-01")
     rest = client.request_compaction(table)
     client.update_claim(item.claim_id, ClaimUpdate(state="done", outcome=WorkOutcome()))
 
-    assert (count, again, taken, nowhere, rest) == (1, 1, 0, 0, 1)
+    assert (count, again, during_claim, nowhere, rest) == (1, 1, 0, 0, 1)
     assert item.folders == [DAYS[0]]
     assert all("asked for it" in one.text for one in client.receipts(table))
 
