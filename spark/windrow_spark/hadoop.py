@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 
 from windrow_core.files.schemes import SCHEMES, is_remote
 
-# The file system of `core-site.xml`.
-_DEFAULT = "hdfs://default/"
 _LOCAL = "file://"
 
 
@@ -35,12 +33,7 @@ def hadoop_location(spark: SparkSession, location: str) -> str | None:
     context: Any = spark.sparkContext
     settings = context._jsc.hadoopConfiguration()
     name = next((name for name in names if _has_file_system(context, settings, name)), None)
-    if name is None:
-        return None
-    if location.startswith(_DEFAULT):
-        default = str(settings.get("fs.defaultFS"))
-        return f"{default.rstrip('/')}/{location.removeprefix(_DEFAULT)}"
-    return f"{name}://{rest}"
+    return None if name is None else f"{name}://{rest}"
 
 
 def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:

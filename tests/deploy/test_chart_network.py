@@ -172,6 +172,7 @@ def test_only_name_lookups_use_udp() -> None:
         (["extraEnv[0].name=AWS_REGION", "extraEnv[0].value=eu-north-1"], set()),
         (["allowedLocations={hdfs://names:9820/tables}"], {9820, 9866}),
         (["allowedLocations={hdfs://names/tables}"], {8020, 9866}),
+        (["allowedLocations={viewfs://all/tables}"], {8020, 9866}),
         (["networkPolicy.egress.web.ports={443,8443}"], {8443}),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.servers import embedded
+from tests.support.servers.hadoop_settings import write_settings
 from tests.support.servers.hdfs import HOSTS, Hdfs, hdfs_cluster
 from tests.support.tables import hive
 from windrow.spark import recent_scans
@@ -225,13 +226,8 @@ def test_another_namenode_of_a_name_service_takes_over(
             "dfs.namenode.rpc-address.lake.a": f"localhost:{hdfs.cluster.getNameNodePort(0)}",
             "dfs.namenode.rpc-address.lake.b": f"localhost:{hdfs.cluster.getNameNodePort(1)}",
         }
-        each = (
-            f"<property><name>{name}</name><value>{value}</value></property>"
-            for name, value in settings.items()
-        )
-        text = f"<configuration>{''.join(each)}</configuration>"
         for file in ("core-site.xml", "hdfs-site.xml"):
-            (tmp_path / file).write_text(text)
+            write_settings(tmp_path / file, settings)
         monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
         allowed = ("hdfs://lake", "hdfs://default")
         with embedded.client(tmp_path / "state", allowed_locations=allowed) as client:
@@ -274,6 +270,46 @@ def test_rows_are_written_and_compacted(
     assert sorted(map(tuple, spark.read.parquet(location).collect())) == expected
     assert not client.refresh("sales.written", full=True).changed
     assert not hdfs.files.exists(hdfs.path(f"{location}/_windrow"))
+
+
+def test_a_table_in_a_mount_of_viewfs_is_the_one_behind_it(
+    spark: SparkSession, hdfs: Hdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = {
+        "fs.viewfs.mounttable.all.link./lake/mounted": f"{hdfs.uri}/mounted",
+        "fs.viewfs.mounttable.all.link./lake/secret": f"{hdfs.uri}/secret",
+        "fs.defaultFS": "viewfs://all",
+    }
+    write_settings(tmp_path / "core-site.xml", mounts)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    files = hive.write_events(tmp_path / "events", files_per_day=3)
+    hdfs.upload(files, "/mounted/a b/events")
+    allowed = "viewfs://all/lake/mounted"
+    with embedded.client(tmp_path / "state", allowed_locations=(allowed,)) as client:
+        client.register_table("sales.events", f"{allowed}/a b/events")
+        client.register_table("sales.same", "hdfs:///lake/mounted/a b/events")
+        client.refresh("sales.events")
+        with pytest.raises(windrow.errors.ProblemError, match="not under an allowed prefix"):
+            client.register_table("sales.secret", "viewfs://all/lake/secret")
+
+        def rows() -> list[str]:
+            return sorted(map(str, client.read(spark, "sales.events").collect()))
+
+        def rows_of_spark() -> list[str]:
+            # Hadoop's own mounts, by its own settings.
+            theirs = spark.read.options(**mounts).parquet(f"{allowed}/a b/events")
+            return sorted(
+                map(str, theirs.select(*client.read(spark, "sales.events").columns).collect())
+            )
+
+        homes = {client.table(f"sales.{name}").definition.location for name in ("events", "same")}
+        assert homes == {f"{hdfs.uri}/mounted/a b/events"}
+        before = rows()
+        assert before == rows_of_spark()
+        client.write(client.read(spark, "sales.events").where("id < 5"), "sales.events")
+        compact(lambda: spark, client, "sales.events", readers_may_see_both=True)
+        assert rows() == rows_of_spark() != before
+        assert not client.refresh("sales.events", full=True).changed
 
 
 def test_buckets_are_written_as_spark_writes_them(

@@ -1,7 +1,7 @@
 """Files on HDFS, through `hdfs-native`: a client that needs neither a JVM nor Hadoop.
 
-Name services, Kerberos and mounts of viewfs are configured by `core-site.xml` and `hdfs-site.xml`
-in `HADOOP_CONF_DIR`.
+Name services and Kerberos are configured by `core-site.xml` and `hdfs-site.xml` in
+`HADOOP_CONF_DIR`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from windrow_core.files.positions import PositionedFile
 from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.status import FileStatus
 
-# Stands for the file system that `core-site.xml` names.
-_DEFAULT = "default"
 _PORT = 8020
 # A NameNode without another is given up after seconds; by default, after minutes.
 _PATIENCE = {"dfs.client.failover.max.attempts": "2"}
@@ -180,9 +178,6 @@ def _connected(authority: str) -> Any:
         raise OSError(
             f"{error}: install hdfs-native for the Python that reads hdfs:// here and on executors"
         ) from error
-    if authority == _DEFAULT:
-        with _as_os_errors("hdfs://default"):
-            return hdfs_native.Client()
     host, _, port = authority.partition(":")
     if not port:
         try:

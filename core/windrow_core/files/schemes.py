@@ -24,6 +24,8 @@ class Scheme:
 SCHEMES = (
     Scheme("s3", ("s3a", "s3n")),
     Scheme("hdfs", is_object=False),
+    # No canonical location has it: its mounts are followed.
+    Scheme("viewfs", is_object=False),
     Scheme("gs"),
     Scheme("abfss", ("abfs",)),
 )

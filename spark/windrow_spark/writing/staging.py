@@ -102,7 +102,7 @@ def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
         # A bare path would refer to the session's default file system.
         return f"file://{folder}"
     if not is_object(folder):
-        return folder.replace("hdfs://default/", "hdfs:///", 1)
+        return folder
     uri = hadoop_location(spark, folder)
     if uri is None:
         raise UnfitLocationError(table.name, table.definition.location, _NO_FILE_SYSTEM)

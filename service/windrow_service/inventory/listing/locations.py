@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from windrow_core.files.schemes import SCHEMES, canonical_scheme
 from windrow_service.inventory.errors import InvalidLocationError
+from windrow_service.inventory.listing.mounts import followed, stands_for_another
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 
@@ -30,6 +31,7 @@ def canonical_location(location: str) -> str:
     Args:
         location: An absolute path or `file:` URI, whose links and `..` are resolved; or a URI
             of S3, HDFS, Google Cloud Storage or Azure, whose path is not changed, including `%`.
+            Mounts of viewfs, and the default file system of Hadoop, are followed.
 
     Raises:
         InvalidLocationError: The text is neither.
@@ -105,6 +107,10 @@ def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -
         authority = authority.lower()
         if not _HOST.fullmatch(authority):
             raise InvalidLocationError(public, "has no valid host: write 'hdfs://host:port/path'")
+    elif scheme == "viewfs":
+        # Names of mount tables are case-sensitive.
+        if not _HOST.fullmatch(authority):
+            raise InvalidLocationError(public, "has no valid name: write 'viewfs://name/path'")
     elif scheme == "abfss":
         if not _CONTAINER.fullmatch(authority):
             raise InvalidLocationError(
@@ -121,6 +127,8 @@ def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -
         raise InvalidLocationError(public, "has a segment that is empty, '.' or '..': leave it out")
     if not authority and not segments:
         raise InvalidLocationError(public, "names nothing: write 'hdfs://host:port/path'")
+    if stands_for_another(scheme, authority):
+        return canonical_location(followed(public, scheme, authority, segments))
     return f"{scheme}://{'/'.join([authority, *segments])}"
 
 
