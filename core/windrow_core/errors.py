@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 from typing import Any, ClassVar
 
@@ -62,8 +63,9 @@ class StatedError(Exception):
     Attributes:
         fault: What sort of fault it is; None if no caller gets to see it.
         slug: Last part of the problem's type; if empty, the name of the class without `Error`.
-        message: Template of the text, as for `str.format`, with the error's attributes by name and
-            `{remedy}` where that belongs; empty if the text is the error's only argument.
+        message: Template of the text, as for `str.format`, with the error's attributes by name,
+            numbers with their noun (`{files:file}`), and `{remedy}` where that belongs; empty if
+            the text is the error's only argument.
         remedy: Template of what to do about it, with `{call}` where the call belongs.
         call: The call that helps, with the names of attributes as arguments; None if none does.
     """
@@ -97,4 +99,15 @@ class _Attributes:
         if name == "call":
             return self._error.remedy_call()
         value = getattr(self._error, name)
-        return value.format_map(self) if name == "remedy" else value
+        if name == "remedy":
+            return value.format_map(self)
+        return _Count(value) if type(value) is int else value
+
+
+class _Count(int):
+    """A number, whose format may be the noun of what it counts: `{files:file}` is `1 file`."""
+
+    def __format__(self, spec: str) -> str:
+        if not re.fullmatch("[a-z ]{2,}", spec):
+            return super().__format__(spec)
+        return f"{int(self):,} {spec}{'' if self == 1 else 's'}"

@@ -210,7 +210,7 @@ class UnsupportedDeletesError(ReadError):
     table: str
     delete_files: int
     message = (
-        "{delete_files:,} delete files apply to the planned files of {table!r}, and they are not "
+        "the planned files of {table!r} have {delete_files:delete file}, and no delete files are "
         "applied here: {remedy}"
     )
     remedy = (

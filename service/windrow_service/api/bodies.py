@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from windrow_core.cards import count_text
 from windrow_service.api.body_budget import BodyBudget
 from windrow_service.api.errors import BodyTooComplexError, BodyTooLargeError
 from windrow_service.api.html.rendering import is_page
@@ -189,7 +190,8 @@ def _validated(model: type[AnyModel], body: bytes, limits: ShapeLimits) -> AnyMo
     except ValidationError as error:
         if error.error_count() > _MOST_ERRORS:
             # Listing all of them, in order to show ten, would take as long as finding them.
-            problem = f"{error.error_count():,} errors, such as unknown keys; /docs has the fields"
+            errors = count_text(error.error_count(), "error")
+            problem = f"{errors}, such as unknown keys; /docs has the fields"
             issues: list[Any] = [{"loc": (), "msg": problem, "type": "too_many_errors"}]
         else:
             issues = list(

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from windrow_core.cards import count_text
 from windrow_core.errors import Fault, StatedError
 from windrow_core.models import Problem
 from windrow_service.api.html.rendering import is_page, problem_page
@@ -244,7 +245,7 @@ def _detail(error: Exception) -> str:
         issues = error.errors()
         texts = [_issue(issue) for issue in issues[:_SHOWN_ISSUES]]
         more = len(issues) - len(texts)
-        return "; ".join([*texts, f"and {more:,} more errors"] if more else texts)
+        return "; ".join([*texts, f"and {count_text(more, 'more error')}"] if more else texts)
     return str(error)
 
 

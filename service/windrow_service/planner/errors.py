@@ -51,7 +51,7 @@ class FiltersTooLongError(PlannerError):
     groups: int
     most_bytes: int
     message = (
-        "each of {groups:,} groups needs the part of the filter that its readers still have to "
+        "each of {groups:group} needs the part of the filter that its readers still have to "
         "apply, and together these would take more than {most_bytes:,} bytes: {remedy}"
     )
     remedy = "shorten the filter, for example by a join instead of long texts or lists"

@@ -18,7 +18,7 @@ from windrow.errors import (
     ProblemError,
     WindrowError,
 )
-from windrow_core.cards import Shown, ShownList
+from windrow_core.cards import Shown, ShownList, count_text
 from windrow_core.models import PartitionListChange, TableDefinition, TableInfo
 from windrow_spark.catalog.entries import (
     CatalogEntry,
@@ -217,12 +217,15 @@ class _Import:
         status = self.coordinator.refresh(name)
         if not status.changed:
             return ()
-        return (f"{status.files_added:,} files added", f"{status.files_removed:,} files removed")
+        return (
+            f"{count_text(status.files_added, 'file')} added",
+            f"{count_text(status.files_removed, 'file')} removed",
+        )
 
 
 def _change_texts(change: PartitionListChange) -> list[str]:
     counts = {"added": change.added, "removed": change.removed, "moved": change.moved}
-    return [f"{count:,} partitions {what}" for what, count in counts.items() if count]
+    return [f"{count_text(count, 'partition')} {what}" for what, count in counts.items() if count]
 
 
 def _vanished(

@@ -112,7 +112,7 @@ class CommitInterruptedError(WriteError):
     reason: str
     message = (
         "the commit of write {write_id} to table {table!r} stopped with {done:,} of "
-        "{total:,} partitions moved in ({reason}): no row is lost; {remedy}"
+        "{total:partition} moved in ({reason}): no row is lost; {remedy}"
     )
     remedy = "fix that, and `windrow write recover {table}` or the next write finishes it"
 

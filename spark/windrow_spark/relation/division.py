@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
-from windrow_core.cards import Shown
+from windrow_core.cards import Shown, count_text
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
@@ -148,9 +148,9 @@ def divide(
     native = splits.take(first[choice]).append_column("hosts", hosts)
     bytes_ = int(sizes[choice].sum())
     reason = (
-        f"Spark's own reader reads {int(choice.sum()):,} files of {bytes_:,} bytes"
+        f"Spark's own reader reads {count_text(int(choice.sum()), 'file')} of {bytes_:,} bytes"
         + _WHY_NATIVE["only" if only_able.all() else reader]
-        + f"; {int((~choice).sum()):,} files stay in groups"
+        + f"; in groups stay {count_text(int((~choice).sum()), 'file')}"
         + _unknown_text(unknown)
     )
     return Division(

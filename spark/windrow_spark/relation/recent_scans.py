@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, field_text, row_of
+from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, count_text, field_text, row_of
 from windrow_core.filter_text import filter_text
 from windrow_core.models import Plan, ScanReport, WayFigures
 from windrow_core.models.cards import pruning_of
@@ -140,7 +140,8 @@ class Scan(Shown):
         summary = self.plan.summary
         return (
             f"windrow {self.table} snapshot {self.plan.snapshot_id}, plan {self.plan.plan_id}: "
-            f"{summary.files_planned:,} files in {summary.group_count:,} groups"
+            f"{count_text(summary.files_planned, 'file')} in "
+            f"{count_text(summary.group_count, 'group')}"
         )
 
 
@@ -153,8 +154,11 @@ def _(scan: Scan) -> Card:
         ("conditions", conditions or "none that the plan could use"),
         ("columns", field_text("", scan.columns)),
         *card_of(plan.summary).facts,
-        ("by Spark's own reader", f"{scan.native_files:,} files"),
-        ("read so far", f"{read.files:,} files, {read.rows:,} rows, {size_text(read.bytes)}"),
+        ("by Spark's own reader", count_text(scan.native_files, "file")),
+        (
+            "read so far",
+            f"{count_text(read.files, 'file')}, {count_text(read.rows, 'row')}, {size_text(read.bytes)}",
+        ),
         ("plan", plan.plan_id),
     ]
     return Card(f"Scan of {scan.table}", facts, [pruning_of(plan.summary)])

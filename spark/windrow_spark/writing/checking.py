@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from windrow_core.cards import count_text
 from windrow_core.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
 from windrow_core.sizes import SMALL
 from windrow_spark.writing.counting import RowSums, unhashed_columns
@@ -45,7 +46,7 @@ def check_files(
     """
     rows = int(pc.sum(files["row_count"]).as_py() or 0)
     if rows != sums.rows:
-        raise NotReproducibleError(table, f"{sums.rows:,} rows", f"{rows:,} rows")
+        raise NotReproducibleError(table, count_text(sums.rows, "row"), count_text(rows, "row"))
     if key_counts is None:
         return
     data_rows = _rows_by_key(key_counts.values, key_counts.rows)
@@ -54,7 +55,7 @@ def check_files(
         if data_rows[key] != file_rows[key]:
             raise NotReproducibleError(
                 table,
-                f"{data_rows[key]:,} rows of key ({', '.join(key)})",
+                f"{count_text(data_rows[key], 'row')} of key ({', '.join(key)})",
                 f"{file_rows[key]:,}",
             )
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from windrow_core.cards import count_text
 from windrow_core.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
 from windrow_core.models import Column as WireColumn
 from windrow_spark.writing.errors import TooManyKeysError
@@ -41,7 +42,7 @@ class RowSums:
     hash: int
 
     def __str__(self) -> str:
-        return f"{self.rows:,} rows with hash sum {self.hash:016x}"
+        return f"{count_text(self.rows, 'row')} with hash sum {self.hash:016x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,7 +349,9 @@ def _staged(
             # Rows of a map task that ran twice are observed twice; a separate pass is exact.
             data_sums = sum_rows(preparation.df, names)
     if file_sums != data_sums or planning.rows not in (None, file_sums.rows):
-        there = str(data_sums) if file_sums != data_sums else f"{planning.rows:,} rows when counted"
+        there = (
+            str(data_sums) if file_sums != data_sums else f"rows when counted: {planning.rows:,}"
+        )
         raise NotReproducibleError(table, there, str(file_sums))
     seconds = Seconds(planning.count_seconds, written_s - began_s, time.monotonic() - written_s)
     try:

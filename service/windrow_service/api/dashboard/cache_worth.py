@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow_core.cards import count_text
 from windrow_core.models import CacheCounters
 from windrow_core.sizes import size_text
 
@@ -16,7 +17,7 @@ def worth_of(counters: CacheCounters) -> str:
         if counters.elsewhere:
             return "no: tasks here read only files that belong on other workers"
         return "unused: nothing has been read through it"
-    of = f"{hits:,} of {reads:,} reads came from it"
+    of = f"{hits:,} of {count_text(reads, 'read')} came from it"
     if counters.hit_bytes:
         of += f", {size_text(counters.hit_bytes)} that need not be fetched"
     if reads < _FEW_READS:
@@ -25,6 +26,7 @@ def worth_of(counters: CacheCounters) -> str:
         return f"yes: {of}"
     if counters.evictions > hits:
         return (
-            f"no, it is too small: {of}, and {counters.evictions:,} files were removed for others"
+            f"no, it is too small: {of}, and it removed {count_text(counters.evictions, 'file')} "
+            "for others"
         )
     return f"hardly: {of}"

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import size_text
 from windrow_service.api.services import services_of
@@ -136,6 +137,7 @@ def environment(is_async: bool) -> Environment:
     templates.filters.update(
         size=size_text,
         number=_number,
+        count_text=count_text,
         when=_when,
         exact=_exact,
         seconds=_seconds,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from windrow_core.cards import count_text
 from windrow_core.sizes import SMALL
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import SchemeUnfitError, TooManyFilesError
@@ -89,8 +90,8 @@ def choose(write: Write) -> tuple[str, str]:
         one = "there is one partition to write"
         if write.source_tasks is not None and write.tasks <= write.source_tasks < 2 * write.tasks:
             return "coalesce", (
-                f"{one}, and its {write.tasks:,} files are almost as many as the tasks that "
-                "produce the rows, so no rows need to be moved"
+                f"{one}, and almost as many tasks produce its rows as it gets files "
+                f"({write.tasks:,}), so no rows need to be moved"
             )
         return "repartition", f"{one}: rows are dealt out evenly, whatever the skew"
     if write.keys.counted:
@@ -98,12 +99,12 @@ def choose(write: Write) -> tuple[str, str]:
     if write.files_per_key is not None:
         return "salted", (
             "every partition gets the same number of files, as requested, and their rows have not "
-            f"been counted; figures assume {len(write.keys):,} equal partitions, as in the table now"
+            f"been counted; figures assume {_equal(write)}, as in the table now"
         )
     return "range_hash", (
         "the rows of each partition have not been counted, and even ranges bound the size of files "
-        f"and tasks without that; figures assume {len(write.keys):,} equal partitions, as in the "
-        "table now, and fewer partitions give fewer files"
+        f"and tasks without that; figures assume {_equal(write)}, as in the table "
+        "now, and fewer partitions give fewer files"
     )
 
 
@@ -204,16 +205,21 @@ SCHEMES: Mapping[str, Scheme] = {
 }
 
 
+def _equal(write: Write) -> str:
+    return count_text(len(write.keys), "equal partition")
+
+
 def _own_problems(scheme: str, write: Write) -> list[str]:
     if scheme == "coalesce" and write.source_tasks is None:
         return ["the number of tasks that produce the rows is unknown (source_tasks)"]
     if scheme == "coalesce" and write.source_tasks is not None:
         if write.source_tasks < write.tasks:
-            return [f"the rows come in {write.source_tasks:,} tasks, and coalesce cannot add any"]
+            tasks = count_text(write.source_tasks, "task")
+            return [f"the rows come in {tasks}, and coalesce cannot add any"]
         if write.source_tasks >= 2 * write.tasks:
             return [
-                f"the stage that produces the rows would run in {write.tasks:,} tasks instead of "
-                f"{write.source_tasks:,}"
+                "the stage that produces the rows would run in "
+                f"{count_text(write.tasks, 'task')} instead of {write.source_tasks:,}"
             ]
     if scheme == "exact" and not write.keys.counted:
         return ["it needs the rows of each partition"]

@@ -84,7 +84,7 @@ class TooManyWorkersError(ConflictError):
     """Too many live workers."""
 
     max_workers: int
-    message = "{max_workers:,} workers are live already: {remedy}"
+    message = "live workers: {max_workers:,}, and no more are allowed: {remedy}"
     remedy = (
         "give each worker a lasting id, or a shorter ttl_seconds, so that workers which are gone "
         "are forgotten"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_core.sizes import size_text
@@ -16,7 +17,6 @@ from windrow_service.usecases.audit import actor
 from windrow_service.usecases.maintenance.partitions import PartitionFinder, SmallParts
 from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
-from windrow_service.usecases.maintenance.texts import count_text
 from windrow_service.usecases.maintenance.work import NewWork, WorkBody, WorkStore
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
@@ -167,6 +167,6 @@ def _text(prediction: WorkPrediction, policy: EffectivePolicy, principal: str) -
     return (
         f"{principal} asked for it: {count_text(prediction.files, 'small file')} in "
         f"{count_text(prediction.partitions, 'partition')} would become {prediction.becomes:,} of "
-        f"about {size_text(policy.target_file_size)}; {prediction.cost_seconds:.3g} s of one core "
-        f"save {prediction.gain_seconds:.3g} s in each read of all of them"
+        f"about {size_text(policy.target_file_size)}; {seconds_text(prediction.cost_seconds)} of one core "
+        f"save {seconds_text(prediction.gain_seconds)} in each read of all of them"
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
 
+from windrow_core.cards import count_text
 from windrow_core.errors import StatedError
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.types import spark_type
@@ -245,16 +246,14 @@ def _nothing(
 
 def _text(removal: PartitionRemoval, policy: EffectivePolicy, oldest: str, newest: str) -> str:
     span = oldest if oldest == newest else f"{oldest} to {newest}"
-    count = f"{removal.partitions:,} partition{'s' * (removal.partitions != 1)}"
-    files = f"{removal.files:,} file{'s' * (removal.files != 1)}"
     return (
-        f"{count} with {files} ({size_text(removal.size_bytes)}), {span}, would be dropped: older "
-        f"than {_days(policy)}, before {removal.before} in {removal.zone}{_kept(removal.others)}"
+        f"{count_text(removal.partitions, 'partition')} with {count_text(removal.files, 'file')} "
+        f"({size_text(removal.size_bytes)}), {span}, would be dropped: older than {_days(policy)}, before {removal.before} in {removal.zone}{_kept(removal.others)}"
     )
 
 
 def _days(policy: EffectivePolicy) -> str:
-    return "1 day" if policy.keep_days == 1 else f"{policy.keep_days:,} days"
+    return count_text(policy.keep_days or 0, "day")
 
 
 def _kept(others: int) -> str:

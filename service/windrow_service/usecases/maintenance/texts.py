@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_core.sizes import size_text
 from windrow_service.planner.maintenance.columns import Reason
@@ -74,9 +75,10 @@ def chosen(prediction: WorkPrediction, policy: EffectivePolicy, small_bytes: int
     return (
         f"{files} in {count_text(prediction.partitions, 'partition')} "
         f"would become {prediction.becomes:,} of about {size_text(policy.target_file_size)}: "
-        f"{prediction.cost_seconds:.3g} s of one core save {prediction.gain_seconds:.3g} s in each "
-        f"read of all of them, {prediction.saved_seconds:.3g} s in all that are expected "
-        f"({prediction.reads_per_day:.3g} a day), {prediction.score:.3g} for each second"
+        f"{seconds_text(prediction.cost_seconds)} of one core save "
+        f"{seconds_text(prediction.gain_seconds)} in each read of all of them, "
+        f"{seconds_text(prediction.saved_seconds)} in all that are expected "
+        f"({prediction.reads_per_day:,.3g} a day), {prediction.score:,.3g} for each second"
     )
 
 
@@ -87,11 +89,6 @@ def duration_text(seconds: float) -> str:
             count = round(seconds / size)
             return f"{count} {one if count == 1 else many}"
     return "a minute" if seconds > 0 else "no time"
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `2 small files`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _windows(windows: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from windrow_core.cards import count_text
 from windrow_core.models import PastPlan, PlanSummary, ScanReport
 from windrow_core.sizes import size_text
 from windrow_service.planner.policy import (
@@ -139,7 +140,7 @@ def _of_groups(plan: PastPlan, summary: PlanSummary, took: Durations) -> Iterato
     yield Cause(
         "single_files",
         alone * TASK_COST / READ_BYTES_PER_SECOND / max(took.slots, 1),
-        f"{alone:,} of {summary.group_count:,} groups hold one file each, since "
+        f"{alone:,} of {count_text(summary.group_count, 'group')} hold one file each, since "
         "`cached_splits=separate` gives every cacheable file a task of its own",
         "set `cached_splits=by_worker`, which joins the files that one worker holds",
     )
@@ -190,8 +191,8 @@ def _of_caches(summary: PlanSummary, scan: ScanReport | None, took: Durations) -
     yield Cause(
         "cold_cache",
         took.reading * min((cacheable - hits) / max(summary.files_planned, 1), 1.0),
-        f"Only {hits:,} of {cacheable:,} cacheable files "
-        + ("came from a cache" if scan is not None else "were in a cache when it was planned"),
+        f"Only {hits:,} of {count_text(cacheable, 'cacheable file')} "
+        + ("came from a cache" if scan is not None else "lay in a cache when it was planned"),
         "the first read fills the caches, and so does `windrow cache warm` before it; look whether "
         "the workers have room for them",
     )
@@ -202,7 +203,8 @@ def _of_store(scan: ScanReport, took: Durations) -> Iterator[Cause]:
         "slow_store",
         min(scan.waited_seconds / _SIDE_BY_SIDE / max(took.slots, 1), took.reading),
         f"The object store made requests wait {_seconds(scan.waited_seconds)} in all, and "
-        f"{scan.retries:,} of {scan.requests:,} were repetitions",
+        "repeated requests "
+        f"were {scan.retries:,} of {scan.requests:,}",
         "read fewer and larger files, or set `requests_per_second` to what the store allows",
     )
 
@@ -212,7 +214,7 @@ def _of_query(took: Durations) -> Iterator[Cause]:
         "elsewhere",
         took.query - took.reading,
         f"Reading took {_seconds(took.tasks)} of all tasks together, {_seconds(took.reading)} on "
-        f"{took.slots:,} slots; the rest of {_seconds(took.query)} the query spent elsewhere",
+        f"{count_text(took.slots, 'slot')}; the rest of {_seconds(took.query)} the query spent elsewhere",
         "look at its other stages in Spark's UI, and whether it waited for free slots",
     )
 
@@ -222,7 +224,7 @@ def _of_balance(summary: PlanSummary, took: Durations) -> Iterator[Cause]:
     yield Cause(
         "uneven",
         summary.slowest_slot_seconds - took.reading,
-        f"{summary.group_count:,} group{'' if summary.group_count == 1 else 's'} keep {took.slots:,} "
+        f"{count_text(summary.group_count, 'group')} keep {took.slots:,} "
         f"slots busy unevenly: the last ends after {_seconds(summary.slowest_slot_seconds)}, and "
         f"all could end after {_seconds(took.reading)}",
         "a lower `max_split_size` makes more groups, if the files are large",

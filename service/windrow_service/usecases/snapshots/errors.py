@@ -35,7 +35,7 @@ class InvalidPartitionsError(InvalidError):
     number: int
     count: int
     message = (
-        "snapshot {snapshot_id} of table {table!r} has {count:,} partitions, numbered from 0, and so "
+        "snapshot {snapshot_id} of table {table!r} has {count:partition}, numbered from 0, and so "
         "none of number {number:,}: {remedy}"
     )
     remedy = "use the numbers of this snapshot, which {call} lists"
@@ -104,7 +104,7 @@ class TableContendedError(UnavailableError):
     attempts: int
     retry_after_s: int
     message = (
-        "table {table!r} was published by others {attempts} times meanwhile, and nothing was "
+        "table {table!r} was published by others {attempts:time} meanwhile, and nothing was "
         "changed: {remedy}"
     )
     remedy = "try again in {retry_after_s} s, with fewer, larger deltas"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.cards import count_text
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.files.formats import LOGGED
 from windrow_core.models import (
     CompactionPartitions,
@@ -240,8 +240,9 @@ def _gain_of_fewer(candidates: Candidates, at: Bools) -> str:
         return ""
     return (
         f"; with min_files={int(candidates.files[at].min())}, {int(candidates.files[at].sum()):,} of them "
-        f"would become {int(candidates.becomes[at].sum()):,} for {candidates.cost_seconds[at].sum():.3g} s "
-        f"of one core, and each read of them would save {candidates.gain_seconds[at].sum():.3g} s"
+        f"would become {int(candidates.becomes[at].sum()):,} for "
+        f"{seconds_text(float(candidates.cost_seconds[at].sum()))} of one core, and each read of them "
+        f"would save {seconds_text(float(candidates.gain_seconds[at].sum()))}"
     )
 
 

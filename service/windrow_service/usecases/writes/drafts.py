@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.cards import count_text
 from windrow_core.models import (
     MAX_WRITE_KEYS,
     Column,
@@ -237,7 +238,7 @@ class WriteDraft:
             )
         if spec is not None and keys.buckets is None:
             raise InvalidKeysError(
-                f"table {self.request.table!r} has {spec.count:,} buckets",
+                f"table {self.request.table!r} has {count_text(spec.count, 'bucket')}",
                 "count rows by bucket, too, and give {keys.buckets}",
             )
         if spec is not None and keys.buckets is not None and int(keys.buckets.max()) >= spec.count:
