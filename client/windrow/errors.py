@@ -76,7 +76,7 @@ class CoordinatorUnreachableError(WindrowError):
     attempts: int
     reason: str
     message = (
-        "no answer from the coordinator at {url} after {attempts} attempts ({reason}): {remedy}"
+        "no answer from the coordinator at {url} after {attempts:attempt} ({reason}): {remedy}"
     )
     remedy = "is it running? `windrow serve` starts one"
 

@@ -33,7 +33,7 @@ from windrow.terminal.options import (
     TargetSize,
     WorthReads,
 )
-from windrow.terminal.render import seconds_text
+from windrow.terminal.render import facts, seconds_text
 from windrow_core.cards import count_text
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import CompactionPlan, TableInfo
@@ -201,8 +201,7 @@ class _Work:
             done.bytes_before += int(pc.sum(rewritten.replaces["size_bytes"]).as_py())
             done.bytes_after += report.bytes
             done.rows += report.rows
-            noun = "file" if report.files == 1 else "files"
-            self.tell(f"rewritten as {report.files:,} {noun}, {size_text(report.bytes)}")
+            self.tell(f"rewritten as {count_text(report.files, 'file')}, {size_text(report.bytes)}")
         if not rewritten.vanished:
             return False
         if self.refreshed:
@@ -220,7 +219,7 @@ class _Work:
         for folder, bucket in partitions:
             name = folder or self.table.name
             self.done.left[name if bucket is None else f"{name}, bucket {bucket}"] = reason
-        self.tell(f"left {len(partitions):,} partitions unchanged: {reason}")
+        self.tell(f"left {count_text(len(partitions), 'partition')} unchanged: {reason}")
 
 
 def run(
@@ -252,7 +251,7 @@ def run(
     if as_json:
         show_json(asdict(done))
     else:
-        show(_facts(done))
+        show(compaction_outcome(done))
     if done.left:
         name, reason = next(iter(done.left.items()))
         raise JobError(
@@ -261,22 +260,24 @@ def run(
         )
 
 
-def _facts(done: Compaction) -> Table:
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+def compaction_outcome(done: Compaction) -> Table:
+    """Show the outcome of a compaction."""
+    rows = facts()
     if not done.batches:
-        facts.add_row("nothing was rewritten", f"in {done.table}")
+        rows.add_row("nothing was rewritten", f"in {done.table}")
         for reason in done.alone:
-            facts.add_row("left alone", reason)
+            rows.add_row("left alone", reason)
     else:
         before, after = size_text(done.bytes_before), size_text(done.bytes_after)
-        facts.add_row("rewritten", f"{done.files_before:,} files ({before})")
-        facts.add_row("rewritten as", f"{done.files_after:,} ({after})")
-        facts.add_row("partitions", f"{done.partitions:,}, batches: {done.batches:,}")
-        facts.add_row("rows", f"{done.rows:,}, the same before and after")
+        rows.add_row("rewritten", f"{count_text(done.files_before, 'file')} ({before})")
+        rows.add_row("rewritten as", f"{count_text(done.files_after, 'file')} ({after})")
+        batches = count_text(done.batches, "batch", "batches")
+        rows.add_row("partitions", f"{done.partitions:,}, in {batches}")
+        rows.add_row("rows", f"{done.rows:,}, the same before and after")
     if done.left:
-        facts.add_row("partitions left", f"{len(done.left):,}")
-    facts.add_row("duration", seconds_text(done.seconds))
-    return facts
+        rows.add_row("partitions left", f"{len(done.left):,}")
+    rows.add_row("duration", seconds_text(done.seconds))
+    return rows
 
 
 def _main(

@@ -19,14 +19,14 @@ import pyarrow as pa
 import typer
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from rich.table import Table
 
 import windrow_core
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import TableChangedError
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import rows_text, seconds_text
+from windrow.terminal.render import facts, rows_text, seconds_text
+from windrow_core.cards import count_text
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined
 from windrow_core.files.errors import (
@@ -118,7 +118,7 @@ def publish_inventory(
     version = client.table_version(name)
     max_footer_bytes = client.config().limits.max_footer_bytes
     inventory = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
-    on_progress(f"publishing {len(inventory.files):,} files")
+    on_progress(f"publishing {count_text(len(inventory.files), 'file')}")
     try:
         snapshot = client.publish(
             name, inventory.files, if_match=version, listed_at=inventory.listed_at
@@ -222,7 +222,7 @@ class _Taking:
             listing, leftovers = keep_committed(location, listing, tasks.decoded(log))
         full, empty = without_empty(listing)
         listing = pa.concat_tables([full, in_folders(empty)]).sort_by("path").combine_chunks()
-        self.on_progress(f"reading {len(listing):,} footers")
+        self.on_progress(f"reading {count_text(len(listing), 'footer')}")
         groups = self._read(listing)
         data = self._data_schema(listing, [group.files for group in groups])
         rows = published_files(listing, groups, data)
@@ -246,7 +246,7 @@ class _Taking:
         listings: list[pa.Table] = [LISTING_SCHEMA.empty_table()]
         folders, folder_count = [""], 0
         while folders:
-            self.on_progress(f"listing {len(folders):,} folders")
+            self.on_progress(f"listing {count_text(len(folders), 'folder')}")
             folder_count += len(folders)
             chunks = _cut(folders, per_chunk)
             answers = self._over_executors(partial(tasks.list_folders, location), chunks)
@@ -343,20 +343,20 @@ def run(
             }
         )
         return
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    facts.add_row("published", f"snapshot {snapshot.snapshot_id} of {name}")
-    facts.add_row("files", f"{snapshot.file_count:,}")
-    facts.add_row("added", f"{snapshot.files_added:,}")
-    facts.add_row("removed", f"{snapshot.files_removed:,}")
-    facts.add_row("rows", rows_text(snapshot.row_count))
-    facts.add_row("size", size_text(snapshot.size_bytes))
-    facts.add_row("folders listed", f"{publication.folder_count:,}")
+    rows = facts()
+    rows.add_row("published", f"snapshot {snapshot.snapshot_id} of {name}")
+    rows.add_row("files", f"{snapshot.file_count:,}")
+    rows.add_row("added", f"{snapshot.files_added:,}")
+    rows.add_row("removed", f"{snapshot.files_removed:,}")
+    rows.add_row("rows", rows_text(snapshot.row_count))
+    rows.add_row("size", size_text(snapshot.size_bytes))
+    rows.add_row("folders listed", f"{publication.folder_count:,}")
     if publication.empty_count:
-        facts.add_row("files of 0 bytes", f"{publication.empty_count:,}, skipped")
+        rows.add_row("files of 0 bytes", f"{publication.empty_count:,}, skipped")
     if publication.uncommitted_count:
-        facts.add_row("uncommitted files", f"{publication.uncommitted_count:,}, skipped")
-    facts.add_row("duration", seconds_text(publication.seconds))
-    show(facts)
+        rows.add_row("uncommitted files", f"{publication.uncommitted_count:,}, skipped")
+    rows.add_row("duration", seconds_text(publication.seconds))
+    show(rows)
 
 
 def _main(

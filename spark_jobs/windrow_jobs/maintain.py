@@ -29,6 +29,7 @@ from windrow.outcomes import Compaction
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
 from windrow.terminal.render import facts, seconds_text
+from windrow_core.cards import count_text
 from windrow_core.errors import StatedError
 from windrow_core.models import ClaimUpdate, PartitionRemoval, WorkItem, WorkOutcome
 from windrow_core.sizes import size_text
@@ -144,7 +145,8 @@ def _do(
     began_s = time.monotonic()
     what = "to rewrite" if item.removal is None else "to drop"
     count = item.prediction.partitions
-    tell(f"{item.table}: {item.prediction.files:,} files in {count:,} partitions {what}")
+    files = count_text(item.prediction.files, "file")
+    tell(f"{item.table}: {files} in {count_text(count, 'partition')} {what}")
     with _renewing(client, item, lease_seconds):
         update = (
             _outcome(start_spark, client, item, began_s, tell)
@@ -198,11 +200,11 @@ def _drop(
     )
     if not result.files:
         return _update("done", "nothing was left to drop", outcome)
-    rows = "" if result.rows is None else f", {result.rows:,} rows"
+    rows = "" if result.rows is None else f", {count_text(result.rows, 'row')}"
     text = (
-        f"{len(result.folders):,} partitions with {result.files:,} files "
-        f"({size_text(result.size_bytes)}{rows}) were dropped: {removal.column} before "
-        f"{removal.before} in {removal.zone}; {_folders_text(result.folders)}"
+        f"dropped {count_text(len(result.folders), 'partition')} with "
+        f"{count_text(result.files, 'file')} ({size_text(result.size_bytes)}{rows}): "
+        f"{removal.column} before {removal.before} in {removal.zone}; {_folders_text(result.folders)}"
     )
     return _update("done", text, outcome)
 
@@ -264,8 +266,9 @@ def _text(item: WorkItem, done: Compaction) -> str:
     size = item.small_file_size
     below = "" if size is None else f" below {size_text(size)}"
     text = (
-        f"{done.files_before:,} files{below} ({size_text(done.bytes_before)}) in {done.partitions:,} "
-        f"partitions became {done.files_after:,} ({size_text(done.bytes_after)})"
+        f"{count_text(done.files_before, 'file')}{below} ({size_text(done.bytes_before)}) in "
+        f"{count_text(done.partitions, 'partition')} became {done.files_after:,} "
+        f"({size_text(done.bytes_after)})"
     )
     return f"{text}; left alone: {len(done.left):,}, {_first_reason(done)}" if done.left else text
 
@@ -355,11 +358,13 @@ def _facts(total: Maintained) -> Table:
         "work items", f"{total.done:,} done, {total.gave_up:,} given up, {total.failed:,} failed"
     )
     before, after = size_text(total.bytes_before), size_text(total.bytes_after)
-    rows.add_row("rewritten", f"{total.files_before:,} files ({before})")
-    rows.add_row("rewritten as", f"{total.files_after:,} ({after})")
+    rows.add_row("rewritten", f"{count_text(total.files_before, 'file')} ({before})")
+    rows.add_row("rewritten as", f"{count_text(total.files_after, 'file')} ({after})")
     if total.files_dropped:
         size = size_text(total.bytes_dropped)
-        rows.add_row("dropped", f"{total.files_dropped:,} files of old partitions ({size})")
+        rows.add_row(
+            "dropped", f"{count_text(total.files_dropped, 'file')} of old partitions ({size})"
+        )
     rows.add_row("duration", seconds_text(total.seconds))
     return rows
 

@@ -15,6 +15,7 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.terminal.consoles import error_console
+from windrow_core.cards import count_text
 from windrow_spark.placement import require_classic
 
 CoordinatorUrl: TypeAlias = Annotated[
@@ -117,4 +118,4 @@ def tell_tasks(spark: SparkSession, tell: Tell) -> None:
     tracker = spark.sparkContext.statusTracker()
     for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
         if stage is not None:
-            tell(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")
+            tell(f"{stage.numCompletedTasks:,} of {count_text(stage.numTasks, 'task')}")

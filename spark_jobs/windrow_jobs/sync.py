@@ -14,9 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 from pyspark.sql import SparkSession
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from windrow.calls.coordinator import Coordinator
@@ -32,7 +30,7 @@ from windrow.terminal.options import (
     TrustPartitions,
     named_texts,
 )
-from windrow.terminal.render import message
+from windrow.terminal.render import listing, message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command, telling
@@ -114,10 +112,7 @@ def refresh_on_executors(spark: SparkSession, client: Coordinator, name: str) ->
 def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> RenderableType:
     if not done:
         return message(f"the catalog has no table like {' or '.join(patterns)}")
-    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    rows.add_column("table", overflow="fold")
-    rows.add_column("outcome", no_wrap=True)
-    rows.add_column("what", overflow="fold")
+    rows = listing("table…", "outcome", "what…")
     for one in done:
         # An unchanged table needs no attention.
         if one.outcome != "unchanged" or one.notes:
@@ -151,7 +146,7 @@ def _main(
             take_over=take_over,
             delete_vanished=delete_vanished,
             metastore=metastore,
-            settings=named_texts(conf or []),
+            settings=named_texts(conf or [], "--conf"),
             as_json=as_json,
         )
     if not fine:

@@ -27,7 +27,8 @@ from windrow.calls.plans import SplitPlan
 from windrow.outcomes import Warmth
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import seconds_text
+from windrow.terminal.render import facts, seconds_text
+from windrow_core.cards import count_text
 from windrow_core.sizes import size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import JobError
@@ -133,7 +134,7 @@ def _fetch(
         file_count.add(1)
         size_bytes.add(fetched_bytes)
 
-    total = f"{len(_files(groups)):,} files"
+    total = count_text(len(_files(groups)), "file")
 
     def tell() -> None:
         done = f"{file_count.value:,} of {total}"
@@ -167,7 +168,7 @@ def _fetch(
         left = again
         if not left:
             break
-        on_progress(f"repeating {len(left):,} tasks that ran on other hosts")
+        on_progress(f"repeating {count_text(len(left), 'task')} of other hosts")
     warmth.reasons += reach.reasons(away)
     del warmth.reasons[_MAX_SHOWN_REASONS:]
 
@@ -210,16 +211,16 @@ def run(
 
 
 def _facts(warmth: Warmth) -> Table:
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    facts.add_row("cacheable files", f"{warmth.cacheable_files:,}")
+    rows = facts()
+    rows.add_row("cacheable files", f"{warmth.cacheable_files:,}")
     fetched, present = size_text(warmth.fetched_bytes), size_text(warmth.present_bytes)
-    facts.add_row("fetched", f"{warmth.fetched_files:,} ({fetched})")
-    facts.add_row("already cached", f"{warmth.present_files:,} ({present})")
+    rows.add_row("fetched", f"{warmth.fetched_files:,} ({fetched})")
+    rows.add_row("already cached", f"{warmth.present_files:,} ({present})")
     if warmth.unplaced_files:
         why = "no worker has room, or none is running (`windrow worker list`)"
-        facts.add_row("not cached", f"{warmth.unplaced_files:,}: {why}")
-    facts.add_row("duration", seconds_text(warmth.seconds))
-    return facts
+        rows.add_row("not cached", f"{warmth.unplaced_files:,}: {why}")
+    rows.add_row("duration", seconds_text(warmth.seconds))
+    return rows
 
 
 def _main(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import RefreshFailedError
+from windrow_core.cards import count_text
 from windrow_core.models import Problem, RefreshProgress, RefreshRequest, RefreshStatus
 
 _POLL_S = 0.1
@@ -128,7 +129,10 @@ def _refresh_of(table: str) -> str:
 def describe_refresh(now: RefreshProgress) -> str:
     """Describe the progress of a refresh in a few words."""
     if now.phase == "listing":
-        return f"listing, {now.files_found:,} files in {now.folders_listed:,} folders"
+        return (
+            f"listing, {count_text(now.files_found, 'file')} in "
+            f"{count_text(now.folders_listed, 'folder')}"
+        )
     if now.phase == "reading footers":
         return f"reading footers, {now.footers_read:,} of {now.footers_total:,}"
     return now.phase

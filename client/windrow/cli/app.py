@@ -115,7 +115,8 @@ def _usage_message(error: Exception) -> str:
     message = _plain(str(getattr(error, "format_message", error.__str__)()))
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "windrow"
-    return f"{' '.join(message.split()).rstrip('.')} (see `{command} --help`)"
+    message = " ".join(message.split()).rstrip(".").removeprefix("Invalid value: ")
+    return f"{message} (see `{command} --help`)"
 
 
 def _validation_message(error: ValidationError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.listings import ListTable
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
-from windrow.terminal.render import DASH, message
+from windrow.terminal.render import DASH, message, utc_text
 from windrow_core.models import AuditRecord
 
 # In less, the values of a definition take many lines.
@@ -29,23 +29,28 @@ def audit(
         typer.Argument(help="Only changes of this table.", metavar="TABLE", autocompletion=tables),
     ] = None,
     principal: Annotated[
-        str | None, typer.Option("--by", help="Only changes by this caller.", metavar="NAME")
+        str | None,
+        typer.Option("--by", help="Only changes by the caller of this name.", metavar="NAME"),
     ] = None,
     since: Annotated[
         datetime | None,
         typer.Option(
             parser=past_moment,
-            help="Only changes from this time on: 2026-12-01, 2026-12-01T06:00+01:00, yesterday, or 7d.",
+            help="Only changes from this time on, such as 7d (7 days ago), 1h, yesterday, 2026-12-01 "
+            "or 2026-12-01T06:00+01:00; UTC by default.",
             metavar="TIME",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Number of changes to show.", min=1)] = 20,
+    limit: Annotated[
+        int, typer.Option(help="Number of changes to show.", min=1, metavar="COUNT")
+    ] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """List who changed tables, snapshots, cache rules, writes and tokens, newest first.
+    """List who changed what, newest first.
 
-    The coordinator requires a token with the scope admin.
+    Changes of tables, snapshots, cache rules, policies, writes and tokens. A coordinator with
+    tokens requires one with the scope admin.
     """
     with connect(url, check=False) as client:
         all_changes = client.changes(table=table, principal=principal, since=since)
@@ -65,7 +70,7 @@ def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
     )
     for one in changes:
         table.add_row(
-            f"{one.at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",
+            utc_text(one.at),
             Text(one.principal),
             Text(one.table or DASH),
             Text(one.description),

@@ -27,6 +27,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import message
+from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule
 from windrow_core.sizes import size_text
@@ -50,25 +51,31 @@ def add(
     where: Annotated[
         str,
         typer.Option(
-            help="Files to cache, in SQL on partition columns: \"ds >= '2026-11-01'\".",
-            metavar="FILTER",
+            help="Files to cache, in SQL on partition columns, such as \"ds >= '2026-11-01'\".",
+            metavar="SQL",
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the rule; derived from the filter by default."),
+        typer.Option(
+            help="Name of the rule, such as november; by default made from the filter.",
+            metavar="RULE",
+        ),
     ] = None,
     lasting: Annotated[
         timedelta | None,
         typer.Option(
-            "--for", parser=duration, help="How long the rule lasts, such as 7d.", metavar="TIME"
+            "--for",
+            parser=duration,
+            help="How long the rule lasts, such as 7d; until it is dropped by default.",
+            metavar="TIME",
         ),
     ] = None,
     until: Annotated[
         datetime | None,
         typer.Option(
             parser=moment,
-            help="When the rule ends, such as 2026-12-01 or 2026-12-01T06:00+01:00; UTC by "
+            help="When the rule ends, instead of --for: 2026-12-01 or 2026-12-01T06:00+01:00; UTC by "
             "default.",
             metavar="TIME",
         ),
@@ -77,8 +84,8 @@ def add(
         int | None,
         typer.Option(
             parser=byte_size,
-            help="Maximum bytes that the rule makes cacheable, such as 500GB; files whose paths "
-            "sort last are chosen first.",
+            help="Maximum size of the files that the rule makes cacheable, such as 500GB; those whose "
+            "paths sort last are chosen first.",
             metavar="SIZE",
         ),
     ] = None,
@@ -102,7 +109,7 @@ def list_rules(
         str | None,
         typer.Argument(
             parser=table_name,
-            metavar="[TABLE]",
+            metavar="TABLE",
             help="Only rules of this table.",
             autocompletion=tables,
         ),
@@ -155,7 +162,7 @@ def warm(
     rule: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RULE]",
+            metavar="RULE",
             help="One of the table's rules; all by default.",
             autocompletion=rules,
         ),
@@ -163,7 +170,9 @@ def warm(
     master: Annotated[
         str | None,
         typer.Option(
-            help="Spark master of a cluster that includes the workers' hosts.", metavar="MASTER"
+            help="Spark master of a cluster that includes the workers' hosts, such as "
+            "spark://host:7077; by default that of Spark's configuration.",
+            metavar="MASTER",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -236,9 +245,9 @@ def _remarks(client: Client, table: str) -> list[str]:
     mean_bytes = contents.cacheable_bytes / max(files, 1)
     if definition.plan_options.cached_splits == "separate" and files and mean_bytes < TASK_BYTES:
         remarks.append(
-            f"the table's cached_splits=separate makes a task of each of {files:,} files of "
-            f"{size_text(mean_bytes)}, so reads become slower: `windrow table alter {table} --drop "
-            "cached_splits` combines them"
+            f"the table's cached_splits=separate makes a task of each file "
+            f"({count_text(files, 'file')}, {size_text(mean_bytes)} on average), so reads become "
+            f"slower: `windrow table alter {table} --drop cached_splits` combines them"
         )
     return remarks
 

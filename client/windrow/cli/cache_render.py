@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.terminal.listings import ListTable
-from windrow.terminal.render import DASH, listing, message, titled
+from windrow.terminal.render import DASH, listing, message, section, utc_text
+from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule, TableCache, WorkerInfo
 from windrow_core.sizes import size_text
@@ -21,14 +22,16 @@ def rule_list(rules: Sequence[CacheRule], name: str | None) -> RenderableType:
     if not rules:
         has = f"{name} has no cache rules" if name else "no table has cache rules"
         return message(has, f"`windrow cache add {name or 'TABLE'} --where …` adds one")
-    table = listing("table", "rule", "files…", "at most>", "until", drops=("until", "at most"))
+    table = listing(
+        "table", "rule", "files…", "at most>", "until (UTC)", drops=("until (UTC)", "at most")
+    )
     for rule in rules:
         table.add_row(
             Text(rule.table),
             Text(rule.rule),
             Text(filter_text(rule.filter)),
             _limit_text(rule.max_bytes),
-            time_text(rule.expires_at),
+            utc_text(rule.expires_at),
         )
     return table
 
@@ -41,18 +44,28 @@ def table_cache(cache: TableCache) -> RenderableType:
     if not cache.complete:
         head += "; the cache map does not answer, so every file counts as not cached"
     parts: list[RenderableType] = [Text(head, "bold", overflow="fold")]
-    parts.append(_rules(cache) if cache.rules else rule_list([], cache.table))
+    parts += [Text(""), _rules(cache)] if cache.rules else [rule_list([], cache.table)]
     if cache.workers:
-        parts.append(titled("Workers", _workers(cache)))
+        parts.append(section("Workers", _workers(cache)))
     elif cache.complete:
         parts.append(message("no workers are running", "`windrow worker run` starts one"))
     return Group(*parts)
 
 
 def _rules(cache: TableCache) -> Table:
-    table = listing(
-        *("rule", "files…", "cacheable>", "cached>", "size>", "cached size>", "at most>", "until"),
-        drops=("until", "at most", "cached size", "size"),
+    table = ListTable(
+        (
+            "rule",
+            "files…",
+            "cacheable>",
+            "cached>",
+            "size>",
+            "cached size>",
+            "at most>",
+            "until (UTC)",
+        ),
+        ("until (UTC)", "at most", "cached size", "size"),
+        show_edge=False,
     )
     for rule in cache.rules:
         table.add_row(
@@ -63,7 +76,7 @@ def _rules(cache: TableCache) -> Table:
             size_text(rule.size_bytes),
             size_text(rule.cached_bytes),
             _limit_text(rule.max_bytes),
-            time_text(rule.expires_at),
+            utc_text(rule.expires_at),
         )
     return table
 
@@ -118,6 +131,6 @@ def _limit_text(max_bytes: int | None) -> str:
 
 def _share(files: int, all_files: int, size_bytes: int, all_bytes: int) -> str:
     return (
-        f"{files:,} of {all_files:,} cacheable files are cached, "
+        f"{files:,} of {count_text(all_files, 'cacheable file')} cached, "
         f"{size_text(size_bytes)} of {size_text(all_bytes)}"
     )

@@ -10,7 +10,7 @@ from windrow.cli.arguments import TableName
 from windrow.cli.rows_render import as_csv, as_json_lines, as_table
 from windrow.connecting import connect
 from windrow.terminal.consoles import show
-from windrow.terminal.options import DEFAULT_URL, ColumnNames, Url, names
+from windrow.terminal.options import DEFAULT_URL, ColumnNames, Url, VersionOfTable, names
 
 _ROWS_OF_A_TABLE = 20
 
@@ -19,13 +19,18 @@ def cat(
     name: TableName,
     where: Annotated[
         str | None,
-        typer.Option("--where", "--filter", help="Rows to print, in SQL: \"ds >= '2026-11-01'\"."),
+        typer.Option(
+            "--where",
+            "--filter",
+            help="Rows to print, in SQL, such as \"ds >= '2026-11-01'\".",
+            metavar="SQL",
+        ),
     ] = None,
     columns: ColumnNames = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            help="Number of rows; all by default, but 20 with the format table.",
+            help="Number of rows to print; by default 20 as a table, and all as csv or json.",
             min=1,
             metavar="ROWS",
         ),
@@ -33,24 +38,23 @@ def cat(
     format_: Annotated[
         Literal["table", "csv", "json"],
         typer.Option(
-            "--format", help="table, csv with a line of names, or json: an object on each line."
+            "--format",
+            help="How to print rows: as a table, as csv with a line of names, or as json, an object "
+            "on each line.",
         ),
     ] = "table",
     snapshot: Annotated[
         int | None,
-        typer.Option(help="Id of a snapshot; the current one by default.", min=1, metavar="ID"),
-    ] = None,
-    version: Annotated[
-        str | None,
         typer.Option(
-            help="A version of a Delta table, or a snapshot id, branch or tag of an Iceberg table, "
-            "that `windrow table refresh --version` has made a snapshot of.",
-            metavar="VERSION",
+            help="Id of a snapshot, from `windrow table snapshots`; the current one by default.",
+            min=1,
+            metavar="ID",
         ),
     ] = None,
+    version: VersionOfTable = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Print rows of a table, in no order.
+    """Print rows of a table, in no particular order.
 
     Reads the table's files here, without Spark. Dates and times are in ISO 8601, times with a zone
     in UTC; bytes are in Base64.

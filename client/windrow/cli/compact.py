@@ -15,6 +15,7 @@ from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
+    Master,
     MaxBatchBytes,
     MinFiles,
     PartitionFilterText,
@@ -38,8 +39,8 @@ def compact(
         bool,
         typer.Option(
             "--by-worker",
-            help="Let a worker of maintenance do it, before all its other work, instead of a Spark "
-            "job started here; sizes and worth are those of the table's policy.",
+            help="Have a worker of maintenance do it before its other work, instead of a Spark job "
+            "started here. The table's policy then sets sizes, and what is worth rewriting.",
         ),
     ] = False,
     folder: Annotated[
@@ -52,7 +53,7 @@ def compact(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be rewritten, but change nothing.")
     ] = False,
-    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
+    master: Master = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

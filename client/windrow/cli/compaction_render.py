@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from windrow.terminal.listings import FactTable, ListTable
-from windrow.terminal.render import listing, message, seconds_text, section, titled
+from windrow.terminal.render import message, seconds_text, section
+from windrow_core.cards import count_text
 from windrow_core.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
 from windrow_core.sizes import size_text
 
@@ -32,27 +33,30 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
     if totals.partitions:
         parts.append(
             message(
-                f"{head}: {totals.files:,} small files of {size_text(totals.size_bytes)} become "
-                f"{totals.becomes:,}",
+                f"{head}: {count_text(totals.files, 'small file')} of "
+                f"{size_text(totals.size_bytes)} become {totals.becomes:,}",
                 f"files under {size_text(plan.small_file_bytes)} are small; rewriting them costs "
                 f"{seconds_text(totals.cost_seconds)} of one core, and saves "
                 f"{seconds_text(totals.gain_seconds)} at each read",
             )
         )
-        parts.append(_partitions(pages))
+        parts += [Text(""), _partitions(pages)]
     else:
         parts.append(
-            message(f"{head}: no partition is worth compacting", f"{plan.file_count:,} files")
+            message(
+                f"{head}: no partition is worth compacting", count_text(plan.file_count, "file")
+            )
         )
     if plan.left_alone:
-        parts.append(titled("Left alone", _left_alone(plan.left_alone)))
+        parts.append(section("Left alone", _left_alone(plan.left_alone)))
     return Group(*parts)
 
 
 def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
-    table = listing(
-        *("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>"),
-        drops=("files", "cost"),
+    table = ListTable(
+        ("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>"),
+        ("files", "cost"),
+        show_edge=False,
     )
     rows = [
         row
@@ -88,23 +92,23 @@ def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
 
 
 def _left_alone(left: Sequence[LeftAlone]) -> Table:
-    table = FactTable("", "right")
+    table = FactTable("")
     for one in left:
-        noun = "partition" if one.partitions == 1 else "partitions"
         text = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
         text = text.replace("worth_reads", "--worth-reads")
-        table.add_row(f"{one.partitions:,}", Text(f"{noun}: {text}"))
+        table.add_row(count_text(one.partitions, "partition"), Text(text))
     return table
 
 
 def table_advice(table: TableAdvice) -> RenderableType:
     """Show which writes made a table's files, and how to make better ones."""
     head = (
-        f"{table.table}, snapshot {table.snapshot_id}: {table.files:,} files of "
+        f"{table.table}, snapshot {table.snapshot_id}: {count_text(table.files, 'file')} of "
         f"{size_text(table.size_bytes)}, {table.small_files:,} of them small"
     )
     target = size_text(table.target_file_bytes)
-    remark = f"with files of {target}, the same partitions would hold {table.would_be:,} files"
+    would_be = count_text(table.would_be, "file")
+    remark = f"with files of {target}, the same partitions would hold {would_be}"
     parts: list[RenderableType] = [message(head, remark)]
     if table.writes:
         parts.append(section(_writes_title(table), _writes(table.writes[:_SHOWN_WRITES])))
@@ -123,8 +127,17 @@ def _writes_title(table: TableAdvice) -> str:
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
     table = ListTable(
-        ("when", "tasks>", "partitions>", "files>", "small>", "size>", "would be>", "trouble…"),
-        ("tasks", "size", "partitions", "when"),
+        (
+            "when (UTC)",
+            "tasks>",
+            "partitions>",
+            "files>",
+            "small>",
+            "size>",
+            "would be>",
+            "trouble…",
+        ),
+        ("tasks", "size", "partitions", "when (UTC)"),
         show_edge=False,
     )
     for one in writes:
@@ -144,7 +157,7 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
 
 def _advice(one: Advice) -> RenderableType:
     title = (
-        f"{one.kind.replace('_', ' ').capitalize()}: {one.files:,} files instead of "
+        f"{one.kind.replace('_', ' ').capitalize()}: {count_text(one.files, 'file')} instead of "
         f"{one.would_be:,}"
     )
     return section(
@@ -153,4 +166,4 @@ def _advice(one: Advice) -> RenderableType:
 
 
 def _when(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M}"
+    return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M}"

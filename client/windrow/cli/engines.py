@@ -20,13 +20,13 @@ def engines(
         str | None,
         typer.Argument(
             parser=table_name,
-            metavar="[NAME]",
-            help="Name of a table to read.",
+            metavar="NAME",
+            help="Name of a table to read; without it, the lines list all tables.",
             autocompletion=tables,
         ),
     ] = None,
     engine: Annotated[
-        EngineName | None, typer.Option(help="Print the lines for this engine, and nothing else.")
+        EngineName | None, typer.Option(help="Print only the lines for this engine.")
     ] = None,
     url: Url = DEFAULT_URL,
 ) -> None:

@@ -14,8 +14,9 @@ from rich.text import Text
 from windrow.cli.arguments import tables
 from windrow.client import Client
 from windrow.connecting import connect
+from windrow.terminal.bars import Bar
 from windrow.terminal.consoles import show_result
-from windrow.terminal.listings import ListTable
+from windrow.terminal.listings import Drawing, ListTable
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
@@ -29,7 +30,7 @@ from windrow.terminal.options import (
     names,
     table_name,
 )
-from windrow.terminal.render import DASH, bar_text, seconds_text, section
+from windrow.terminal.render import DASH, seconds_text, section
 from windrow_core.cards import count_text
 from windrow_core.models import SPLIT_SIZES, DeleteOpens, PlanExplanation
 from windrow_core.sizes import size_text
@@ -42,7 +43,7 @@ def explain(
             parser=table_name,
             metavar="PLAN|NAME",
             autocompletion=tables,
-            help="Id of a plan, or its first eight digits; or name of a table to plan first.",
+            help="Id of a plan, or its first eight digits; or name of a table to make a plan of.",
         ),
     ],
     filter_: FilterText = None,
@@ -89,7 +90,6 @@ def _is_plan(client: Client, what: str) -> bool:
 
 
 _ID_DIGITS = 32
-_BAR_CELLS = 30
 _STEPS = {
     "manifest": "ranges of manifests",
     "partition": "partition values",
@@ -133,7 +133,7 @@ def _sentence(plan: PlanExplanation) -> RenderableType:
     own, options = plan.strategies[0], plan.options
     what = (
         f"Plan {plan.plan_id} of {plan.table}, snapshot {plan.snapshot_id}: "
-        f"{plan.files_planned:,} of {plan.files_total:,} files"
+        f"{plan.files_planned:,} of {count_text(plan.files_total, 'file')}"
     )
     if not own.group_count:
         return Text(f"{what}, so there are no groups.")
@@ -157,7 +157,7 @@ def _pruning(plan: PlanExplanation) -> Table:
             Text(name, "bold" if is_plan else ""),
             f"{files:,}",
             size_text(size_bytes),
-            _bar(files, plan.files_total, "green" if is_plan else "red"),
+            Bar(files, plan.files_total, "green" if is_plan else "red"),
         )
     return table
 
@@ -176,7 +176,7 @@ def _fill(plan: PlanExplanation) -> Table:
     largest = max(plan.fill_histogram)
     for step, count in enumerate(plan.fill_histogram):
         label = f"{step * 10}{DASH}{step * 10 + 10} %"
-        table.add_row(label, f"{count:,}", _bar(count, largest, "cyan"))
+        table.add_row(label, f"{count:,}", Bar(count, largest, "cyan"))
     return table
 
 
@@ -186,7 +186,7 @@ def _places(plan: PlanExplanation) -> Table:
         size_bytes = getattr(plan.locality, field)
         if size_bytes:
             share = _percent(size_bytes, plan.size_bytes)
-            bar = _bar(size_bytes, plan.size_bytes, "cyan")
+            bar = Bar(size_bytes, plan.size_bytes, "cyan")
             table.add_row(name, size_text(size_bytes), share, bar)
     return table
 
@@ -201,15 +201,16 @@ def _workers(plan: PlanExplanation) -> Table:
             size_text(each.cached_bytes),
             f"{each.placed_files:,}",
             size_text(each.placed_bytes),
-            _bar(size_bytes, max(sizes), "cyan" if each.host else "yellow"),
+            Bar(size_bytes, max(sizes), "cyan" if each.host else "yellow"),
         )
     return table
 
 
 def _deletes(opens: DeleteOpens) -> Text:
     return Text(
-        f"Opened {opens.by_group:,} times: each group opens the delete files of all its splits "
-        f"once. They would be opened {opens.by_split:,} times if each split opened its own."
+        f"Opened {count_text(opens.by_group, 'time')}: each group opens the delete files of all its "
+        f"splits once. Without groups, it would be {count_text(opens.by_split, 'time')}: each split "
+        "would open its own."
     )
 
 
@@ -246,12 +247,13 @@ def _slots(plan: PlanExplanation) -> Sequence[RenderableType]:
     for each in plan.strategies:
         seconds = each.slowest_slot_seconds
         style = "green" if each is plan.strategies[0] else "cyan"
-        table.add_row(each.strategy, seconds_text(seconds), _bar(seconds, largest, style))
+        table.add_row(each.strategy, seconds_text(seconds), Bar(seconds, largest, style))
     note = (
         "Times are predicted. For all strategies, opening a file is assumed to cost as much as "
         f"reading {size_text(plan.open_file_cost)}."
     )
-    return Text(""), table, Text(""), Text(note, "dim")
+    # The bars show what the list above says.
+    return Drawing(Text(""), table), Text(""), Text(note, "dim")
 
 
 def _options(plan: PlanExplanation) -> Table:
@@ -272,10 +274,6 @@ def _table(first: str, *more: str, drops: Sequence[str] = ()) -> Table:
     """Return a table with a column of names, then figures; a column without a title is for bars."""
     titles = [f"{name}>" if name else "" for name in more]
     return ListTable((first, *titles), drops, show_edge=False)
-
-
-def _bar(value: float, largest: float, style: str) -> Text:
-    return Text(bar_text(value, largest, _BAR_CELLS), style)
 
 
 def _percent(part: float, whole: float) -> str:

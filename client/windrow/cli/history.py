@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.listings import ListTable
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
-from windrow.terminal.render import DASH, message, seconds_text
+from windrow.terminal.render import DASH, message, seconds_text, utc_text
 from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import PastPlan
@@ -34,13 +34,18 @@ def history(
         datetime | None,
         typer.Option(
             parser=past_moment,
-            help="Only plans from this time on: 2026-12-01, 2026-12-01T06:00+01:00, yesterday, or 7d.",
+            help="Only plans from this time on, such as 7d (7 days ago), 1h, yesterday, 2026-12-01 or "
+            "2026-12-01T06:00+01:00; UTC by default.",
             metavar="TIME",
         ),
     ] = None,
     until: Annotated[
         datetime | None,
-        typer.Option(parser=past_moment, help="Only plans before this time.", metavar="TIME"),
+        typer.Option(
+            parser=past_moment,
+            help="Only plans before this time, written like --since.",
+            metavar="TIME",
+        ),
     ] = None,
     plan_id: Annotated[
         str | None,
@@ -50,14 +55,16 @@ def history(
             metavar="ID",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Number of plans to show.", min=1)] = 20,
+    limit: Annotated[
+        int, typer.Option(help="Number of plans to show.", min=1, metavar="COUNT")
+    ] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """List the plans of the last days, newest first.
 
-    Their figures are kept after their groups have expired. Plans of other callers are listed with
-    the scope admin on their tables. Times are in UTC; --json has all figures.
+    Their figures are kept after their groups have expired. Plans of other callers are listed too
+    if your token has the scope admin on their tables. Times are in UTC; --json has all figures.
     """
     with connect(url, check=False) as client:
         all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
@@ -80,7 +87,7 @@ def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
     for one in plans:
         table.add_row(
             one.plan_id[:_ID_CHARACTERS],
-            f"{one.created_at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",
+            utc_text(one.created_at),
             Text(one.table),
             Text(", ".join(filter(None, (one.principal, one.engine)))),
             Text("\n".join(_conditions(one))),

@@ -16,6 +16,7 @@ from windrow.terminal.options import (
     AsJson,
     LeaseSeconds,
     MaintainedTables,
+    Master,
     Once,
     Url,
     table_name,
@@ -27,21 +28,22 @@ def maintain(
         str | None,
         typer.Option(
             parser=table_name,
-            help="Only say what is decided about a table, and why; nothing is rewritten.",
+            help="Only show what is decided about this table, and why.",
             metavar="TABLE",
         ),
     ] = None,
     tables: MaintainedTables = "*",
     once: Once = False,
     lease_seconds: LeaseSeconds = 60,
-    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
+    master: Master = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Merge small files of the tables that policies name, as the budget allows.
+    """Do the maintenance that policies ask for.
 
-    Runs a Spark job that does the work which the coordinator has decided on. Several may run at the
-    same time.
+    Merges small files of the tables that policies name, and drops their old partitions, as the
+    budget allows. Runs a Spark job, which takes its work from the coordinator; several may run at
+    the same time.
     """
     if explain is not None:
         with connect(url, check=False) as client:

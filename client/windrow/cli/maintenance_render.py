@@ -9,7 +9,8 @@ from rich.text import Text
 
 from windrow.cli.cache_render import time_text
 from windrow.cli.policy_render import table_policy
-from windrow.terminal.render import listing, message, titled
+from windrow.terminal.listings import ListTable
+from windrow.terminal.render import message, section, utc_text
 from windrow_core.models import MaintenanceReceipt, TableMaintenance
 
 _STATES = {
@@ -38,15 +39,15 @@ def table_maintenance(maintenance: TableMaintenance) -> RenderableType:
         )
         return Group(*parts)
     decided_at = maintenance.decided_at
-    table = listing("when", "what", "times>", "why…")
+    table = ListTable(("when (UTC)", "what", "times>", "why…"), show_edge=False)
     for receipt in sorted(maintenance.receipts, key=lambda one: _order(one, decided_at)):
         table.add_row(
-            time_text(receipt.last_at),
+            utc_text(receipt.last_at),
             "was left alone" if _is_past(receipt, decided_at) else _STATES[receipt.state],
             f"{receipt.times:,}",
             Text(receipt.text),
         )
-    parts.append(titled(f"Decided at {time_text(maintenance.decided_at)}", table))
+    parts.append(section(f"Decided at {time_text(maintenance.decided_at)}", table))
     return Group(*parts)
 
 

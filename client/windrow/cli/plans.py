@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Group
 
 from windrow.calls.plans import SplitPlan
@@ -21,6 +20,7 @@ from windrow.terminal.options import (
     Parallelism,
     Strategy,
     Url,
+    VersionOfTable,
     names,
 )
 from windrow.terminal.render import plan_figures, plan_picture
@@ -30,14 +30,7 @@ def plan(
     name: TableName,
     filter_: FilterText = None,
     columns: ColumnNames = None,
-    version: Annotated[
-        str | None,
-        typer.Option(
-            help="A version of a Delta table, or a snapshot id, branch or tag of an Iceberg table, "
-            "that `windrow table refresh --version` has made a snapshot of.",
-            metavar="VERSION",
-        ),
-    ] = None,
+    version: VersionOfTable = None,
     limit: Limit = None,
     parallelism: Parallelism = None,
     strategy: Strategy = None,

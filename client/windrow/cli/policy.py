@@ -16,6 +16,7 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import (
     DEFAULT_URL,
+    READERS_MAY_SEE_BOTH,
     AsJson,
     MinFiles,
     Url,
@@ -26,7 +27,7 @@ from windrow.terminal.options import (
 from windrow.terminal.render import message
 from windrow_core.models import MAX_KEEP_DAYS
 
-app = command_group("Choose which tables are maintained by themselves, and how.")
+app = command_group("Choose which tables are maintained automatically, and how.")
 
 _UNSET = {
     "target": "target_file_size",
@@ -64,7 +65,7 @@ Pattern = Annotated[
     typer.Argument(
         parser=policy_pattern,
         metavar="PATTERN",
-        help="A table's name, a name followed by '.*' for all below it, or '*'; in quotes.",
+        help="Tables: a name, 'sales.*' for all below a name, or '*' for all; in quotes.",
     ),
 ]
 
@@ -88,8 +89,8 @@ def set_policy(
     min_gain: Annotated[
         float | None,
         typer.Option(
-            help="The smallest useful gain: seconds of reading that each second of rewriting must "
-            "be expected to save; 1 by default.",
+            help="Rewrite only where each second of rewriting is expected to save this many seconds "
+            "of reading; 1 by default.",
             min=0,
             metavar="SECONDS",
         ),
@@ -97,7 +98,7 @@ def set_policy(
     reads_per_day: Annotated[
         float | None,
         typer.Option(
-            help="Reads of each partition to expect in any case, for tables that are also read "
+            help="Reads of each partition a day to expect at least, for tables that are also read "
             "without Windrow; 0 by default.",
             min=0,
             metavar="COUNT",
@@ -107,8 +108,8 @@ def set_policy(
         timedelta | None,
         typer.Option(
             parser=duration,
-            help="Leave partitions alone that were written to more recently, such as 1h; 15m by "
-            "default.",
+            help="Leave partitions alone that were written to more recently than this, such as 1h; "
+            "15m by default.",
             metavar="TIME",
         ),
     ] = None,
@@ -124,7 +125,7 @@ def set_policy(
         float | None,
         typer.Option(
             parser=_percentage,
-            help="Most of each hour's budget that one table may use, such as 25%.",
+            help="Share of each hour's budget that one table may use, such as 25%; all by default.",
             metavar="SHARE",
         ),
     ] = None,
@@ -132,15 +133,15 @@ def set_policy(
         str | None,
         typer.Option(
             "--filter",
-            help="Partitions to maintain, in SQL: \"ds >= '2026-11-01'\"; the others are left alone.",
-            metavar="FILTER",
+            help="Partitions to maintain, in SQL, such as \"ds >= '2026-11-01'\"; all by default.",
+            metavar="SQL",
         ),
     ] = None,
     keep_days: Annotated[
         int | None,
         typer.Option(
-            help="Drop partitions, with their files, once the day in their value lies more than so "
-            "many days before today; all are kept by default. Needs --yes, or asks.",
+            help="Drop partitions, with their files, whose day was more than this many days ago; all "
+            "are kept by default. Asks first, unless --yes is given.",
             min=1,
             max=MAX_KEEP_DAYS,
             metavar="DAYS",
@@ -149,14 +150,16 @@ def set_policy(
     keep_by: Annotated[
         str | None,
         typer.Option(
-            help="The partition column with the day; by default the only one that has dates.",
+            help="With --keep-days: the partition column with the day; by default the only one that "
+            "has dates.",
             metavar="COLUMN",
         ),
     ] = None,
     keep_zone: Annotated[
         str | None,
         typer.Option(
-            help="Time zone in which these days begin, such as Europe/Berlin; UTC by default.",
+            help="With --keep-days: time zone in which days begin, such as Europe/Berlin; UTC by "
+            "default.",
             metavar="ZONE",
         ),
     ] = None,
@@ -172,33 +175,33 @@ def set_policy(
     exempt: Annotated[
         list[str] | None,
         typer.Option(
-            help="Folder of a partition to leave alone, such as ds=2026-11-01, in place of those "
-            "that were named before; repeatable.",
+            help="Folder of a partition to leave alone, such as ds=2026-11-01; repeatable. Replaces "
+            "all folders that were exempt before.",
             metavar="FOLDER",
         ),
     ] = None,
     readers_may_see_both: Annotated[
         bool | None,
         typer.Option(
-            help="Needed on HDFS and S3: readers that list folders, instead of asking Windrow, find "
-            "old and new files, and so rows twice, until the old ones are removed.",
+            help=READERS_MAY_SEE_BOTH,
         ),
     ] = None,
     unset: Annotated[
         list[str] | None,
         typer.Option(
             parser=_unset_field,
-            help="An option to leave to less specific policies again, such as window; repeatable.",
+            help="Option that this policy no longer sets, such as window, so that less specific "
+            "policies do; repeatable.",
             metavar="OPTION",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Let tables be maintained, or change how.
+    """Have tables maintained automatically, or change how.
 
-    Options that are not given stay as they are. Of several policies that apply to a table, the most
-    specific one that has an option decides about it.
+    Options that are not given stay as they are. If several policies apply to a table, each option
+    comes from the most specific policy that sets it.
     """
     options: dict[str, Any] = {
         "enabled": enabled,
@@ -266,8 +269,8 @@ def budget(
     core_seconds: Annotated[
         float | None,
         typer.Option(
-            help="Seconds of one core in an hour: 3600 keeps one core busy, and 0 pauses all "
-            "maintenance.",
+            help="Seconds of one core that maintenance may use in an hour: 3600 keeps one core busy, "
+            "and 0 pauses all maintenance.",
             min=0,
             metavar="SECONDS",
         ),
@@ -277,11 +280,14 @@ def budget(
         typer.Option(
             "--bytes",
             parser=byte_size,
-            help="Bytes of small files to rewrite in an hour, such as 100GB; any number by default.",
+            help="Size of the small files that may be rewritten in an hour, such as 100GB; any size "
+            "by default.",
             metavar="SIZE",
         ),
     ] = None,
-    any_bytes: Annotated[bool, typer.Option("--any-bytes", help="Do not limit the bytes.")] = False,
+    any_bytes: Annotated[
+        bool, typer.Option("--any-bytes", help="Remove the limit of --bytes.")
+    ] = False,
     pause: Annotated[
         bool | None,
         typer.Option(
@@ -291,7 +297,7 @@ def budget(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Show how much the maintenance of all tables may use, or change it."""
+    """Show or change how much all maintenance together may use."""
     if bytes_ is not None and any_bytes:
         raise typer.BadParameter("--bytes and --any-bytes contradict each other: give only one")
     fields: dict[str, Any] = {}

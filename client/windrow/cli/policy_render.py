@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from windrow.terminal.render import facts, listing, message
+from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import EffectivePolicy, MaintenanceBudget, Policy, TableMaintenance
 from windrow_core.sizes import size_text
@@ -99,7 +100,7 @@ def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
         "filter": ("filter", "none" if policy.filter is None else filter_text(policy.filter)),
         "keep_days": (
             "keep",
-            "all partitions" if policy.keep_days is None else f"{policy.keep_days:,} days",
+            "all partitions" if policy.keep_days is None else count_text(policy.keep_days, "day"),
         ),
         "keep_by": ("keep by", policy.keep_by or "the column with dates"),
         "keep_zone": ("days begin in", policy.keep_zone or "UTC"),

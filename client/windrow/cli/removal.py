@@ -14,6 +14,7 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow.terminal.render import listing, message
+from windrow_core.cards import count_text
 from windrow_core.sizes import size_text
 from windrow_spark.commits import Removal
 from windrow_spark.commits import drop_partitions as drop
@@ -66,7 +67,7 @@ def _outcome(removal: Removal) -> RenderableType:
 
 
 def _folders(removal: Removal) -> RenderableType:
-    table = listing(f"would be removed: {_what(removal)}")
+    table = listing(f"would remove {_what(removal)}")
     for folder in removal.folders[:_SHOWN_FOLDERS]:
         table.add_row(folder)
     if len(removal.folders) > _SHOWN_FOLDERS:
@@ -75,6 +76,6 @@ def _folders(removal: Removal) -> RenderableType:
 
 
 def _what(removal: Removal) -> str:
-    rows = "" if removal.rows is None else f", rows: {removal.rows:,}"
-    size = size_text(removal.size_bytes)
-    return f"folders: {len(removal.folders):,}, files: {removal.files:,}{rows}, {size}"
+    folders = count_text(len(removal.folders), "folder")
+    rows = "" if removal.rows is None else f" with {count_text(removal.rows, 'row')}"
+    return f"{folders}, {count_text(removal.files, 'file')}{rows}, {size_text(removal.size_bytes)}"

@@ -11,6 +11,7 @@ from rich.text import Text
 from windrow.cli.errors import CommandError
 from windrow.terminal.consoles import show
 from windrow.terminal.render import listing, message
+from windrow_core.cards import count_text
 from windrow_core.models import RetentionPreview
 from windrow_core.sizes import size_text
 
@@ -39,14 +40,16 @@ def retention(preview: RetentionPreview) -> RenderableType:
     if not preview.tables:
         return message("no table has such a name yet, so nothing would be dropped now")
     title = (
-        f"would be dropped: partitions: {preview.partitions:,}, files: {preview.files:,}, "
-        f"{size_text(preview.size_bytes)}"
+        "would drop nothing now"
+        if not preview.partitions
+        else f"would drop {count_text(preview.partitions, 'partition')} now, with "
+        f"{count_text(preview.files, 'file')} of {size_text(preview.size_bytes)}"
     )
     table = listing("table", "partitions>", "files>", "size>", "why…")
     for one in preview.tables[:_SHOWN_TABLES]:
         removal = one.removal
         figures = (
-            ("0", "0", "0")
+            ("0", "0", size_text(0))
             if removal is None
             else (
                 f"{removal.partitions:,}",
@@ -57,5 +60,5 @@ def retention(preview: RetentionPreview) -> RenderableType:
         table.add_row(Text(one.table), *figures, Text(one.text))
     parts: list[RenderableType] = [Text(title, "bold"), table]
     if len(preview.tables) > _SHOWN_TABLES:
-        parts.append(Text(f"and {len(preview.tables) - _SHOWN_TABLES:,} more tables"))
+        parts.append(Text(f"and {count_text(len(preview.tables) - _SHOWN_TABLES, 'more table')}"))
     return Group(*parts)

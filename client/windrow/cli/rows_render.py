@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from windrow.terminal.listings import LEAST_TEXT, Drawing, PipedTable
 from windrow.terminal.render import message
+from windrow_core.cards import count_text
 
 _NULL = "NULL"
 
@@ -26,15 +28,39 @@ def as_table(rows: pa.Table) -> RenderableType:
     """Show rows in columns."""
     if not rows.num_rows:
         return message("no row matches")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _Rows(box=box.SIMPLE_HEAD, pad_edge=False)
     for field in rows.schema:
         is_number = pt.is_integer(field.type) or pt.is_floating(field.type)
         right = is_number or pt.is_decimal(field.type)
         table.add_column(Text(field.name), justify="right" if right else "left")
     for row in _values(rows):
         table.add_row(*(Text(_NULL, "dim") if v is None else Text(_cell(v)) for v in row))
-    count = f"{rows.num_rows:,} row" if rows.num_rows == 1 else f"{rows.num_rows:,} rows"
-    return Group(table, Text(count, "dim"))
+    return Group(table, Drawing(Text(count_text(rows.num_rows, "row"), "dim")))
+
+
+class _Rows(PipedTable):
+    """Rows in columns; those that have no room are named below."""
+
+    def _drawn(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = self.columns
+        count = max(self._fitting(options.max_width), 1)
+        self.columns = columns[:count]
+        yield from super()._drawn(console, options)
+        self.columns = columns
+        if count < len(columns):
+            names = ", ".join(str(column.header) for column in columns[count:])
+            yield Text(f"not shown, for lack of room: {names} (--columns chooses)", "dim")
+
+    def _fitting(self, width: int) -> int:
+        """Return how many columns have room in a width; long texts wrap, down to a few words."""
+        # Two at the edges, and three between columns.
+        left = width - 2
+        for count, column in enumerate(self.columns):
+            texts = (column.header, *column.cells)
+            left -= min(max(cell_len(str(text)) for text in texts), LEAST_TEXT) + 3 * (count > 0)
+            if left < 0:
+                return count
+        return len(self.columns)
 
 
 def as_csv(rows: pa.RecordBatchReader) -> Iterator[str]:

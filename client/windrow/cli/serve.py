@@ -30,10 +30,17 @@ _MAINTENANCE = "windrow_service.maintenance"
 
 def serve(
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; 127.0.0.1 by default.")
+        str | None,
+        typer.Option(
+            help="Address to listen on, such as 0.0.0.0 for all; 127.0.0.1 by default.",
+            metavar="ADDRESS",
+        ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 8080 by default, 0 for any free port.")
+        int | None,
+        typer.Option(
+            help="Port to listen on; 8080 by default, 0 for any free port.", metavar="PORT"
+        ),
     ] = None,
     state_dir: Annotated[
         Path | None,
@@ -42,7 +49,7 @@ def serve(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            help="Allow tables below this folder, or a URI such as s3://bucket/tables; "
+            help="Allow tables below this folder, or below a URI such as s3://bucket/tables; "
             "repeatable; the current folder by default.",
             metavar="DIR",
         ),

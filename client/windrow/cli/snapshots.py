@@ -19,8 +19,10 @@ from windrow.terminal.consoles import show_result
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
+    SPARK_MASTER,
     AsJson,
     DeleteVanished,
+    Master,
     Metastore,
     RefreshedTables,
     RefreshOnSpark,
@@ -32,6 +34,7 @@ from windrow.terminal.options import (
     table_name,
 )
 from windrow.terminal.render import message, publish_outcome, snapshot_list
+from windrow_core.cards import count_text
 
 
 def import_inventory(
@@ -39,7 +42,9 @@ def import_inventory(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Inventory: a .parquet, .arrow, .arrows, .csv or .jsonl file.", metavar="FILE"
+            help="Inventory of the table: a .parquet, .arrow, .arrows, .csv or .jsonl file with a "
+            "row for each data file.",
+            metavar="FILE",
         ),
     ] = None,
     hive: Annotated[
@@ -58,7 +63,7 @@ def import_inventory(
     metastore: Metastore = None,
     conf: SparkSettings = None,
     master: Annotated[
-        str | None, typer.Option(help="Spark master to use with --hive.", metavar="MASTER")
+        str | None, typer.Option(help=f"With --hive: {SPARK_MASTER}", metavar="MASTER")
     ] = None,
     delta: Annotated[
         bool,
@@ -72,14 +77,19 @@ def import_inventory(
         str | None,
         typer.Option(
             "--if-match",
-            help="Publish only if the table is still at this version, or at snapshot-N.",
-            metavar="VERSION",
+            help="Publish only if the table has not changed since: its ETag, or the name of its "
+            "current snapshot, such as snapshot-7.",
+            metavar="ETAG",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Publish an inventory from a file; or register tables of Hive's metastore (--hive)."""
+    """Import an inventory from a file, or tables from Hive.
+
+    With TABLE and FILE, publishes the rows of the file as the table's new inventory. With --hive,
+    registers tables of Hive's metastore.
+    """
     if hive:
         if name is not None or delta or if_match is not None:
             raise typer.BadParameter(
@@ -126,13 +136,14 @@ def sync(
     delete_vanished: DeleteVanished = False,
     metastore: Metastore = None,
     conf: SparkSettings = None,
-    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
+    master: Master = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Import tables of Hive's metastore and refresh them; for a scheduler.
+    """Import tables of Hive's metastore, and refresh them.
 
-    Exits with 1 if a table failed. Tables that cannot be read are listed with the reason.
+    For schedulers: exits with 1 if a table failed. Tables that cannot be read are listed with the
+    reason.
     """
     import_from_metastore(
         tables,
@@ -163,7 +174,7 @@ def import_from_metastore(
     as_json: bool,
 ) -> None:
     """Run the job that imports tables; see `windrow_jobs.sync`."""
-    settings = named_texts(conf or [])
+    settings = named_texts(conf or [], "--conf")
     try:
         from windrow_jobs.sync import run
     except ImportError as error:
@@ -189,7 +200,9 @@ def import_from_metastore(
 
 def list_snapshots(
     name: TableName,
-    limit: Annotated[int, typer.Option(help="Number of snapshots to show.", min=1)] = 20,
+    limit: Annotated[
+        int, typer.Option(help="Number of snapshots to show.", min=1, metavar="COUNT")
+    ] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -202,23 +215,36 @@ def list_snapshots(
 def expire(
     name: TableName,
     keep_last: Annotated[
-        int | None, typer.Option(help="Number of newest snapshots to keep.", min=1)
+        int | None,
+        typer.Option(
+            help="Number of newest snapshots to keep; as the coordinator is set by default.",
+            min=1,
+            metavar="COUNT",
+        ),
     ] = None,
     max_age_hours: Annotated[
-        float | None, typer.Option(help="Keep all younger snapshots.", min=0, metavar="HOURS")
+        float | None,
+        typer.Option(
+            help="Keep all snapshots that are younger, such as 48; as the coordinator is set by "
+            "default.",
+            min=0,
+            metavar="HOURS",
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Drop old snapshots.
 
-    Recent ones are kept, by number (--keep-last) and by age (--max-age-hours).
+    Keeps those that are among the newest, or young. The data files of the table stay.
     """
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url, check=False) as client:
         ids = client.expire_snapshots(name, keep_last=keep_last, max_age=max_age)
     show_result(
-        {"snapshot_ids": ids}, lambda: message(f"{name}: {len(ids):,} snapshots dropped"), as_json
+        {"snapshot_ids": ids},
+        lambda: message(f"{name}: {count_text(len(ids), 'snapshot')} dropped"),
+        as_json,
     )
 
 

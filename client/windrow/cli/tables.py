@@ -17,6 +17,7 @@ from windrow.terminal.consoles import error_console, show, show_json, show_resul
 from windrow.terminal.java import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
+    SPARK_MASTER,
     AsJson,
     PlanOptionTexts,
     Url,
@@ -35,7 +36,7 @@ from windrow.terminal.render import (
     table_list,
 )
 from windrow_core.files.formats import must_be_told
-from windrow_core.models import RefreshStatus
+from windrow_core.models import RefreshStatus, TableFormat
 
 app = command_group("Register tables and manage their inventories.")
 
@@ -43,13 +44,20 @@ app = command_group("Register tables and manage their inventories.")
 @app.command()
 def register(
     name: TableName,
-    location: Annotated[str, typer.Argument(help="Folder of the table.", metavar="LOCATION")],
-    format_: Annotated[
+    location: Annotated[
         str,
+        typer.Argument(
+            help="Folder of the table, such as /data/events or s3://bucket/events.",
+            metavar="LOCATION",
+        ),
+    ],
+    format_: Annotated[
+        TableFormat,
         typer.Option(
             "--format",
             help="Format of the files: parquet, orc, avro, csv, json or text; or of a table that keeps "
             "a log of its files: delta or iceberg.",
+            metavar="FORMAT",
         ),
     ] = "parquet",
     format_option: Annotated[
@@ -63,43 +71,56 @@ def register(
         list[str] | None,
         typer.Option(
             help="Partition column and its type, such as ds:date, in the order of the folders; "
-            "repeatable; inferred from the folders by default.",
+            "repeatable; by default, they are taken from the names of the folders.",
             metavar="NAME:TYPE",
         ),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column and its type; repeatable; taken from the files by default.",
+            help="Column and its type, such as id:bigint; repeatable; by default, the columns are "
+            "taken from the files.",
             metavar="NAME:TYPE",
         ),
     ] = None,
     bucket_columns: Annotated[
-        str | None, typer.Option(help="Columns that the table is bucketed by.", metavar="NAME,…")
+        str | None,
+        typer.Option(
+            help="Columns that the table is bucketed by, such as id; needs --buckets.",
+            metavar="NAME,…",
+        ),
     ] = None,
-    buckets: Annotated[int | None, typer.Option(help="Number of buckets.", min=1)] = None,
+    buckets: Annotated[
+        int | None,
+        typer.Option(help="Number of buckets; needs --bucket-columns.", min=1, metavar="COUNT"),
+    ] = None,
     sort: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column that every file is sorted by, such as ts:desc; repeatable.",
-            metavar="NAME[:desc][:nulls-last]",
+            help="Column that every file is sorted by, such as ts:desc or ts:desc:nulls-last; "
+            "repeatable.",
+            metavar="NAME[:desc]",
         ),
     ] = None,
     bloom: Annotated[
         str | None,
-        typer.Option(help="Columns to build Bloom filters for at each refresh.", metavar="NAME,…"),
+        typer.Option(
+            help="Columns to build Bloom filters for at each refresh, such as id: with them, "
+            "`id = 7` leaves out files.",
+            metavar="NAME,…",
+        ),
     ] = None,
     transactional: Annotated[
         Literal["full", "insert-only"] | None,
-        typer.Option(help="For tables that Hive keeps as transactional (ACID)."),
+        typer.Option(help="For transactional (ACID) tables of Hive: their kind."),
     ] = None,
     option: PlanOptionTexts = None,
     replace: Annotated[
         bool,
         typer.Option(
             "--replace",
-            help="If there is a table of this name, let it move to another location, and drop its "
-            "snapshots and its list of partitions if they do not fit the new definition.",
+            help="Replace a table of this name at another location. Its snapshots and its list of "
+            "partitions are dropped if they do not fit the new definition.",
         ),
     ] = False,
     url: Url = DEFAULT_URL,
@@ -116,10 +137,10 @@ def register(
             name,
             location if ":/" in location else os.path.abspath(location),
             format_,
-            format_options=named_texts(format_option or []),
+            format_options=named_texts(format_option or [], "--format-option"),
             transactional=transactional and transactional.replace("-", "_"),
-            columns=column_types(column or []),
-            partition_columns=column_types(partition or []),
+            columns=column_types(column or [], "--column"),
+            partition_columns=column_types(partition or [], "--partition"),
             bucket_spec=bucket_spec,
             sort_columns=[sort_column(text) for text in sort or []],
             bloom_columns=names(bloom) or [],
@@ -151,12 +172,19 @@ def alter(
     name: TableName,
     option: PlanOptionTexts = None,
     drop: Annotated[
-        str | None, typer.Option(help="Plan options to remove.", metavar="NAME,…")
+        str | None,
+        typer.Option(
+            help="Plan options to remove, such as max_split_size; their defaults then apply.",
+            metavar="NAME,…",
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Change the plan options of a table; everything else stays, including its snapshot."""
+    """Change the plan options of a table.
+
+    Everything else stays, including its snapshot.
+    """
     changes = dict.fromkeys(names(drop) or []) | plan_options(option or [])
     if not changes:
         raise typer.BadParameter("nothing to change: give --option NAME=VALUE or --drop NAME")
@@ -204,9 +232,8 @@ def refresh(
     version: Annotated[
         str | None,
         typer.Option(
-            help="Version of a Delta table; or id of a snapshot, or name of a branch or tag, of an "
-            "Iceberg table. Makes a snapshot of it beside the current one, for reads of that "
-            "version.",
+            help="Version of a Delta table, or snapshot id, branch or tag of an Iceberg table: makes "
+            "a snapshot of it beside the current one, for reads of that version.",
             metavar="VERSION",
         ),
     ] = None,
@@ -217,13 +244,13 @@ def refresh(
         bool,
         typer.Option(
             "--on-spark",
-            help="List the files and read all footers on Spark's executors instead of the "
+            help="List the files and read their footers on Spark's executors instead of the "
             "coordinator, for tables too large for one machine.",
         ),
     ] = False,
     master: Annotated[
         str | None,
-        typer.Option(help="Spark master to use with --on-spark.", metavar="MASTER"),
+        typer.Option(help=f"With --on-spark: {SPARK_MASTER}", metavar="MASTER"),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -291,7 +318,10 @@ def _followed(
 
 @app.command()
 def protect(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Protect a table: it cannot be deleted, and its partitions and snapshots cannot be dropped."""
+    """Protect a table from deletion.
+
+    It cannot be deleted, and its partitions and snapshots cannot be dropped.
+    """
     with connect(url, check=False) as client:
         info = client.protect_table(name)
     show_result(

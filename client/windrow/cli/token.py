@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from anyio.from_thread import start_blocking_portal
+from rich.console import RenderableType
 from rich.text import Text
 
 from windrow.cli.errors import CommandError
@@ -17,8 +18,9 @@ from windrow.cli.groups import command_group
 from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.listings import ListTable
 from windrow.terminal.options import AsJson, StateDir, duration
-from windrow.terminal.render import DASH, listing, message
+from windrow.terminal.render import DASH, message, utc_text
 
 if TYPE_CHECKING:
     from windrow.client import Client
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from windrow_service.usecases.access.tokens import ManageTokens
 
 T = TypeVar("T")
+_SCOPES = ("read", "write", "worker", "admin")
 OfCoordinator = Annotated[
     str | None,
     typer.Option(
@@ -38,9 +41,16 @@ OfCoordinator = Annotated[
 ]
 
 app = command_group(
-    "Make, list and revoke tokens of callers: in the database that WINDROW_DATABASE_URL "
-    "names, or else the embedded one; with --url, through a running coordinator."
+    "Make, list and revoke the tokens of callers.\n\nThey are kept in the database that "
+    "WINDROW_DATABASE_URL names, or else in the embedded one. With --url, a running coordinator is "
+    "asked instead."
 )
+
+
+def _scope(text: str) -> str:
+    if text not in _SCOPES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_SCOPES)}")
+    return text
 
 
 @dataclass(eq=False)
@@ -58,6 +68,7 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
+            parser=_scope,
             help="What the token allows on everything: read, write (includes read), worker, or "
             "admin (includes all others); repeatable.",
             metavar="SCOPE",
@@ -75,7 +86,7 @@ def create(
         timedelta | None,
         typer.Option(
             parser=duration,
-            help="How long the token is valid, such as 90d; forever by default.",
+            help="How long the token is valid, such as 90d; until it is revoked by default.",
             metavar="TIME",
         ),
     ] = None,
@@ -132,17 +143,34 @@ def list_tokens(
         tokens = _kept(state_dir)
     if as_json:
         show_json({"tokens": [_as_json(token) for token in tokens]})
-    elif not tokens:
-        show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
-        table = listing(
-            *("id", "name…", "allows…", "made…", "expires…", "revoked…"), drops=("made",)
+        show(token_list(tokens))
+
+
+def token_list(tokens: Sequence[Token | TokenInfo]) -> RenderableType:
+    """List tokens; their secrets are not known."""
+    if not tokens:
+        return message("no tokens yet", "`windrow token create NAME --scope read` makes one")
+    table = ListTable(
+        ("id", "name…", "allows…", "made (UTC)", "ends (UTC)…"),
+        ("made (UTC)",),
+        stacks={"name, allows": ("name", "allows")},
+    )
+    for token in tokens:
+        table.add_row(
+            token.token_id,
+            Text(token.name),
+            Text(_allowed(token)),
+            utc_text(token.created_at),
+            _end_text(token),
         )
-        for token in tokens:
-            times = (token.created_at, token.expires_at, token.revoked_at)
-            rights = _allowed(token)
-            table.add_row(token.token_id, Text(token.name), rights, *map(_time_text, times))
-        show(table)
+    return table
+
+
+def _end_text(token: Token | TokenInfo) -> str:
+    if token.revoked_at is not None:
+        return f"revoked at {utc_text(token.revoked_at)}"
+    return utc_text(token.expires_at)
 
 
 @app.command()

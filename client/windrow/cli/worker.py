@@ -83,22 +83,29 @@ def run(
         ),
     ] = _DEFAULT_FOLDER,
     capacity: Annotated[
-        int, typer.Option(parser=_capacity, help="Maximum size of the cache.", metavar="SIZE")
+        int,
+        typer.Option(
+            parser=_capacity, help="Maximum size of the cache, such as 500GB.", metavar="SIZE"
+        ),
     ] = "10GB",  # type: ignore[assignment] # read by the parser
     host: Annotated[
         str | None,
-        typer.Option(help="Spark's name for this host; detected by default."),
+        typer.Option(help="Spark's name for this host; detected by default.", metavar="HOST"),
     ] = None,
     worker_id: Annotated[
         str | None,
         typer.Option(
-            "--id", parser=_worker_id, help="Permanent id of this worker; its host by default."
+            "--id",
+            parser=_worker_id,
+            help="Permanent id of this worker; its host by default.",
+            metavar="ID",
         ),
     ] = None,
     ttl: Annotated[
         int,
         typer.Option(
-            help="Plans ignore this worker after this many seconds without a heartbeat.",
+            help="Plans ignore this worker after this time without a heartbeat.",
+            metavar="SECONDS",
             min=1,
             max=3600,
         ),

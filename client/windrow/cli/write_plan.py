@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -18,24 +18,39 @@ from windrow.connecting import connect
 from windrow.terminal.consoles import show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, Url, byte_size
 from windrow_core.files.types import spark_type
-from windrow_core.models import Column, KeyCounts, Scalar, TableInfo, WritePlanRequest
+from windrow_core.models import (
+    Column,
+    KeyCounts,
+    Scalar,
+    TableInfo,
+    WritePlanRequest,
+    WriteScheme,
+)
 
 
 def write_plan(
     table: TableName,
     target_size: Annotated[
         int | None,
-        typer.Option(parser=byte_size, help="Bytes per file; 128MB by default.", metavar="SIZE"),
+        typer.Option(
+            parser=byte_size,
+            help="Target size of a file, such as 256MB; 128MB by default.",
+            metavar="SIZE",
+        ),
     ] = None,
     target_rows: Annotated[
-        int | None, typer.Option(help="Rows per file, instead of a size.")
+        int | None,
+        typer.Option(help="Target number of rows of a file, instead of a size.", metavar="ROWS"),
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Total number of rows to write.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Total number of rows to write.", metavar="ROWS")
+    ] = None,
     bytes_per_row: Annotated[
         float | None,
         typer.Option(
-            help="Bytes that a row takes in files; taken from the table's writes or files by "
-            "default."
+            help="Bytes that a row takes in files, such as 40; taken from the table's writes or files "
+            "by default.",
+            metavar="BYTES",
         ),
     ] = None,
     counts: Annotated[
@@ -47,46 +62,59 @@ def write_plan(
         ),
     ] = None,
     keys_from: Annotated[
-        str | None,
+        Literal["files", "history"] | None,
         typer.Option(
-            help="Take the rows per partition from the table's `files`, or from its last write "
-            "(`history`).",
-            metavar="files|history",
+            help="Take the rows per partition from the table's files, or from its last write "
+            "(history), instead of --counts.",
         ),
     ] = None,
     files: Annotated[
-        int | None, typer.Option(help="Fixed number of files for all partitions together.")
+        int | None,
+        typer.Option(
+            help="Fixed number of files for all partitions together, instead of a target.",
+            metavar="COUNT",
+        ),
     ] = None,
     files_per_key: Annotated[
-        int | None, typer.Option(help="Fixed number of files for each partition.")
+        int | None,
+        typer.Option(
+            help="Fixed number of files for each partition, instead of a target.", metavar="COUNT"
+        ),
     ] = None,
     scheme: Annotated[
-        str | None,
+        WriteScheme | None,
         typer.Option(
-            help="coalesce, repartition, columns, salted, range_hash or exact; by default the best "
-            "one."
+            help="How rows are placed on Spark partitions: coalesce, repartition, columns, salted, "
+            "range_hash or exact; by default the best one.",
+            metavar="SCHEME",
         ),
     ] = None,
     salt: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column whose hash divides the rows of a partition; it must not change between "
-            "runs; repeatable."
+            help="Column whose hash divides the rows of a partition; repeatable. Its values must not "
+            "change if the rows are computed again.",
+            metavar="COLUMN",
         ),
     ] = None,
     source_tasks: Annotated[
         int | None,
-        typer.Option(help="Number of Spark partitions of the data, for coalesce."),
+        typer.Option(
+            help="Number of Spark partitions that the data has; coalesce needs it.", metavar="COUNT"
+        ),
     ] = None,
     parallelism: Parallelism = None,
     efficiency: Annotated[
         float | None,
         typer.Option(
-            help="Non-empty Spark partitions per file that salted aims for; 0.9 by default."
+            help="Spark partitions with rows, per file, that salted aims for, up to 1; 0.9 by "
+            "default.",
+            metavar="RATIO",
         ),
     ] = None,
     max_files: Annotated[
-        int | None, typer.Option(help="Refuse plans of more files; 100,000 by default.")
+        int | None,
+        typer.Option(help="Refuse plans of more files; 100,000 by default.", metavar="COUNT"),
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Show the predicted outcome of every scheme.")

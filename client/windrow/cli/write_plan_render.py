@@ -20,8 +20,8 @@ _BASES = {
 }
 _SOURCES = {
     "request": "as given",
-    "history": "as in {rows:,} rows of earlier writes",
-    "files": "as in {rows:,} rows of the table's files",
+    "history": "as in {rows} of earlier writes",
+    "files": "as in {rows} of the table's files",
 }
 
 
@@ -51,7 +51,7 @@ def _sizes(plan: WritePlan) -> str:
     """Return how large the files become, which is often far from the target."""
     largest = plan.outcome.largest_file_bytes
     if plan.target_file_bytes is None:
-        return f"about {plan.target_file_rows:,} rows"
+        return f"about {count_text(plan.target_file_rows or 0, 'row')}"
     if largest is None:
         return f"about {size_text(plan.target_file_bytes)}"
     return f"at most {size_text(largest)}"
@@ -60,7 +60,7 @@ def _sizes(plan: WritePlan) -> str:
 def _named(plan: WritePlan) -> str:
     if plan.scale is None:
         return plan.scheme
-    return f"{plan.scheme} ({plan.salts:,} salts, scale {plan.scale:,})"
+    return f"{plan.scheme} ({count_text(plan.salts or 0, 'salt')}, scale {plan.scale:,})"
 
 
 def _facts(plan: WritePlan) -> Table:
@@ -73,7 +73,8 @@ def _facts(plan: WritePlan) -> Table:
         table.add_row("rows", f"{plan.rows:,}")
     if plan.row_size is not None:
         size = plan.row_size
-        text = f"{_bytes(size.bytes_per_row)}, {_SOURCES[size.source].format(rows=size.rows)}"
+        source = _SOURCES[size.source].format(rows=count_text(size.rows or 0, "row"))
+        text = f"{_bytes(size.bytes_per_row)}, {source}"
         if size.low < size.high:
             text += f" ({_bytes(size.low)} to {_bytes(size.high)})"
         table.add_row("row size", text)

@@ -10,22 +10,26 @@ import typer
 from rich.console import RenderableType
 
 from windrow.cli.arguments import TableName
+from windrow.cli.groups import command_group
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json, show_result
 from windrow.terminal.options import DEFAULT_URL, AsJson, Url
-from windrow.terminal.render import DASH, listing, message, seconds_text
+from windrow.terminal.render import DASH, listing, message, seconds_text, utc_text
+from windrow_core.cards import count_text
 from windrow_core.models import StreamRecord, WriteRecord, WriteReport
 from windrow_spark.commits import Recovered, recover
 from windrow_spark.streaming.waiting import WaitingRows, waiting_rows
 
-app = typer.Typer(help="List writes, and recover dead ones.")
+app = command_group("List writes, and recover dead ones.")
 _ID_CHARACTERS = 8
 
 
 @app.command("list")
 def list_writes(
     name: TableName,
-    limit: Annotated[int, typer.Option(help="Number of writes to show.", min=1)] = 20,
+    limit: Annotated[
+        int, typer.Option(help="Number of writes to show.", min=1, metavar="COUNT")
+    ] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -73,15 +77,19 @@ def recover_writes(
     for one in waiting:
         show(
             message(
-                f"stream {one.query_id} left: {one.rows:,} rows of {one.batches:,} batches wait, "
-                "and its query writes them when it runs"
+                f"stream {one.query_id} is left: its query writes the "
+                f"{count_text(one.rows, 'row')} of {count_text(one.batches, 'batch', 'batches')} "
+                "that wait when it runs"
             )
         )
 
 
 @app.command("streams")
 def list_streams(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """List the streaming queries that have written to a table, newest first."""
+    """List the streaming queries that write to a table.
+
+    The one that published last comes first.
+    """
     with connect(url, check=False) as client:
         streams = list(client.streams(name))
         waiting = waiting_rows(client.table(name).definition.location)
@@ -100,15 +108,15 @@ def stream_list(
         return message(f"no stream has written to {name}")
     rows = {one.query_id: f"{one.rows:,}" for one in waiting}
     table = listing(
-        *("query…", "name…", "newest batch>", "published at", "waiting rows>", "checkpoint…"),
-        drops=("checkpoint", "name"),
+        *("query…", "name…", "newest batch>", "published at (UTC)", "waiting rows>", "checkpoint…"),
+        drops=("checkpoint", "name", "published at (UTC)"),
     )
     for one in streams:
         table.add_row(
             one.query_id,
             one.query_name or DASH,
             str(one.batch_id),
-            f"{one.updated_at:%Y-%m-%d %H:%M:%S %Z}",
+            utc_text(one.updated_at),
             rows.pop(one.query_id, DASH),
             one.checkpoint or DASH,
         )
@@ -122,14 +130,14 @@ def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
     if not writes:
         return message(f"nothing has been written to {name} through Windrow yet")
     table = listing(
-        *("write", "started at", "state", "kind", "scheme"),
+        *("write", "started at (UTC)", "state", "kind", "scheme"),
         *("rows>", "files>", "small files>", "duration>", "host…"),
         drops=("host", "scheme", "duration", "kind", "small files", "rows"),
     )
     for one in writes:
         table.add_row(
             one.write_id[:_ID_CHARACTERS],
-            f"{one.started_at:%Y-%m-%d %H:%M:%S %Z}",
+            utc_text(one.started_at),
             one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
             one.mode if one.kind == "write" else one.kind,
             *_report_cells(one.report),

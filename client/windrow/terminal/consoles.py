@@ -26,7 +26,7 @@ def show(*renderables: RenderableType) -> None:
         else:
             with console.capture() as output:
                 console.print(renderable)
-            # Histograms are padded; the last cells of a list may be empty.
+            # Lines of texts are padded to the width; the last cells of a list may be empty.
             typer.echo(
                 "\n".join(line.rstrip(" ") for line in output.get().rstrip("\n").split("\n"))
             )

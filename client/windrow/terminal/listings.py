@@ -15,6 +15,8 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from windrow.terminal.bars import LEAST_BAR, Bar
+
 # As wide as a pipe, in which nothing is wrapped.
 PIPE_WIDTH = 10_000
 # Narrower, a text says nothing any more.
@@ -24,14 +26,36 @@ _BETWEEN = 3
 _INDENT = 2
 
 
-class ListTable(Table):
+class PipedTable(Table):
+    """A table whose cells are separated by tabs in a pipe, which gets no bars."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if is_pipe(options):
+            yield from self._lines()
+        else:
+            yield from self._drawn(console, options)
+
+    def _drawn(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table as a terminal shows it."""
+        yield from super().__rich_console__(console, options)
+
+    def _lines(self) -> Iterator[Segment]:
+        columns = [column for column in self.columns if not _is_bars(column)]
+        rows = zip(*(_texts(column)[1:] for column in columns), strict=True)
+        if self.show_header:
+            yield _line(str(column.header).replace("-\n", "") for column in columns)
+        for row in rows:
+            yield _line(row)
+
+
+class ListTable(PipedTable):
     """A table of a list, with titles at its head.
 
-    In a pipe, its cells are separated by tabs. Elsewhere, columns without any text are left out.
+    In a terminal, columns without any text are left out.
 
     Args:
         titles: Titles of the columns. Figures (`rows>`) stand on the right; long texts (`host…`)
-            wrap.
+            wrap. A column without a title is one of bars.
         drops: Columns that go first where there is no room, in this order.
         stacks: Columns that stand below each other where there is no room, by the title that they
             have in common, such as `{"table, filter": ("table", "filter")}`.
@@ -56,14 +80,13 @@ class ListTable(Table):
             text, kind = title.rstrip(">…"), title[-1:]
             if kind == "…":
                 self.add_column(text, overflow="fold", min_width=LEAST_TEXT)
+            elif not text:
+                self.add_column(text, min_width=LEAST_BAR)
             else:
                 side: Literal["left", "right"] = "right" if kind == ">" else "left"
                 self.add_column(text, justify=side, no_wrap=True)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if is_pipe(options):
-            yield from self._lines()
-            return
+    def _drawn(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = self.columns
         for layout in self._layouts([column for column in columns if _has_text(column)]):
             self.columns = [copy(column) for column in layout]
@@ -71,7 +94,11 @@ class ListTable(Table):
                 column._index = index
             if self._least_width() <= options.max_width:
                 break
-        yield from super().__rich_console__(console, options)
+        else:
+            # Nothing is cut: where even the last layout has no room, everything wraps.
+            for column in self.columns:
+                column.no_wrap, column.overflow = False, "fold"
+        yield from super()._drawn(console, options)
         self.columns = columns
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -101,20 +128,16 @@ class ListTable(Table):
         widths = []
         for column in self.columns:
             width = max(cell_len(line) for text in _texts(column) for line in text.split("\n"))
-            if not column.no_wrap:
+            if _is_bars(column):
+                width = LEAST_BAR
+            elif not column.no_wrap:
                 column.min_width = min(width, LEAST_TEXT)
                 width = min(width, self._least_text)
             widths.append(width)
         return sum(widths) + _BETWEEN * (len(widths) - 1) + 2 * self.show_edge
 
-    def _lines(self) -> Iterator[Segment]:
-        titles = [str(column.header).replace("-\n", "") for column in self.columns]
-        cells = zip(*(_texts(column)[1:] for column in self.columns), strict=True)
-        for row in (titles, *cells):
-            yield _line(row)
 
-
-class FactTable(Table):
+class FactTable(PipedTable):
     """A table of names and what is said of each, separated by tabs in a pipe.
 
     Args:
@@ -127,13 +150,6 @@ class FactTable(Table):
         self.add_column(style=name_style, no_wrap=True, justify=justify)
         self.add_column(overflow="fold")
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not is_pipe(options):
-            yield from super().__rich_console__(console, options)
-            return
-        for row in zip(*(_texts(column)[1:] for column in self.columns), strict=True):
-            yield _line(row)
-
 
 class Indented:
     """Something that stands below a title, indented except in a pipe."""
@@ -143,6 +159,17 @@ class Indented:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._body if is_pipe(options) else Padding(self._body, (0, 0, 0, _INDENT))
+
+
+class Drawing:
+    """Something that says nothing which the text around it does not; a pipe gets nothing of it."""
+
+    def __init__(self, *body: RenderableType) -> None:
+        self._body = body
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not is_pipe(options):
+            yield from self._body
 
 
 def is_pipe(options: ConsoleOptions) -> bool:
@@ -163,7 +190,11 @@ def _stack(title: str, columns: Sequence[Column]) -> Column:
 
 
 def _has_text(column: Column) -> bool:
-    return not column._cells or any(str(cell) for cell in column._cells)
+    return not column._cells or _is_bars(column) or any(str(cell) for cell in column._cells)
+
+
+def _is_bars(column: Column) -> bool:
+    return any(isinstance(cell, Bar) for cell in column._cells)
 
 
 def _texts(column: Column) -> list[str]:

@@ -92,13 +92,15 @@ def moment(text: str, others: str = "") -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
-def column_types(texts: list[str]) -> dict[str, str] | None:
-    """Return types by name from `name:type` texts; None when there are none."""
+def column_types(texts: list[str], option: str) -> dict[str, str] | None:
+    """Return types by name from the `name:type` texts of an option; None when there are none."""
     columns: dict[str, str] = {}
     for text in texts:
         name, _, type_ = text.partition(":")
         if not name.strip() or not type_.strip():
-            raise typer.BadParameter(f"{text!r} is not NAME:TYPE, such as ds:date")
+            raise typer.BadParameter(
+                f"{text!r} is not NAME:TYPE, such as ds:date", param_hint=f"'{option}'"
+            )
         columns[name.strip()] = type_.strip()
     return columns or None
 
@@ -117,7 +119,8 @@ def sort_column(text: str) -> dict[str, Any]:
             break
     if not column.get("name"):
         raise typer.BadParameter(
-            f"{text!r} is not NAME[:asc|desc][:nulls-first|nulls-last], such as ts:desc"
+            f"{text!r} is not NAME[:asc|desc][:nulls-first|nulls-last], such as ts:desc",
+            param_hint="'--sort'",
         )
     return column
 
@@ -131,18 +134,26 @@ def plan_options(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, _, value = text.partition("=")
         if not name.strip() or not value.strip():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as max_split_size=128MB")
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=VALUE, such as max_split_size=128MB",
+                param_hint="'--option'",
+            )
         options[name.strip().replace("-", "_")] = value
     return values_of_texts(options)
 
 
-def named_texts(texts: list[str]) -> dict[str, str]:
-    """Return values by name from `name=value` texts; a value may be empty, and is used as given."""
+def named_texts(texts: list[str], option: str) -> dict[str, str]:
+    """Return values by name from the `name=value` texts of an option.
+
+    A value may be empty, and is used as given.
+    """
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name.strip() or not equals:
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as header=true")
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=VALUE, such as header=true", param_hint=f"'{option}'"
+            )
         values[name.strip()] = value
     return values
 
@@ -164,20 +175,32 @@ StateDir = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 FilterText = Annotated[
-    str | None, typer.Option("--filter", help="Rows to keep, in SQL: \"ds >= '2026-11-01'\".")
+    str | None,
+    typer.Option(
+        "--filter", help="Rows to read, in SQL, such as \"ds >= '2026-11-01'\".", metavar="SQL"
+    ),
 ]
 PartitionFilterText = Annotated[
     str | None,
-    typer.Option("--filter", help="Partitions to consider, in SQL: \"ds >= '2026-11-01'\"."),
+    typer.Option(
+        "--filter",
+        help="Partitions to consider, in SQL, such as \"ds >= '2026-11-01'\"; all by default.",
+        metavar="SQL",
+    ),
 ]
 ColumnNames = Annotated[
     str | None,
-    typer.Option("--columns", help="Columns to read; all by default.", metavar="NAME,…"),
+    typer.Option(
+        "--columns", help="Columns to read, such as id,amount; all by default.", metavar="NAME,…"
+    ),
 ]
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", help="Plan only enough files for this many rows.", min=1, metavar="ROWS"
+        "--limit",
+        help="Plan only enough files for this many rows; for all rows by default.",
+        min=1,
+        metavar="ROWS",
     ),
 ]
 PlanOptionTexts = Annotated[
@@ -189,14 +212,22 @@ PlanOptionTexts = Annotated[
     ),
 ]
 Parallelism = Annotated[
-    int | None, typer.Option("--parallelism", help="Number of tasks that run at once.", min=1)
+    int | None,
+    typer.Option(
+        "--parallelism",
+        help="Number of tasks that run at once, such as the cores of a cluster.",
+        min=1,
+        metavar="TASKS",
+    ),
 ]
 Strategy = Annotated[
-    str | None,
+    StrategyName | None,
     typer.Option(
         "--strategy",
-        help=f"Packing strategy: {', '.join(_OTHER_STRATEGIES)} or {_LAST_STRATEGY}.",
+        help=f"How files are packed into groups: {', '.join(_OTHER_STRATEGIES)} or "
+        f"{_LAST_STRATEGY}; by default as the table says, or else balanced.",
         autocompletion=strategies,
+        metavar="STRATEGY",
     ),
 ]
 MaxSplitSize = Annotated[
@@ -204,22 +235,27 @@ MaxSplitSize = Annotated[
     typer.Option(
         "--max-split-size",
         parser=byte_size,
-        help="Maximum size of a group, such as 64MB.",
+        help="Maximum size of a group, such as 128MB; by default as the table says, or else 64MB.",
         metavar="SIZE",
     ),
 ]
 MinFiles = Annotated[
     int | None,
     typer.Option(
-        help="Leave partitions with fewer small files than this alone; 2 by default.", min=2
+        help="Leave partitions alone that have fewer small files than this; 2 by default.",
+        min=2,
+        metavar="COUNT",
     ),
 ]
+READERS_MAY_SEE_BOTH = (
+    "Accept that readers that list folders, instead of asking Windrow, see rows twice until the old "
+    "files are removed. Required on HDFS and S3."
+)
 ReadersMaySeeBoth = Annotated[
     bool,
     typer.Option(
         "--readers-may-see-both",
-        help="Needed on HDFS and S3: readers that list folders, instead of asking Windrow, find old "
-        "and new files, and so rows twice, until the old ones are removed.",
+        help=READERS_MAY_SEE_BOTH,
     ),
 ]
 WorthReads = Annotated[
@@ -227,13 +263,14 @@ WorthReads = Annotated[
     typer.Option(
         help="Rewrite partitions only if that pays off within this many reads; 3,000 by default.",
         min=1,
+        metavar="READS",
     ),
 ]
 MaxBatchBytes = Annotated[
     int | None,
     typer.Option(
         parser=byte_size,
-        help="Maximum bytes to rewrite in one commit; 8GB by default.",
+        help="Maximum size of the files that one commit rewrites; 8GB by default.",
         metavar="SIZE",
     ),
 ]
@@ -250,6 +287,20 @@ TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
 ]
 
+SPARK_MASTER = (
+    "Spark master, such as spark://host:7077 or local[4]; by default that of Spark's configuration."
+)
+Master = Annotated[str | None, typer.Option("--master", help=SPARK_MASTER, metavar="MASTER")]
+VersionOfTable = Annotated[
+    str | None,
+    typer.Option(
+        "--version",
+        help="Version of a Delta table, or snapshot id, branch or tag of an Iceberg table, such as "
+        "12 or main; `windrow table refresh --version` has to be run for it first.",
+        metavar="VERSION",
+    ),
+]
+
 # Options of imports from a metastore.
 Metastore = Annotated[
     str | None,
@@ -261,7 +312,11 @@ Metastore = Annotated[
 ]
 SparkSettings = Annotated[
     list[str] | None,
-    typer.Option("--conf", help="Setting of Spark; repeatable.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--conf",
+        help="Setting of Spark, such as spark.executor.memory=4g; repeatable.",
+        metavar="NAME=VALUE",
+    ),
 ]
 RefreshedTables = Annotated[
     Literal["changed", "all", "none"],
@@ -306,22 +361,22 @@ MaintainedTables = Annotated[
     typer.Option(
         "--tables",
         parser=policy_pattern,
-        help="Only work on these tables, such as 'sales.*'; all by default.",
+        help="Only work on these tables, such as 'sales.*'.",
         metavar="PATTERN",
     ),
 ]
 Once = Annotated[
     bool,
     typer.Option(
-        "--once", help="Do what is due, and end; by default, wait for work until stopped."
+        "--once", help="Do the work that is due, and end; by default, wait for more until stopped."
     ),
 ]
 LeaseSeconds = Annotated[
     int,
     typer.Option(
-        help="After how many seconds the work of a worker that has died is given to another; 60 by "
-        "default.",
+        help="After this time without a sign of life, the work of a worker is given to another.",
         min=5,
         max=3600,
+        metavar="SECONDS",
     ),
 ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from windrow.terminal.bars import Bar
 from windrow.terminal.listings import FactTable, Indented, ListTable
+from windrow_core.cards import count_text
 from windrow_core.cards import seconds_text as seconds_text
 from windrow_core.files.formats import SMALL_FILE_BYTES
 from windrow_core.sizes import size_text
@@ -32,16 +35,8 @@ if TYPE_CHECKING:
         TableInfo,
     )
 
-BAR_CELLS = 40
 DASH = "\N{EN DASH}"
 _PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def bar_text(value: float, largest: float, cells: int = BAR_CELLS) -> str:
-    """Return a bar of at most `cells`, to an eighth of a cell; a value above 0 is never empty."""
-    eighths = max(round(value / largest * cells * 8), 1) if value > 0 and largest > 0 else 0
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def bin_label(entry: SizeBin) -> str:
@@ -51,15 +46,12 @@ def bin_label(entry: SizeBin) -> str:
     return DASH.join((number if high.endswith(f" {unit}") else low, high))
 
 
-def histogram(bins: Sequence[SizeBin], style: str = "cyan") -> Table:
-    """Draw one bar per bin."""
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
+def histogram(bins: Sequence[SizeBin], noun: str, style: str = "cyan") -> Table:
+    """Draw one bar per bin, beside the number of what is counted."""
+    table = ListTable(("size>", f"{noun}s>", ""), show_edge=False)
     largest = max((entry.count for entry in bins), default=0)
     for entry in bins:
-        bar = Text("│ ").append(bar_text(entry.count, largest), style)
-        table.add_row(bin_label(entry), bar.append(f" {entry.count:,}"))
+        table.add_row(bin_label(entry), f"{entry.count:,}", Bar(entry.count, largest, style))
     return table
 
 
@@ -82,12 +74,12 @@ def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str
     from windrow.terminal.histogram import size_bins
 
     if len(sizes) == 0:
-        return Text(f"{title}: none", "bold")
-    plural = noun if len(sizes) == 1 else f"{noun}s"
+        return Group(Text(""), Text(f"{title}: none", "bold"))
     head = Text(f"{title}: ", "bold").append(
-        f"{len(sizes):,} {plural}, {size_text(pc.mean(sizes).as_py())} on average", "not bold"
+        f"{count_text(len(sizes), noun)}, {size_text(pc.mean(sizes).as_py())} on average",
+        "not bold",
     )
-    return Group(head, histogram(size_bins(sizes), style))
+    return Group(Text(""), head, Indented(histogram(size_bins(sizes), noun, style)))
 
 
 def _cacheable(summary: PlanSummary) -> str:
@@ -98,7 +90,7 @@ def _cacheable(summary: PlanSummary) -> str:
         "not cached for lack of room": summary.fallback_placements,
     }
     text = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-    return f"{summary.cacheable_files:,} files: {text}"
+    return f"{count_text(summary.cacheable_files, 'file')}: {text}"
 
 
 def plan_figures(info: Plan) -> Table:
@@ -123,11 +115,11 @@ def plan_figures(info: Plan) -> Table:
             "group size",
             f"{size_text(summary.smallest_group_bytes)} to "
             f"{size_text(summary.largest_group_bytes)}, "
-            f"at most {summary.largest_group_splits:,} splits",
+            f"at most {count_text(summary.largest_group_splits, 'split')}",
         )
     if summary.cacheable_files:
         table.add_row("cacheable", _cacheable(summary))
-    table.add_row("with hosts", f"{summary.groups_with_hosts:,} groups")
+    table.add_row("with hosts", count_text(summary.groups_with_hosts, "group"))
     table.add_row("columns", Text(", ".join(column.name for column in info.columns)))
     table.add_row("planned in", seconds_text(summary.planning_seconds))
     table.add_row("plan", Text(info.plan_id))
@@ -207,25 +199,32 @@ def _version_text(version: str, log: LogFigures | None) -> str:
     if log is not None and log.committed_at is not None:
         text += f", committed at {log.committed_at:%Y-%m-%d %H:%M:%S %Z}"
     if log is not None and log.versions is not None:
-        text += f"; the log has {log.versions:,} versions"
+        text += f"; the log has {count_text(log.versions, 'version')}"
     return text
 
 
 def _small_text(snapshot: SnapshotInfo, log: LogFigures) -> str:
-    share = f"{log.small_files:,} of {snapshot.file_count:,} files, {size_text(log.small_bytes)}"
-    return f"{share}, are under {size_text(SMALL_FILE_BYTES)}"
+    files = count_text(snapshot.file_count, "file")
+    share = f"{log.small_files:,} of {files}, {size_text(log.small_bytes)}"
+    return f"{share}, {'is' if log.small_files == 1 else 'are'} under {size_text(SMALL_FILE_BYTES)}"
 
 
 def _deletes_text(log: LogFigures) -> str:
     if not log.delete_files:
         return "none"
-    kinds = f"by {log.delete_files:,} deletion vectors or delete files"
+    noun = "deletion vector or delete file"
+    kinds = f"by {count_text(log.delete_files, noun, 'deletion vectors or delete files')}"
     return kinds if log.deleted_rows is None else f"{log.deleted_rows:,}, {kinds}"
 
 
 def rows_text(count: int | None) -> str:
     """Return a number of rows as readable text."""
     return "unknown" if count is None else f"{count:,}"
+
+
+def utc_text(at: datetime | None) -> str:
+    """Return a time in UTC for a list whose title names the zone; a dash for None."""
+    return DASH if at is None else f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}"
 
 
 def plan_options_text(options: PlanDefaults) -> str:
@@ -242,26 +241,27 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
         text = f"{status.table}: nothing new in {seconds_text(status.seconds)}"
     else:
         text = (
-            f"{status.table}: {status.files_added:,} files added, {status.files_removed:,} removed "
-            f"in {seconds_text(status.seconds)}"
+            f"{status.table}: {count_text(status.files_added, 'file')} added, "
+            f"{status.files_removed:,} removed in {seconds_text(status.seconds)}"
         )
     if status.snapshot.table_version is not None:
         text += ", according to the table's log"
     else:
         folders = status.progress.folders_listed + status.progress.folders_unchanged
-        text += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
+        text += f"; {status.progress.folders_listed:,} of {count_text(folders, 'folder')} listed"
     if status.progress.files_empty:
-        text += f"; {status.progress.files_empty:,} files of 0 bytes skipped"
+        text += f"; {count_text(status.progress.files_empty, 'file')} of 0 bytes skipped"
     if status.progress.files_uncommitted:
-        text += f"; {status.progress.files_uncommitted:,} uncommitted files skipped"
+        text += f"; {count_text(status.progress.files_uncommitted, 'uncommitted file')} skipped"
     return message(text, str(_snapshot_text(status.snapshot)))
 
 
 def publish_outcome(table: str, snapshot: PublishedSnapshot) -> RenderableType:
     """Show the changes of a published inventory."""
     text = (
-        f"{table}: {snapshot.files_added:,} files added, {snapshot.files_removed:,} removed; "
-        f"{snapshot.manifests_written:,} manifests written, {snapshot.manifests_reused:,} kept, "
+        f"{table}: {count_text(snapshot.files_added, 'file')} added, {snapshot.files_removed:,} "
+        f"removed; {count_text(snapshot.manifests_written, 'manifest')} written, "
+        f"{snapshot.manifests_reused:,} kept, "
         f"{size_text(snapshot.bytes_written)}"
     )
     return message(text, str(_snapshot_text(snapshot)))
@@ -276,7 +276,7 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
     table = listing(
         "snapshot>",
         *version,
-        "made at",
+        "made at (UTC)",
         "files>",
         "rows>",
         "size>",
@@ -287,7 +287,7 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
         table.add_row(
             str(one.snapshot_id),
             *([Text(one.table_version or "")] if is_logged else []),
-            f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
+            utc_text(one.created_at),
             f"{one.file_count:,}",
             rows_text(one.row_count),
             size_text(one.size_bytes),
@@ -348,10 +348,12 @@ def facts() -> Table:
 
 
 def _snapshot_text(snapshot: SnapshotInfo) -> Text:
+    count = snapshot.row_count
+    rows = "unknown rows" if count is None else count_text(count, "row")
     return Text(
-        f"snapshot {snapshot.snapshot_id}: {snapshot.file_count:,} files, "
-        f"{rows_text(snapshot.row_count)} rows, {size_text(snapshot.size_bytes)}, "
-        f"{snapshot.manifest_count:,} manifests"
+        f"snapshot {snapshot.snapshot_id}: {count_text(snapshot.file_count, 'file')}, "
+        f"{rows}, {size_text(snapshot.size_bytes)}, "
+        f"{count_text(snapshot.manifest_count, 'manifest')}"
     )
 
 

@@ -11,18 +11,33 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rich.console import RenderableType
+import pyarrow as pa
+from rich.console import Group, RenderableType
 
 from windrow.cli.audit import change_list
 from windrow.cli.cache_render import rule_list, table_cache, worker_list
 from windrow.cli.compaction_render import compaction_plan, table_advice
 from windrow.cli.explain import explanation
 from windrow.cli.history import plan_list
+from windrow.cli.maintenance_render import table_maintenance
+from windrow.cli.policy_render import policy_list
+from windrow.cli.retention import retention
+from windrow.cli.rows_render import as_table
+from windrow.cli.token import token_list
 from windrow.cli.write_plan_render import write_plan_report
-from windrow.cli.writes import write_list
+from windrow.cli.writes import stream_list, write_list
+from windrow.outcomes import Compaction
 from windrow.terminal.consoles import show
-from windrow.terminal.render import table_details, table_list
+from windrow.terminal.render import (
+    picture,
+    plan_figures,
+    refresh_outcome,
+    snapshot_list,
+    table_details,
+    table_list,
+)
 from windrow_core import models
+from windrow_jobs.compact import compaction_outcome
 from windrow_service.api import examples
 
 _STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
@@ -38,6 +53,29 @@ _CHANGES: list[tuple[tuple[str, str | None, str], list[tuple[str, str | None, st
         [("location", None, "/data/old"), ("partition_columns", None, "ds date")],
     ),
 ]
+_ROWS = pa.table(
+    {
+        "id": [1, 20, 300],
+        "amount": [90.5, None, -3.25],
+        "note": [
+            "two words",
+            "",
+            "a text that is far longer than others, and so has to be wrapped",
+        ],
+    }
+)
+_COMPACTION = Compaction(
+    table="sales.events",
+    batches=1,
+    partitions=3,
+    files_before=6,
+    files_after=3,
+    bytes_before=5_600,
+    bytes_after=4_100,
+    rows=120,
+    left={"ds=2026-11-04": "its files differ in their columns"},
+    seconds=12.3,
+)
 _WIDTHS = ("60", "80", "120", "200", "")
 
 
@@ -74,11 +112,42 @@ def _outputs() -> Iterator[tuple[str, RenderableType]]:
         ),
         "cache show": ("show_cache", lambda a: table_cache(models.TableCache(**a))),
         "worker list": ("list_workers", lambda a: worker_list(models.WorkerPage(**a).workers)),
+        "plan": ("get_plan", lambda a: _plan(models.Plan(**a))),
+        "table refresh": ("get_refresh", lambda a: refresh_outcome(models.RefreshStatus(**a))),
+        "table snapshots": (
+            "list_snapshots",
+            lambda a: snapshot_list("sales.events", models.SnapshotPage(**a).snapshots),
+        ),
+        "policy list": ("list_policies", lambda a: policy_list(models.PolicyList(**a).policies)),
+        "policy set --dry-run": (
+            "preview_retention",
+            lambda a: retention(models.RetentionPreview(**a)),
+        ),
+        "maintain --explain": (
+            "show_maintenance",
+            lambda a: table_maintenance(models.TableMaintenance(**a)),
+        ),
+        "token list": ("list_tokens", lambda a: token_list(models.TokenPage(**a).tokens)),
+        "write streams": (
+            "list_streams",
+            lambda a: stream_list("sales.events", models.StreamPage(**a).streams, []),
+        ),
     }
     yield "audit of definitions", change_list(list(_changes()))
+    yield "cat", as_table(_ROWS)
+    yield "compact", compaction_outcome(_COMPACTION)
     answers = {step["operation"]: step["answer"] for step in reversed(_STORY)}
     for name, (operation, maker) in makers.items():
         yield name, maker(answers[operation])
+
+
+def _plan(plan: models.Plan) -> RenderableType:
+    sizes = [size for power in range(9, 13) for size in [2**power] * power]
+    return Group(
+        plan_figures(plan),
+        picture("Files before", "file", pa.array(sizes), "red"),
+        picture("Groups after", "group", pa.array([sum(sizes)]), "green"),
+    )
 
 
 def _changes() -> Iterator[models.AuditRecord]:
@@ -105,4 +174,6 @@ def _printed(output: RenderableType, width: str) -> str:
         redirect_stdout(io.StringIO()) as out,
     ):
         show(output)
+    if not width:
+        return out.getvalue()
     return "\n".join(line.rstrip(" ") for line in out.getvalue().splitlines()) + "\n"

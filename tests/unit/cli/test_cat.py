@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from tests.unit.cli.conftest import Command
-from windrow.cli.rows_render import as_csv, as_json_lines
+from windrow.cli.rows_render import as_csv, as_json_lines, as_table
+from windrow.terminal.listings import PIPE_WIDTH
 
 VALUES = pa.table(
     {
@@ -85,16 +87,32 @@ def test_rows_are_printed_as_a_table_csv_or_json(windrow: Command, stock: Path) 
     assert [line.split() for line in few.out.splitlines() if line.strip("─ ")] == [
         ["id", "name", "ds"],
         ["30", "NULL", "2026-11-02"],
-        ["1", "row"],
     ]
     assert "no row matches" in none.out
-    assert table.out.endswith("20 rows\n")
+    assert table.out.count("\n") == 21
     assert "[b]" in table.out
     rows = [json.loads(line) for line in json_lines.out.splitlines()]
     assert sorted(row["id"] for row in rows) == list(range(60))
     assert {row["ds"] for row in rows} == {"2026-11-01", "2026-11-02"}
     assert csv.out.startswith('"id"\n')
     assert csv.out.count("\n") == 4
+
+
+def test_columns_that_have_no_room_are_named_and_pipes_get_all() -> None:
+    rows = as_table(pa.table({f"column_{n}": ["twelve letters"] for n in range(8)}))
+
+    def lines(width: int) -> list[str]:
+        console = Console(width=width, color_system=None)
+        with console.capture() as output:
+            console.print(rows)
+        return output.get().splitlines()
+
+    assert max(map(len, lines(60))) <= 60
+    assert " ".join(" ".join(lines(60)).split()).endswith(
+        "not shown, for lack of room: column_3, column_4, column_5, column_6, column_7 "
+        "(--columns chooses) 1 row"
+    )
+    assert [len(line.split("\t")) for line in lines(PIPE_WIDTH)] == [8, 8]
 
 
 def test_what_cannot_be_printed_is_one_line_with_the_remedy(

@@ -90,7 +90,7 @@ def test_partitions_are_dropped_by_themselves_only_by_consent_after_a_look(
     assert (refusal.code, refusal.out) == (1, "")
     assert "--yes" in refusal.err
     assert "--dry-run" in refusal.err
-    assert "would be dropped: partitions: 1, files: 1" in look.out
+    assert "would drop 1 partition now, with 1 file" in look.out
     assert "ds=2020-01-01" in look.out
     assert "nothing is maintained" in nothing.out
     assert "keep 90 days, days begin in Europe/Berlin" in consent.out

@@ -38,7 +38,7 @@ def test_partitions_are_shown_first_and_removed_by_consent(
     assert "--yes" in refused.err
     assert "--dry-run" in refused.err
     shown = windrow(*command, "--dry-run")
-    assert "folders: 2, files: 4, rows: 40" in shown.out
+    assert "2 folders, 4 files with 40 rows" in shown.out
     assert f"ds={FIRST}" in shown.out
     assert (location / f"ds={FIRST}").exists()
 

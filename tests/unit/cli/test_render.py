@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
+from windrow.terminal.bars import Bar, bar_text
 from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
 from windrow.terminal.listings import PIPE_WIDTH, ListTable
 from windrow.terminal.render import (
-    bar_text,
     bin_label,
     histogram,
     message,
@@ -36,11 +36,15 @@ from windrow_core.sizes import size_text
 KIB, MIB = 2**10, 2**20
 
 
-def _text(renderable: RenderableType) -> str:
-    console = Console(width=100, color_system=None)
+def _text(renderable: RenderableType, width: int = 100) -> str:
+    console = Console(width=width, color_system=None)
     with console.capture() as captured:
         console.print(renderable)
     return captured.get()
+
+
+def _lines(renderable: RenderableType, width: int) -> list[str]:
+    return _text(renderable, width).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -116,10 +120,35 @@ def test_the_largest_bar_fills_the_width_and_the_smallest_still_shows() -> None:
 
 
 def test_a_histogram_has_a_row_for_each_bin() -> None:
-    lines = _text(histogram([SizeBin(4096, 3), SizeBin(8192, 12_345)])).splitlines()
+    lines = _text(histogram([SizeBin(4096, 3), SizeBin(8192, 12_345)], "file")).splitlines()
 
-    assert [line.split("│")[0].strip() for line in lines] == ["4\u20138 KB", "8\u201316 KB"]
-    assert lines[1].rstrip().endswith("█ 12,345")
+    assert [line.split("KB")[0].strip() for line in lines[2:]] == ["4\u20138", "8\u201316"]
+    assert lines[3].split()[-2:] == ["12,345", "█" * 30]
+
+
+def test_bars_are_as_long_as_the_room_allows_and_pipes_get_none() -> None:
+    def table() -> ListTable:
+        bars = ListTable(("name", "files>", ""), show_edge=False)
+        bars.add_row("a", "3", Bar(3, 4, ""))
+        bars.add_row("b", "4", Bar(4, 4, ""))
+        return bars
+
+    narrow, wide = (_lines(table(), width)[2:] for width in (30, 80))
+    assert [line.count("█") for line in wide] == [22, 30]
+    assert [line.count("█") for line in narrow] == [11, 15]
+    assert _lines(table(), PIPE_WIDTH) == ["name\tfiles", "a\t3", "b\t4"]
+
+
+def test_a_list_that_nothing_more_can_be_dropped_of_is_wrapped_and_not_cut() -> None:
+    texts = [("name", "published at", "state"), ("sales.events", "2026-11-27 04:39:55", "staging")]
+    table = ListTable(texts[0], show_edge=False)
+    table.add_row(*texts[1])
+
+    lines = _lines(table, 24)
+    assert sorted("".join(lines).replace("─", "").replace(" ", "")) == sorted(
+        "".join(map("".join, texts)).replace(" ", "")
+    )
+    assert max(map(len, lines)) <= 24
 
 
 def test_text_that_looks_like_markup_is_shown_verbatim() -> None:
@@ -134,10 +163,7 @@ def _columns(width: int) -> list[str]:
         show_edge=False,
     )
     table.add_row("1", "sales.events", "ds >= '2026-11-01'", "", "5 KB")
-    console = Console(width=width, color_system=None)
-    with console.capture() as output:
-        console.print(table)
-    return output.get().splitlines()
+    return _lines(table, width)
 
 
 def test_columns_stand_below_each_other_and_then_go_where_there_is_no_room() -> None:

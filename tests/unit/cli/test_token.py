@@ -106,7 +106,7 @@ def test_a_token_is_revoked_once_and_for_good(token: Token) -> None:
         (("create", "a b", "--scope", "read"), 1, "is not a name"),
         (("create", "x" * 129, "--scope", "read"), 1, "at most 128"),
         (("create", "etl", "--grant", "read:a*"), 1, "names no table"),
-        (("create", "etl", "--scope", "root"), 1, "read, write, worker, admin"),
+        (("create", "etl", "--scope", "root"), 2, "read, write, worker, admin"),
         (("create", "etl"), 2, "--scope"),
         (("create", "etl", "--scope", "read", "--expires", "0d"), 1, "more than 0"),
         (("create", "etl", "--scope", "read", "--expires", "999999w"), 1, "3,650 days"),

@@ -150,7 +150,6 @@ def test_a_plan_as_text_says_what_to_do(windrow: Command, planned: str) -> None:
         (["--target-size", "0"], "bytes from 1 to"),
         (["--target-rows", "5"], "give --rows, --counts"),
         (["--rows", "100", "--target-rows", "1", "--max-files", "5"], "raise --max-files"),
-        (["--rows", "1", "--scheme", "hope"], "'exact'"),
         (["--counts", "missing.csv"], "missing.csv cannot be read"),
         (["--keys-from", "history"], "--keys-from files"),
     ],
