@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import LoggedTable, LogState
-from windrow_service.iceberg.inventory import take_iceberg
+from windrow_service.iceberg.inventory import own_metadata, take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside
@@ -159,6 +159,18 @@ class DirectoryInventories:
         )
         return next_after_inventory(
             inventory, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
+        )
+
+    def own_metadata(
+        self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
+    ) -> tuple[str, bytes]:
+        """See `OwnMetadata.own_metadata`."""
+        return own_metadata(
+            self._located(definition)[0],
+            options=definition.format_options,
+            roots=tuple(self._prefixes()),
+            properties=properties,
+            all_snapshots=all_snapshots,
         )
 
 

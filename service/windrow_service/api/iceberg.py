@@ -32,7 +32,7 @@ from windrow_service.api.iceberg_requests import (
 )
 from windrow_service.api.parameters import etag, version_of
 from windrow_service.api.services import EnginesDep, EngineServices, services_of
-from windrow_service.engines.clients import misreads_plans
+from windrow_service.engines.clients import misreads_plans, misreads_settings
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import UnauthenticatedError
 from windrow_service.usecases.engines.describe import unfitness
@@ -173,8 +173,10 @@ async def load_table(
     if version_of(if_none_match) == description.version:
         return Response(status_code=304, headers=headers)
     path = json.dumps(description.metadata_path).encode()
+    client = client_of(request)
     # Others plan as they like.
-    must_plan = misreads_plans(client_of(request), description.partition)
+    must_plan = description.is_own or misreads_plans(client, description.partition)
+    must_plan = must_plan and not misreads_settings(client)
     config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"
     body = b'{"metadata-location":%s,"metadata":%s,"config":%s}'
     body %= path, description.metadata, config_

@@ -1,4 +1,4 @@
-"""What clients of Iceberg's REST protocol are known to do wrong with plans of the server."""
+"""What clients of Iceberg's REST protocol are known to do wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow.types as pt
 
 # The last one that was tried.
 _PYICEBERG = re.compile(r"PyIceberg/0\.(?:[0-9]|1[0-2])\.")
+_DUCKDB = "duckdb/"
 
 
 def misreads_plans(client: str, partition: pa.Schema) -> bool:
@@ -29,3 +30,11 @@ def misreads_plans(client: str, partition: pa.Schema) -> bool:
 def misreads_nulls(client: str) -> bool:
     """Tell whether a client fails on plans with null among the partition values."""
     return _PYICEBERG.match(client) is not None
+
+
+def misreads_settings(client: str) -> bool:
+    """Tell whether a client takes any settings of a table for credentials, and fails without a region.
+
+    DuckDB 1.5 does, and plans by itself unless it is told otherwise.
+    """
+    return client.startswith(_DUCKDB)

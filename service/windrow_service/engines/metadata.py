@@ -18,6 +18,11 @@ from windrow_service.engines.columns import TableColumns, name_mapping
 from windrow_service.engines.manifests import ManifestFigures
 
 NAME_MAPPING = "schema.name-mapping.default"
+# Engines write files before they commit, which is refused here. In the table's folder, the next
+# refresh would take them for the table's own; no engine has a file system of this name.
+READ_ONLY = dict.fromkeys(
+    ("write.data.path", "write.metadata.path"), "read-only://write-with-windrow"
+)
 _SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000
 
@@ -182,7 +187,8 @@ def table_metadata(
         "default-spec-id": _SPEC_ID,
         "last-partition-id": _FIRST_PARTITION_ID - 1 + len(current.spec),
         "properties": {
-            NAME_MAPPING: json.dumps(name_mapping(list(all_fields.values()), spellings))
+            **READ_ONLY,
+            NAME_MAPPING: json.dumps(name_mapping(list(all_fields.values()), spellings)),
         },
         "current-snapshot-id": current.snapshot_id,
         "snapshots": snapshots,

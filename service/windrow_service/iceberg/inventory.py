@@ -99,6 +99,35 @@ def take_iceberg(
     )
 
 
+def own_metadata(
+    location: str,
+    *,
+    options: Mapping[str, str],
+    roots: tuple[str, ...],
+    properties: Mapping[str, str],
+    all_snapshots: bool,
+) -> tuple[str, bytes]:
+    """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+
+    Args:
+        location: Canonical location of the table.
+        options: Options of its definition.
+        roots: Other canonical folders and URIs that files may be in.
+        properties: Properties that replace those for writers.
+        all_snapshots: Whether to name all snapshots, not only those of branches and tags.
+
+    Raises:
+        IcebergNotInstalledError: PyIceberg is not installed.
+        IcebergMetadataError: The metadata cannot be read, or names a file outside the folders.
+    """
+    if find_spec("pyiceberg") is None:
+        raise IcebergNotInstalledError
+    from windrow_service.iceberg.own_metadata import own_metadata as passed_on
+
+    folders = TableFolders(location, roots)
+    return passed_on(folders, options, _executor(), properties, all_snapshots=all_snapshots)
+
+
 @cache
 def _executor() -> Executor:
     """Return an executor that is kept: each process takes half a second to import PyIceberg."""

@@ -84,7 +84,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         path: Path of the file.
         version: Branch or tag, or id of a snapshot; None for `main`.
     """
-    content_json = _parsed(content, path)
+    content_json = parsed_metadata(content, path)
     try:
         metadata = TableMetadataUtil.parse_obj(content_json)
     except InvalidModelError as error:
@@ -114,7 +114,16 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     )
 
 
-def _parsed(content: bytes, path: str) -> dict[str, Any]:
+def parsed_metadata(content: bytes, path: str) -> dict[str, Any]:
+    """Return the JSON of a metadata file, after looking at what Windrow reads of it at all.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file.
+
+    Raises:
+        IcebergMetadataError: It is not JSON, of a newer version, or of an encrypted table.
+    """
     if content.startswith(_GZIP):
         content = _inflated(content, path)
     beyond: list[str] = []

@@ -69,6 +69,16 @@ class TableFolders:
         relative_path: str = self.relative(pa.array([path], pa.string()), said_by)[0].as_py()
         return absolute_path(self.location, relative_path)
 
+    def require_home(self, location: str, said_by: str) -> None:
+        """Require that metadata names the table's own location as that of the table."""
+        home = self.absolute(f"{location.rstrip('/')}/metadata", said_by)
+        if home != f"{self.location.rstrip('/')}/metadata":
+            raise IcebergMetadataError(
+                said_by,
+                f"states that the table is at {location!r}, not at {self.location!r}: correct the "
+                "table's location",
+            )
+
     def _folder(self, head: str, said_by: str) -> str:
         """Return a folder as a prefix of the names in it: empty, or with `/` at its end."""
         if head not in self._folders:

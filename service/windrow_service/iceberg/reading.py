@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.arrays import flat, lists_of
 from windrow_core.files.rows import inventory_schema, rows_of
-from windrow_core.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.manifests import (
@@ -24,36 +20,15 @@ from windrow_service.iceberg.manifests import (
     ManifestTask,
     read_data_manifest,
     read_delete_manifest,
-    read_manifest_list,
 )
-from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
+from windrow_service.iceberg.metadata import TableState
 from windrow_service.iceberg.metadata_file import metadata_path
 from windrow_service.iceberg.partition_values import identity_columns
-from windrow_service.iceberg.paths import TableFolders, read_bounded
+from windrow_service.iceberg.paths import TableFolders
+from windrow_service.iceberg.reader import Check, MetadataReader
 from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of
-from windrow_service.inventory.footers.isolation import LostProcessError
 
-_Result = TypeVar("_Result")
-Check = Callable[[], None]
-
-_MAX_LIST_BYTES = 256 * 2**20
-_MAX_MANIFEST_BYTES = 512 * 2**20
-_THREADS = 8
 _NS_PER_MS = 10**6
-# Errors that the parsing of damaged metadata may raise.
-_DAMAGES = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RecursionError,
-    SystemError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-    zlib.error,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +90,7 @@ def read_table(
         IcebergVersionError: There is no such version.
         DuplicateColumnError: Names of columns differ only in case.
     """
-    reader = _Reader(folders, executor, check)
+    reader = MetadataReader(folders, executor, check)
     table = reader.metadata(metadata_path(folders, options), version or options.get("ref"))
     if table.manifest_list is None:
         schema = inventory_schema(table.columns, pa.schema([]))
@@ -131,72 +106,12 @@ def read_table(
     return _Assembly(reader, table, earlier).snapshot_files(reader.manifest_list(table))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads metadata files, and parses them in other processes."""
-
-    folders: TableFolders
-    executor: Executor
-    check: Check
-
-    def metadata(self, path: str, version: str | None) -> TableState:
-        table = self._parsed(path, MAX_METADATA_BYTES, read_metadata, path, version)
-        home = self.folders.absolute(f"{table.location.rstrip('/')}/metadata", path)
-        if home != f"{self.folders.location.rstrip('/')}/metadata":
-            raise IcebergMetadataError(
-                path,
-                f"states that the table is at {table.location!r}, not at "
-                f"{self.folders.location!r}: correct the table's location",
-            )
-        _require_distinct(list(table.columns), path)
-        return table
-
-    def manifest_list(self, table: TableState) -> pa.Table:
-        assert table.manifest_list is not None
-        path = self.folders.absolute(table.manifest_list, table.path)
-        manifests = self._parsed(path, _MAX_LIST_BYTES, read_manifest_list, path)
-        for spec_id in pc.unique(manifests["spec_id"]).to_pylist():
-            if spec_id not in table.specs:
-                raise IcebergMetadataError(path, f"is damaged: partition spec {spec_id} is missing")
-        return manifests
-
-    def manifests(
-        self, tasks: Sequence[ManifestTask], read: Callable[[bytes, ManifestTask], pa.Table]
-    ) -> Iterable[pa.Table]:
-        """Yield the entries of each manifest, in order."""
-
-        def one(task: ManifestTask) -> pa.Table:
-            self.check()
-            path = self.folders.absolute(task.path, "the list of manifests")
-            return self._parsed(path, _MAX_MANIFEST_BYTES, read, task)
-
-        with ThreadPoolExecutor(_THREADS) as threads:
-            for entries in threads.map(one, tasks):
-                self.check()
-                yield entries
-
-    def _parsed(
-        self, path: str, max_bytes: int, parse: Callable[..., _Result], *arguments: object
-    ) -> _Result:
-        content = read_bounded(path, max_bytes)
-        try:
-            return self.executor.submit(parse, content, *arguments).result()
-        except LostProcessError as error:
-            damage = f"is damaged, or too large ({error.last_words}): restore it"
-            raise IcebergMetadataError(path, error.why(damage)) from error
-        except _DAMAGES as error:
-            if is_of_system(error):
-                why = f"cannot be read: {why_inaccessible(error)}"
-                raise IcebergMetadataError(path, why) from error
-            raise IcebergMetadataError(
-                path, f"is damaged ({error or type(error).__name__}): restore it"
-            ) from error
-
-
 class _Assembly:
     """Combines the files that were known with new ones."""
 
-    def __init__(self, reader: _Reader, table: TableState, earlier: KnownFiles | None) -> None:
+    def __init__(
+        self, reader: MetadataReader, table: TableState, earlier: KnownFiles | None
+    ) -> None:
         self._reader = reader
         self._table = table
         self._known = earlier
@@ -355,13 +270,6 @@ class _Assembly:
             index = files.schema.get_field_index(name)
             files = files.set_column(index, files.schema.field(index), column)
         return files
-
-
-def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:
-    """Refuse names that differ only in case, at any depth."""
-    ColumnNames(pa.schema(fields), path)
-    for field in fields:
-        _require_distinct(fields_in(field.type), path)
 
 
 def _rows_in(manifests: pa.Table, others: pa.Table) -> npt.NDArray[np.int64]:

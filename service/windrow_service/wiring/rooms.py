@@ -94,8 +94,7 @@ _log = get_logger(__name__)
 def open_tables(adapters: Adapters) -> TableServices:
     """Return the services of tables and their refreshes."""
     tables, lists, runner = adapters.tables, adapters.partition_lists, adapters.runner
-    limits = adapters.settings.limits
-    inventories = DirectoryInventories(adapters.settings.allowed_locations, limits.max_footer_bytes)
+    limits, inventories = adapters.settings.limits, _inventories(adapters)
     refresh = RefreshTable(
         tables=tables,
         partition_lists=lists,
@@ -123,6 +122,11 @@ def open_tables(adapters: Adapters) -> TableServices:
         ),
         show_partitions=ShowPartitions(lists=lists, runner=runner),
     )
+
+
+def _inventories(adapters: Adapters) -> DirectoryInventories:
+    settings = adapters.settings
+    return DirectoryInventories(settings.allowed_locations, settings.limits.max_footer_bytes)
 
 
 def open_manifests(adapters: Adapters) -> ManifestReader:
@@ -405,6 +409,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         tables=adapters.tables,
         snapshots=adapters.snapshots,
         files=MetadataFolder(folder),
+        own=_inventories(adapters),
         # Separate from plans, which are quick.
         runner=adapters.threads("engines"),
         turns=LocalTurns(max_waiting=settings.max_waiting),

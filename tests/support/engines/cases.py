@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from decimal import Decimal, localcontext
@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.support.engines import iceberg_tables
 
 Rows = list[tuple[Any, ...]]
 ENGINES = ("DuckDB", "Polars", "Polars, own planner", "PyIceberg")
@@ -35,6 +37,8 @@ class EngineCase:
         partitions: Where the partitions of the column `p` are that a catalog lists, by value; empty if
             folders have the values.
         later: Files that take the place of others once the table is described.
+        format: Format of the table.
+        make: What writes the table, if that is not a folder of files.
         trouble: What engines that do not return the rows do instead, by their name.
     """
 
@@ -48,9 +52,13 @@ class EngineCase:
     partitions: Mapping[str, str] = field(default_factory=dict)
     later: Mapping[str, Mapping[str, pa.Array]] = field(default_factory=dict)
     trouble: Mapping[str, str] = field(default_factory=dict)
+    format: str = "parquet"
+    make: Callable[[Path], None] | None = None
 
     def write(self, folder: Path) -> None:
         """Write the files."""
+        if self.make is not None:
+            self.make(folder)
         self._write(folder, self.files)
 
     def replace(self, folder: Path) -> None:
@@ -170,6 +178,15 @@ def _hostile() -> EngineCase:
     )
 
 
+def _iceberg(
+    name: str, words: str, make: Callable[[Path], None], rows: Rows, **trouble: str
+) -> EngineCase:
+    """Return a registered Iceberg table."""
+    words = f"an Iceberg table, {words}"
+    return EngineCase(name, words, {}, rows, format="iceberg", make=make, trouble=trouble)
+
+
+_DAY = date(2026, 11, 1)
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
     _hostile(),
@@ -345,6 +362,24 @@ CASES: tuple[EngineCase, ...] = (
             )
         },
         refusal="may hold dates or times in the calendar before Gregory's",
+    ),
+    _iceberg(
+        "iceberg",
+        "with null partitions, odd characters, columns renamed, added and widened",
+        lambda folder: iceberg_tables.partitioned(folder, _ODD),
+        [(1, None, _DAY, _ODD), (2, None, None, None), (2**40, "added", _DAY, "x")],
+    ),
+    _iceberg(
+        "iceberg_positions",
+        "of which files name deleted rows",
+        iceberg_tables.deleted_positions,
+        [(2,), (4,)],
+    ),
+    _iceberg(
+        "iceberg_vectors",
+        "with deletion vectors",
+        iceberg_tables.deleted_by_vector,
+        [(1,), (3,)],
     ),
 )
 

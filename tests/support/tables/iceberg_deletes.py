@@ -188,6 +188,9 @@ def _commit(table: Table, files: Sequence[tuple[Path, Record]], format_version: 
         snapshot |= {"first-row-id": 0, "added-rows": 0}
         metadata |= {"format-version": format_version, "next-row-id": 1_000_000}
     metadata["snapshots"].append(snapshot)
+    metadata.setdefault("snapshot-log", []).append(
+        {name: snapshot[name] for name in ("snapshot-id", "timestamp-ms")}
+    )
     metadata["refs"]["main"]["snapshot-id"] = snapshot_id
     metadata |= {
         "current-snapshot-id": snapshot_id,

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from windrow_core.files.errors import InventoryError
 from windrow_core.models import SnapshotInfo, TableDefinition
 from windrow_service.engines.columns import TableColumns, UnfitColumnError
 from windrow_service.engines.manifests import (
@@ -24,6 +25,7 @@ from windrow_service.engines.manifests import (
     manifest_name,
 )
 from windrow_service.engines.metadata import (
+    READ_ONLY,
     SnapshotRecord,
     in_ms,
     joined_spellings,
@@ -32,8 +34,8 @@ from windrow_service.engines.metadata import (
     table_uuid,
 )
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
-from windrow_service.usecases.engines.errors import UnfitTableError
-from windrow_service.usecases.engines.ports import MetadataFiles
+from windrow_service.usecases.engines.errors import UnfitScanError, UnfitTableError
+from windrow_service.usecases.engines.ports import MetadataFiles, OwnMetadata
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Runner
@@ -41,6 +43,9 @@ from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore, Turns
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
+_ICEBERG = "iceberg"
+_MAIN = "main"
+_NAME_REF = "register it without the option `ref`, and name the branch or tag in the engine"
 _REGISTER = "register a folder of Parquet files"
 # Bodies of Windrow's manifests that are in memory together.
 _BODIES_AT_A_TIME = 4
@@ -60,22 +65,27 @@ class TableDescription:
         metadata_path: Where engines find it.
         version: A text that is the same for the same metadata.
         partition: The partition columns.
+        is_own: Whether it is the table's own, so that engines plan.
     """
 
     metadata: bytes
     metadata_path: str
     version: str
     partition: pa.Schema
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTable:
     """Describes tables of Parquet files; what was made for a snapshot is kept as long as it is.
 
+    Iceberg tables have metadata of their own, which engines get.
+
     Attributes:
         tables: The store of tables.
         snapshots: The store of snapshots.
         files: Where engines find the metadata.
+        own: The metadata of Iceberg tables.
         runner: Makes it in threads.
         turns: Lets callers wait for others that make the same.
         max_snapshots: Most snapshots of a table.
@@ -85,6 +95,7 @@ class DescribeTable:
     tables: TableStore
     snapshots: SnapshotStore
     files: MetadataFiles
+    own: OwnMetadata
     runner: Runner
     turns: Turns
     max_snapshots: int
@@ -110,6 +121,8 @@ class DescribeTable:
         """
         table, current = await self.snapshots.get(name, None)
         self._require_fit(table)
+        if table.info.definition.format == _ICEBERG:
+            return await self._own(table, all_snapshots=all_snapshots)
         async with self.turns.take(name):
             record = await self._record(table, current)
             older = await self._older(table, current.info) if all_snapshots else []
@@ -127,9 +140,12 @@ class DescribeTable:
 
         Raises:
             SnapshotNotFoundError: The table has no such snapshot, or its description leaves it out.
+            UnfitScanError: The table has metadata of its own.
 
         And what `__call__` raises.
         """
+        if (await self.tables.get(name)).info.definition.format == _ICEBERG:
+            raise UnfitScanError(name, "its manifests are its own")
         table, snapshot = await self.snapshots.get(name, snapshot_id)
         self._require_fit(table)
         record = await self._known_or_made(table, snapshot)
@@ -139,6 +155,21 @@ class DescribeTable:
             if not record.is_of_one_spec(newest):
                 raise SnapshotNotFoundError(name, snapshot_id)
         return table, snapshot
+
+    async def _own(self, table: StoredTable, *, all_snapshots: bool) -> TableDescription:
+        definition = table.info.definition
+
+        def work() -> TableDescription:
+            path, content = self.own.own_metadata(
+                definition, READ_ONLY, all_snapshots=all_snapshots
+            )
+            version = hashlib.sha256(content).hexdigest()[:32]
+            return TableDescription(content, path, version, pa.schema([]), is_own=True)
+
+        try:
+            return await self.runner.run(work)
+        except InventoryError as error:
+            raise UnfitTableError(table.info.name, str(error)) from error
 
     async def _known_or_made(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
         record = await self._known(table, snapshot.info.snapshot_id)
@@ -330,9 +361,16 @@ class DescribeTable:
 
 def unfitness(definition: TableDefinition) -> str | None:
     """Return why other engines cannot read tables of a definition; None if they may."""
+    if definition.format == _ICEBERG:
+        ref = definition.format_options.get("ref", _MAIN)
+        return (
+            None
+            if ref == _MAIN
+            else f"it is read at {ref!r}, and engines read {_MAIN!r}: {_NAME_REF}"
+        )
     if definition.format != "parquet" or definition.transactional is not None:
         kind = "transactional" if definition.transactional else f"of format {definition.format!r}"
-        return f"it is {kind}, and only plain folders of Parquet files are described: {_REGISTER}"
+        return f"it is {kind}, and only plain folders of Parquet files, and Iceberg tables, are served: {_REGISTER}"
     defaults = [one.name for one in definition.columns or () if one.default is not None]
     if defaults:
         return (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from windrow_core.models import PastPlan
+from windrow_core.models import PastPlan, TableDefinition
 
 
 class MetadataFiles(Protocol):
@@ -31,6 +31,25 @@ class MetadataFiles(Protocol):
 
     def remove(self, table: str) -> None:
         """Remove a table's folder."""
+
+
+class OwnMetadata(Protocol):
+    """The metadata that Iceberg tables have themselves. Blocking."""
+
+    def own_metadata(
+        self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
+    ) -> tuple[str, bytes]:
+        """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+
+        Args:
+            definition: An Iceberg table.
+            properties: Properties that replace those for writers.
+            all_snapshots: Whether to name all snapshots, not only those of branches and tags.
+
+        Raises:
+            InventoryError: It cannot be read, or names a file outside the allowed locations.
+            LocationNotAllowedError: The table lies outside the allowed prefixes.
+        """
 
 
 class PlanLog(Protocol):

@@ -1,0 +1,89 @@
+"""The metadata of an Iceberg table as engines get it: the table's own, for readers only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import pyarrow as pa
+
+from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, parsed_metadata, read_metadata
+from windrow_service.iceberg.metadata_file import metadata_path
+from windrow_service.iceberg.paths import TableFolders
+from windrow_service.iceberg.reader import MetadataReader
+
+# Only writers have a use for them, and some would put files where they say.
+_OF_WRITERS = "write."
+_BY_SNAPSHOT = ("snapshots", "snapshot-log", "statistics", "partition-statistics")
+
+
+def own_metadata(
+    folders: TableFolders,
+    options: Mapping[str, str],
+    executor: Executor,
+    properties: Mapping[str, str],
+    *,
+    all_snapshots: bool,
+) -> tuple[str, bytes]:
+    """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+
+    Args:
+        folders: Where the table's files may be.
+        options: Options of its definition; see `metadata_path`.
+        executor: Where metadata is parsed: in processes that may be lost.
+        properties: Properties that replace those for writers.
+        all_snapshots: Whether to name all snapshots, not only those of branches and tags.
+
+    Raises:
+        IcebergMetadataError: The metadata cannot be read, or names a file outside the folders.
+    """
+    path = metadata_path(folders, options)
+    reader = MetadataReader(folders, executor)
+    content, location, paths = reader.parsed(
+        path, MAX_METADATA_BYTES, _for_readers, path, dict(properties), all_snapshots
+    )
+    folders.require_home(location, path)
+    folders.relative(pa.array(paths, pa.string()), path)
+    return path, content
+
+
+def _for_readers(
+    content: bytes, path: str, properties: dict[str, str], all_snapshots: bool
+) -> tuple[bytes, str, list[str]]:
+    """Return metadata for readers, the table's location, and the paths of all files it names."""
+    # What the coordinator itself would not read, it does not hand over.
+    location = read_metadata(content, path, None).location
+    metadata = parsed_metadata(content, path)
+    if not all_snapshots:
+        metadata |= _of_refs(metadata)
+    own = metadata.get("properties") or {}
+    metadata["properties"] = {
+        **{name: value for name, value in own.items() if not name.startswith(_OF_WRITERS)},
+        **properties,
+    }
+    return json.dumps(metadata, separators=(",", ":")).encode(), location, list(_paths(metadata))
+
+
+def _of_refs(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metadata says about snapshots, for those of branches and tags."""
+    refs = metadata.get("refs") or {}
+    ids = {ref["snapshot-id"] for ref in refs.values()} | {metadata.get("current-snapshot-id")}
+    return {
+        name: [one for one in metadata[name] if one["snapshot-id"] in ids]
+        for name in _BY_SNAPSHOT
+        if metadata.get(name)
+    }
+
+
+def _paths(metadata: Mapping[str, Any]) -> Iterator[str]:
+    for snapshot in metadata.get("snapshots") or ():
+        if "manifest-list" in snapshot:
+            yield snapshot["manifest-list"]
+        yield from snapshot.get("manifests") or ()
+    for name in ("statistics", "partition-statistics"):
+        for file in metadata.get(name) or ():
+            yield file["statistics-path"]
+    for earlier in metadata.get("metadata-log") or ():
+        yield earlier["metadata-file"]

@@ -1,0 +1,123 @@
+"""Reads the files of an Iceberg table's metadata, which are parsed in other processes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.schema import ColumnNames, fields_in
+from windrow_service.iceberg.errors import IcebergMetadataError
+from windrow_service.iceberg.manifests import ManifestTask, read_manifest_list
+from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
+from windrow_service.iceberg.paths import TableFolders, read_bounded
+from windrow_service.inventory.footers.isolation import LostProcessError
+
+_Result = TypeVar("_Result")
+Check = Callable[[], None]
+
+_MAX_LIST_BYTES = 256 * 2**20
+_MAX_MANIFEST_BYTES = 512 * 2**20
+_THREADS = 8
+# Errors that the parsing of damaged metadata may raise.
+_DAMAGES = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RecursionError,
+    SystemError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataReader:
+    """Reads metadata files, and parses them in other processes.
+
+    Attributes:
+        folders: Where the table's files may be.
+        executor: The other processes.
+        check: Called from time to time; raises to stop.
+    """
+
+    folders: TableFolders
+    executor: Executor
+    check: Check = lambda: None
+
+    def metadata(self, path: str, version: str | None) -> TableState:
+        """Return the state of the table, as its metadata file describes it."""
+        table = self.parsed(path, MAX_METADATA_BYTES, read_metadata, path, version)
+        self.folders.require_home(table.location, path)
+        _require_distinct(list(table.columns), path)
+        return table
+
+    def manifest_list(self, table: TableState) -> pa.Table:
+        """Return the manifests of the table's snapshot, which it must have."""
+        assert table.manifest_list is not None
+        path = self.folders.absolute(table.manifest_list, table.path)
+        manifests = self.parsed(path, _MAX_LIST_BYTES, read_manifest_list, path)
+        for spec_id in pc.unique(manifests["spec_id"]).to_pylist():
+            if spec_id not in table.specs:
+                raise IcebergMetadataError(path, f"is damaged: partition spec {spec_id} is missing")
+        return manifests
+
+    def manifests(
+        self, tasks: Sequence[ManifestTask], read: Callable[[bytes, ManifestTask], pa.Table]
+    ) -> Iterable[pa.Table]:
+        """Yield the entries of each manifest, in order."""
+
+        def one(task: ManifestTask) -> pa.Table:
+            self.check()
+            path = self.folders.absolute(task.path, "the list of manifests")
+            return self.parsed(path, _MAX_MANIFEST_BYTES, read, task)
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for entries in threads.map(one, tasks):
+                self.check()
+                yield entries
+
+    def parsed(
+        self, path: str, max_bytes: int, parse: Callable[..., _Result], *arguments: object
+    ) -> _Result:
+        """Return what `parse`, in another process, makes of a file's content.
+
+        Args:
+            path: The file.
+            max_bytes: Most bytes that it may have.
+            parse: A function of a module, which gets the content and the other arguments.
+            arguments: These.
+
+        Raises:
+            IcebergMetadataError: The file cannot be read, or is damaged.
+        """
+        content = read_bounded(path, max_bytes)
+        try:
+            return self.executor.submit(parse, content, *arguments).result()
+        except LostProcessError as error:
+            damage = f"is damaged, or too large ({error.last_words}): restore it"
+            raise IcebergMetadataError(path, error.why(damage)) from error
+        except _DAMAGES as error:
+            if is_of_system(error):
+                why = f"cannot be read: {why_inaccessible(error)}"
+                raise IcebergMetadataError(path, why) from error
+            raise IcebergMetadataError(
+                path, f"is damaged ({error or type(error).__name__}): restore it"
+            ) from error
+
+
+def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:
+    """Refuse names that differ only in case, at any depth."""
+    ColumnNames(pa.schema(fields), path)
+    for field in fields:
+        _require_distinct(fields_in(field.type), path)
