@@ -66,11 +66,16 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
             name, home = f"t.{case.name}", folder / case.name
             partition = {"p": "string"} if case.partitions else None
             client.register_table(
-                name, str(home), case.format, columns=case.columns, partition_columns=partition
+                name,
+                str(home),
+                case.format,
+                transactional=case.transactional,
+                columns=case.columns,
+                partition_columns=partition,
             )
             if case.partitions:
                 client.set_partitions(name, case.partition_list(home))
-            client.refresh(name)
+            client.refresh(name, valid_write_ids=case.write_ids)
             if case.later:
                 client.describe_for_engines(name)
                 case.replace(home)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.engines import iceberg_tables
+from tests.support.tables.acid_tables import AcidTable
 
 Rows = list[tuple[Any, ...]]
 ENGINES = ("DuckDB", "Polars", "Polars, own planner", "PyIceberg")
@@ -38,6 +39,8 @@ class EngineCase:
             folders have the values.
         later: Files that take the place of others once the table is described.
         format: Format of the table.
+        transactional: Its kind, if the table is one of Hive's transactional ones.
+        write_ids: For an insert-only table: the valid write ids.
         make: What writes the table, if that is not a folder of files.
         trouble: What engines that do not return the rows do instead, by their name.
     """
@@ -53,6 +56,8 @@ class EngineCase:
     later: Mapping[str, Mapping[str, pa.Array]] = field(default_factory=dict)
     trouble: Mapping[str, str] = field(default_factory=dict)
     format: str = "parquet"
+    transactional: str | None = None
+    write_ids: str | None = None
     make: Callable[[Path], None] | None = None
 
     def write(self, folder: Path) -> None:
@@ -362,6 +367,31 @@ CASES: tuple[EngineCase, ...] = (
             )
         },
         refusal="may hold dates or times in the calendar before Gregory's",
+    ),
+    EngineCase(
+        "insert_only",
+        "an insert-only transactional table: writes that are merged, replaced, aborted",
+        {
+            "c=a%2Fb/delta_0000001_0000001_0000/000000_0": _column([1]),
+            "c=a%2Fb/base_0000002/000000_0": _column([2, 3]),
+            "c=a%2Fb/delta_0000003_0000003_0000/000000_0": _column([4]),
+            "c=a%2Fb/delta_0000004_0000004_0000/000000_0": _column([5]),
+            "c=__HIVE_DEFAULT_PARTITION__/delta_0000005_0000005_0000/000000_0": _column([6]),
+            "c=x/delta_0000006_0000006_0000/000000_0": _column([7]),
+        },
+        [(2, "a/b"), (3, "a/b"), (4, "a/b"), (6, None)],
+        transactional="insert_only",
+        write_ids="d.t:6:6:6:4",
+        trouble={"Sail": "error: odd characters"},
+    ),
+    EngineCase(
+        "deleted",
+        "transactional tables of which single rows are deleted",
+        {},
+        format="orc",
+        transactional="full",
+        make=lambda folder: AcidTable(folder).insert(1, 0, [("", 0, 1)]),
+        refusal="its rows are deleted one by one",
     ),
     _iceberg(
         "iceberg",

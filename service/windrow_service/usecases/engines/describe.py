@@ -46,7 +46,7 @@ from windrow_service.usecases.tables.ports import StoredTable, TableStore
 _ICEBERG = "iceberg"
 _MAIN = "main"
 _NAME_REF = "register it without the option `ref`, and name the branch or tag in the engine"
-_REGISTER = "register a folder of Parquet files"
+_READ_HERE = "read it with Windrow's client, or write it anew as Parquet files and register these"
 # Bodies of Windrow's manifests that are in memory together.
 _BODIES_AT_A_TIME = 4
 _MOST_REMEMBERED = 10_000
@@ -368,9 +368,10 @@ def unfitness(definition: TableDefinition) -> str | None:
             if ref == _MAIN
             else f"it is read at {ref!r}, and engines read {_MAIN!r}: {_NAME_REF}"
         )
-    if definition.format != "parquet" or definition.transactional is not None:
-        kind = "transactional" if definition.transactional else f"of format {definition.format!r}"
-        return f"it is {kind}, and only plain folders of Parquet files, and Iceberg tables, are served: {_REGISTER}"
+    if definition.transactional == "full":
+        return f"its rows are deleted one by one, by names that engines do not know: {_READ_HERE}"
+    if definition.format != "parquet":
+        return f"it is of format {definition.format!r}, which engines do not read as Iceberg's: {_READ_HERE}"
     defaults = [one.name for one in definition.columns or () if one.default is not None]
     if defaults:
         return (
