@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
+from windrow_spark.relation.native_packing import partition_count, partitions_of
 from windrow_spark.relation.recent_scans import Figures, recent_scans
 
 pytestmark = pytest.mark.spark
@@ -158,6 +160,36 @@ def test_a_scan_keeps_to_the_settings_of_the_users_session(
     finally:
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
     assert gives_batches(rows.select("id"))
+
+
+def test_spark_makes_as_many_partitions_of_files_as_were_foreseen(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    for number in range(12):
+        count = 1_000 if number < 10 else 300 * number
+        write(folder / "sizes" / f"{number}.parquet", id=pa.array(range(count), pa.int64()))
+    table = registered(client, folder / "sizes", "native.sizes")
+    paths = (folder / "sizes").iterdir()
+    sizes = np.array([path.stat().st_size for path in paths], np.int64)
+
+    for slots in (1, 2, 3, 7):
+        rows = client.read(spark, table, reader="native", parallelism=slots)
+
+        foreseen = list(partitions_of(sizes, partition_count(sizes, slots)))
+        assert rows.rdd.getNumPartitions() == len(foreseen)
+
+
+def test_a_file_of_fewer_bytes_than_there_are_slots_is_read(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    (folder / "tiny").mkdir()
+    (folder / "tiny" / "one.csv").write_text("a")
+    client.register_table(
+        "native.tiny", str(folder / "tiny"), format="csv", columns={"name": "string"}
+    )
+    client.refresh("native.tiny")
+
+    assert client.read(spark, "native.tiny", parallelism=8).collect() == [("a",)]
 
 
 def test_other_sessions_of_the_application_divide_scans_as_well(

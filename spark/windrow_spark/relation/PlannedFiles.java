@@ -51,7 +51,7 @@ public final class PlannedFiles implements FileIndex {
          * Returns the files of a plan as one of Spark's own tables, without a listing.
          *
          * @param session The user's session.
-         * @param partitions How many tasks are to read them.
+         * @param partitions How many tasks are to read them, at least, as `native_packing.py` chose.
          */
         public HadoopFsRelation files(
                 SparkSession session, int partitions, FileFormat format, Map options,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -21,9 +20,7 @@ from windrow_spark.defaults import with_defaults
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.placement import hosts_to_prefer
 from windrow_spark.relation.java_classes import planned_format
-
-# Spark partitions have about this size at most if there are several for each slot.
-_PARTITION_BYTES = 256 * 2**20
+from windrow_spark.relation.native_packing import partition_count
 
 # `PlannedFiles.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
@@ -63,15 +60,14 @@ def native_relations(
     places = first.combine_chunks().dictionary_encode()
     apart = len(places.dictionary) if len(places.dictionary) <= slots else 1
     place = np.asarray(places.indices) if apart > 1 else np.zeros(len(files), np.int64)
-    sizes = np.bincount(place, np.asarray(files["size_bytes"], np.float64), apart)
-    partitions = _partitions(float(sizes.sum()), slots)
-    shares = np.maximum(1, np.rint(partitions * sizes / max(1.0, sizes.sum()))).astype(int)
-    return [
-        _relation(
-            spark, factory, plan, home, columns, files.filter(pa.array(place == at)), int(share)
-        )
-        for at, share in enumerate(shares)
-    ]
+    sizes = np.asarray(files["size_bytes"], np.int64)
+    relations = []
+    for at in range(apart):
+        mask = place == at
+        share = max(1, round(slots * int(sizes[mask].sum()) / max(1, int(sizes.sum()))))
+        some, count = files.filter(pa.array(mask)), partition_count(sizes[mask], share)
+        relations.append(_relation(spark, factory, plan, home, columns, some, count))
+    return relations
 
 
 def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
@@ -147,12 +143,6 @@ def _escaped(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority}{slash}{quote(path, safe=_SAFE)}"
-
-
-def _partitions(size_bytes: float, slots: int) -> int:
-    waves = math.ceil(size_bytes / (slots * _PARTITION_BYTES))
-    # A power of two, so that there are few sessions.
-    return slots * (1 << (max(1, waves) - 1).bit_length())
 
 
 def _distinct(
