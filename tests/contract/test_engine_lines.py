@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 import windrow
 from tests.support.engines.environment import duckdb_home, python_with_engines
 from tests.support.laws import is_nightly
-from tests.support.processes.environments import python_with
+from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import running
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
@@ -141,7 +141,9 @@ def test_spark_reads_a_table_by_them(site: Site, table: str) -> None:
     jar_of(package)
 
     own = {"HOME": os.environ["HOME"], "SPARK_LOCAL_IP": "127.0.0.1"}
-    rows = site.answer([python_with_spark("4.1.4"), "-"], text, **own)
+    with skipped_without("Spark 4.1"):
+        python = python_with_spark("4.1.4")
+    rows = site.answer([python, "-"], text, **own)
 
     assert ("|name-" if table else "mine") in rows
 
@@ -149,10 +151,10 @@ def test_spark_reads_a_table_by_them(site: Site, table: str) -> None:
 @AT_NIGHT
 @pytest.mark.parametrize("table", TABLES)
 def test_sail_reads_a_table_by_them(site: Site, table: str) -> None:
-    python_with_spark("4.2.1")
-    python = python_with(
-        ["pyspark==4.2.1", "pysail==0.7.2"], ".venv-sail", ".installed", "--no-deps"
-    )
+    with skipped_without("Sail"):
+        python = python_with(
+            ["pyspark==4.2.1", "pysail==0.7.2"], ".venv-sail", ".installed", "--no-deps"
+        )
 
     assert "name-" in site.answer([python, "-"], site.printed(table, "--engine", "sail"))
 

@@ -29,6 +29,7 @@ from pyiceberg.typedef import Record
 import windrow
 from tests.programs import iceberg_on_spark
 from tests.support.laws import examples, is_nightly
+from tests.support.processes.environments import skipped_without
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
@@ -483,6 +484,8 @@ def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: Sit
     package = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
     # Spark finds it where Maven keeps what it has fetched.
     jar_of(package)
+    with skipped_without("Spark 4.1"):
+        python = python_with_spark("4.1.4")
     questions = [
         (f"mine.{name}", condition)
         for name, conditions in CONDITIONS_OF_SPARK.items()
@@ -490,7 +493,7 @@ def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: Sit
     ]
 
     result = subprocess.run(
-        [python_with_spark("4.1.4"), iceberg_on_spark.__file__, site.url, site.mine, package],
+        [python, iceberg_on_spark.__file__, site.url, site.mine, package],
         input=json.dumps(questions),
         capture_output=True,
         text=True,

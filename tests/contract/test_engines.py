@@ -20,8 +20,8 @@ from tests.programs import engines_on_spark, other_engines
 from tests.programs.other_engines import row_texts
 from tests.support.engines.cases import CASES, ENGINES, ON_SPARK, EngineCase, matrix
 from tests.support.engines.environment import python_with_engines
-from tests.support.processes.environments import python_with
-from tests.support.servers.coordinators import running
+from tests.support.processes.environments import python_with, skipped_without
+from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
 from windrow_service.settings import Settings
@@ -149,10 +149,13 @@ def test_every_engine_returns_the_rows_or_what_the_matrix_says(
 def test_so_do_spark_with_icebergs_runtime_and_sail(catalog: Catalog, engine: str) -> None:
     if engine == "Sail":
         packages = ["pyspark==4.2.1", "pysail==0.7.2"]
-        python = python_with(packages, ".venv-sail", ".installed", "--no-deps")
+        with skipped_without("Sail"):
+            python = python_with(packages, ".venv-sail", ".installed", "--no-deps")
         runtime = ""
     else:
-        python, runtime = python_with_spark("4.1.4"), RUNTIME
+        with skipped_without("Spark 4.1"):
+            python = python_with_spark("4.1.4")
+        runtime = RUNTIME
         # Spark finds it where Maven keeps what it has fetched.
         jar_of(runtime)
     result = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes.environments import python_with
+from tests.support.processes.environments import python_with, skipped_without
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
@@ -22,10 +22,8 @@ _PACKAGES = ("dbt-core~=1.10.0", "dbt-spark~=1.10.0")
 @pytest.fixture(scope="module")
 def python() -> str:
     """The interpreter of an environment with dbt."""
-    try:
+    with skipped_without("dbt"):
         return python_with(_PACKAGES, ".venv-dbt", ".installed-1.10")
-    except subprocess.CalledProcessError:
-        pytest.skip("dbt cannot be had: the package index is out of reach")
 
 
 def daily(days: dict[str, range | list[int]]) -> list[list[object]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes.environments import python_with
+from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import coordinator_process
 from tests.support.tables import hive
 from windrow_core.cards import MAX_LINE
@@ -36,10 +36,8 @@ PLAIN = {10, 13, 14, 15}
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The cells of the notebook, with their outputs."""
     folder = tmp_path_factory.mktemp("notebook")
-    try:
+    with skipped_without("Jupyter"):
         python = python_with(PACKAGES, ".venv-notebook", f".installed-{PACKAGES[0]}")
-    except subprocess.CalledProcessError:
-        pytest.skip("Jupyter cannot be had: the package index is out of reach")
     location = hive.write_events(folder / "events")
     with coordinator_process(folder / "state", folder) as coordinator:
         environment = {

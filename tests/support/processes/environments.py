@@ -6,8 +6,11 @@ import fcntl
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 _ROOT = Path(__file__).parents[3]
 
@@ -42,3 +45,16 @@ def python_with(packages: Sequence[str], name: str, stamp: str, *options: str) -
             (own / "others.pth").write_text(f"import site; site.addsitedir({others!r})\n")
             done.write_text(others)
     return str(python)
+
+
+@contextmanager
+def skipped_without(what: str) -> Iterator[None]:
+    """Skip the test if `python_with` cannot have its packages.
+
+    Args:
+        what: What they are, for the reason.
+    """
+    try:
+        yield
+    except subprocess.CalledProcessError:
+        pytest.skip(f"{what} cannot be had: the package index is out of reach, or lacks it")
