@@ -239,7 +239,11 @@ def _internal(value: Any) -> Any:
     return value
 
 
-@examples(50, deadline=None)
+# Nightly runs try 10,000 of each.
+FEW, MANY = 50, 500
+
+
+@examples(MANY if is_nightly() else FEW, deadline=None)
 @given(FILTERS)
 def test_plans_have_every_file_that_pyiceberg_needs_and_no_more_than_it_plans(
     tables: tuple[Table, Table], filter: ice.BooleanExpression
@@ -253,7 +257,7 @@ def test_plans_have_every_file_that_pyiceberg_needs_and_no_more_than_it_plans(
     assert {path for path in own if has_rows(by_client, filter, path)} <= planned
 
 
-@examples(20, deadline=None)
+@examples(MANY if is_nightly() else FEW // 2, deadline=None)
 @given(st.lists(CONDITIONS, min_size=1, max_size=3))
 def test_simple_filters_are_planned_as_by_pyiceberg(
     tables: tuple[Table, Table], parts: list[ice.BooleanExpression]
