@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -186,6 +187,21 @@ def require_answers(engine: str, answers: list[Any]) -> None:
         if not is_expected:
             others[case.name] = str(answer)[:500]
     assert others == {}
+
+
+def test_times_in_milliseconds_are_refused_to_clients_that_read_them_as_microseconds(
+    catalog: Catalog,
+) -> None:
+    java = {"User-Agent": "Apache-HttpClient/5.5", "X-Client-Version": "Apache Iceberg 1.12.0 (x)"}
+
+    def answer(table: str) -> httpx.Response:
+        with httpx.Client(verify=PLAIN, headers=java) as http:
+            return http.get(f"{catalog.url}/iceberg/v1/namespaces/t/tables/{table}")
+
+    refusal = answer("milliseconds")
+    assert refusal.status_code == 406
+    assert "column 'v'" in refusal.json()["error"]["message"]
+    assert answer("timestamp").status_code == 200
 
 
 def test_the_documents_have_the_matrix() -> None:

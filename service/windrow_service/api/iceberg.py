@@ -32,14 +32,19 @@ from windrow_service.api.iceberg_requests import (
 )
 from windrow_service.api.parameters import etag, version_of
 from windrow_service.api.services import EnginesDep, EngineServices, services_of
-from windrow_service.engines.clients import misreads_plans, misreads_settings
+from windrow_service.engines.clients import (
+    misreads_milliseconds,
+    misreads_plans,
+    misreads_settings,
+)
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import UnauthenticatedError
-from windrow_service.usecases.engines.describe import unfitness
+from windrow_service.usecases.engines.describe import TableDescription, unfitness
 from windrow_service.usecases.engines.errors import (
     CatalogDisabledError,
     NamespaceNotFoundError,
     ReadOnlyCatalogError,
+    UnfitTableError,
     ViewNotFoundError,
 )
 from windrow_service.usecases.tables.errors import TableNotFoundError
@@ -65,6 +70,11 @@ _ENDPOINTS = (
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
+)
+_MILLISECONDS = (
+    "milliseconds, which Spark with Iceberg's runtime reads as microseconds, and this client may be "
+    "its: write these files anew with Spark, which stores microseconds, or read the table with "
+    "Windrow's catalog on Spark, or with DuckDB, Polars, PyIceberg or Sail"
 )
 _METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]
 _ACTIONS = (
@@ -163,17 +173,20 @@ async def load_table(
     """Return a table's metadata, which is made for new snapshots at the first call."""
     if services.describe is None:
         raise CatalogDisabledError
-    describe = services.describe
-    description = await first_of(
-        principal,
-        names_of(namespace, table),
-        lambda name: describe(name, all_snapshots=snapshots == "all"),
-    )
+    describe, client = services.describe, client_of(request)
+
+    async def described(name: str) -> TableDescription:
+        description = await describe(name, all_snapshots=snapshots == "all")
+        if description.milliseconds and misreads_milliseconds(client):
+            column = description.milliseconds[0]
+            raise UnfitTableError(name, f"files store column {column!r} in {_MILLISECONDS}")
+        return description
+
+    description = await first_of(principal, names_of(namespace, table), described)
     headers = etag(description.version)
     if version_of(if_none_match) == description.version:
         return Response(status_code=304, headers=headers)
     path = json.dumps(description.metadata_path).encode()
-    client = client_of(request)
     # Others plan as they like.
     must_plan = description.is_own or misreads_plans(client, description.partition)
     must_plan = must_plan and not misreads_settings(client)

@@ -10,6 +10,8 @@ import pyarrow.types as pt
 # The last one that was tried.
 _PYICEBERG = re.compile(r"PyIceberg/0\.(?:[0-9]|1[0-2])\.")
 _DUCKDB = "duckdb/"
+# Iceberg's own client for Java, followed by its release. It does not say which engine it works for.
+_JAVA = "Apache Iceberg "
 
 
 def misreads_plans(client: str, partition: pa.Schema) -> bool:
@@ -38,3 +40,12 @@ def misreads_settings(client: str) -> bool:
     DuckDB 1.5 does, and plans by itself unless it is told otherwise.
     """
     return client.startswith(_DUCKDB)
+
+
+def misreads_milliseconds(client: str) -> bool:
+    """Tell whether a client reads times that files store in milliseconds as microseconds.
+
+    Spark with Iceberg's runtime 1.12 does, without an error; other engines with the same client were
+    not tried.
+    """
+    return client.startswith(_JAVA)

@@ -22,8 +22,8 @@ from windrow_service.engines.columns import TableColumns
 from windrow_service.engines.storage import stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
-# Raise it when the same manifest gets other content.
-_EDITION = 1
+# Raise it when the same manifest, or the record of the same snapshot, gets other content.
+EDITION = 2
 # The columns of Windrow's manifests that Iceberg's are made from.
 NEEDED = ("path", "size_bytes", "row_count", "partition", "stats", "layout")
 # Longer bounds of texts are left out.
@@ -50,6 +50,7 @@ class ManifestFigures:
         partitions: For each partition column, whether a value is null, and the encoded least and
             greatest value in hexadecimal digits, or None.
         spellings: How the files spell their columns, by their names in lower case.
+        milliseconds: Columns whose times some files store in milliseconds.
     """
 
     length: int
@@ -57,6 +58,7 @@ class ManifestFigures:
     row_count: int
     partitions: Sequence[tuple[bool, str | None, str | None]]
     spellings: Mapping[str, Sequence[str]]
+    milliseconds: Sequence[str]
 
     def to_text(self) -> str:
         """Return them as JSON."""
@@ -70,7 +72,7 @@ class ManifestFigures:
 
 def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> str:
     """Return the name of a manifest, which says everything that its content depends on."""
-    digest = hashlib.sha256(json.dumps([_EDITION, location, columns.as_schema()]).encode())
+    digest = hashlib.sha256(json.dumps([EDITION, location, columns.as_schema()]).encode())
     digest.update(manifest.manifest_id.encode())
     digest.update(manifest.removed.tobytes())
     return digest.hexdigest()[:40]
@@ -89,7 +91,7 @@ def described(
     Raises:
         UnfitFileError: Other engines would read one of the files wrongly.
     """
-    spellings = _spellings(files, columns)
+    spellings, milliseconds = _storage(files, columns)
     at = int(pc.index(files["row_count"].is_null(), True).as_py())
     if at >= 0:
         raise UnfitFileError(
@@ -115,11 +117,13 @@ def described(
         row_count=int(pc.sum(files["row_count"]).as_py()),
         partitions=[_summary(values) for _, values in _partitions(files, columns)],
         spellings=spellings,
+        milliseconds=milliseconds,
     )
 
 
-def _spellings(files: pa.Table, columns: TableColumns) -> dict[str, list[str]]:
+def _storage(files: pa.Table, columns: TableColumns) -> tuple[dict[str, list[str]], list[str]]:
     spellings: dict[str, set[str]] = {}
+    milliseconds: set[str] = set()
     layouts = flat(files["layout"])
     for layout in pc.unique(layouts).to_pylist():
         kind = stored(layout, columns)
@@ -129,7 +133,8 @@ def _spellings(files: pa.Table, columns: TableColumns) -> dict[str, list[str]]:
             raise UnfitFileError(f"file {path!r}: {kind.trouble}")
         for name, spelling in kind.spellings.items():
             spellings.setdefault(name, set()).add(spelling)
-    return {name: sorted(some) for name, some in spellings.items()}
+        milliseconds.update(kind.milliseconds)
+    return {name: sorted(some) for name, some in spellings.items()}, sorted(milliseconds)
 
 
 def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:

@@ -41,6 +41,7 @@ class SnapshotRecord:
         manifest_list: Where its list of manifests is.
         manifests: Names of its manifests.
         figures: Totals, as texts.
+        milliseconds: Columns whose times some of its files store in milliseconds.
     """
 
     snapshot_id: int
@@ -52,6 +53,7 @@ class SnapshotRecord:
     manifest_list: str
     manifests: list[str]
     figures: dict[str, str]
+    milliseconds: list[str]
 
     def to_text(self) -> str:
         """Return it as JSON."""

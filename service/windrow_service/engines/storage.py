@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,10 +43,12 @@ class Stored:
     Attributes:
         spellings: How the files spell the table's columns, by their names in lower case.
         trouble: Why other engines would read other values, and what to do; None if they do not.
+        milliseconds: The table's columns whose times are stored in milliseconds.
     """
 
     spellings: Mapping[str, str]
     trouble: str | None
+    milliseconds: Collection[str] = ()
 
 
 def stored(text: str | None, columns: TableColumns) -> Stored:
@@ -64,7 +66,12 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
             "published its inventory, delete the table first and register it again",
         )
     spellings = {name.lower(): name for name in layout.columns}
-    return Stored(spellings, _trouble(layout, spellings, columns))
+    in_ms = [
+        field.name
+        for field in columns.data
+        if _is_in_ms(layout.columns.get(spellings.get(field.name.lower(), ""), ""))
+    ]
+    return Stored(spellings, _trouble(layout, spellings, columns), in_ms)
 
 
 def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns) -> str | None:
@@ -94,6 +101,12 @@ def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns
                 f"or not as the table's {field.type}: {_REWRITE}"
             )
     return None
+
+
+def _is_in_ms(own: StoredType) -> bool:
+    if isinstance(own, str):
+        return own.startswith("timestamp[ms")
+    return any(_is_in_ms(child) for _, child in own[1:])
 
 
 def _may_be_old(type_: pa.DataType) -> bool:

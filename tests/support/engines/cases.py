@@ -243,7 +243,7 @@ CASES: tuple[EngineCase, ...] = (
         "`timestamp` in milliseconds",
         [_OLD],
         pa.timestamp("ms", tz="UTC"),
-        trouble={"Spark with Iceberg": "wrong times, no error"},
+        trouble={"Spark with Iceberg": "error: refused"},
     ),
     _one(
         "ntz",

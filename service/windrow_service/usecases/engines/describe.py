@@ -18,6 +18,7 @@ from windrow_core.files.errors import InventoryError
 from windrow_core.models import SnapshotInfo, TableDefinition
 from windrow_service.engines.columns import TableColumns, UnfitColumnError
 from windrow_service.engines.manifests import (
+    EDITION,
     NEEDED,
     ManifestFigures,
     UnfitFileError,
@@ -66,6 +67,7 @@ class TableDescription:
         version: A text that is the same for the same metadata.
         partition: The partition columns.
         is_own: Whether it is the table's own, so that engines plan.
+        milliseconds: Columns whose times some files store in milliseconds.
     """
 
     metadata: bytes
@@ -73,6 +75,7 @@ class TableDescription:
     version: str
     partition: pa.Schema
     is_own: bool = False
+    milliseconds: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +247,11 @@ class DescribeTable:
         if not self.files.touch(folder, name):
             self.files.write(folder, name, content)
         return TableDescription(
-            content, self.files.path(folder, name), version, current.partition_schema
+            metadata=content,
+            metadata_path=self.files.path(folder, name),
+            version=version,
+            partition=current.partition_schema,
+            milliseconds=sorted({column for one in records for column in one.milliseconds}),
         )
 
     async def _older(self, table: StoredTable, current: SnapshotInfo) -> list[SnapshotRecord]:
@@ -310,6 +317,7 @@ class DescribeTable:
                     "total-records": str(sum(one.row_count for _, one in manifests)),
                     "total-files-size": str(info.size_bytes),
                 },
+                milliseconds=sorted({name for _, one in manifests for name in one.milliseconds}),
             )
             self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
             return record
@@ -392,7 +400,7 @@ def live_files(manifest: Manifest, body: bytes) -> pa.Table:
 
 
 def _record_name(snapshot_id: int) -> str:
-    return f"snap-{snapshot_id}.json"
+    return f"snap-{snapshot_id}-{EDITION}.json"
 
 
 def _names_of(record: SnapshotRecord) -> set[str]:
