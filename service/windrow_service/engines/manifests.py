@@ -145,6 +145,12 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
     outside = pa.array([is_outside(path) for path in paths.to_pylist()], pa.bool_())
     below = pc.binary_join_element_wise(pa.scalar(location.rstrip("/") + "/"), paths, "")
     null_counts, lower, upper = _statistics(flat(files["stats"]), columns)
+    # A decoder pays for each entry of a map, and readers need a column's number of values only to
+    # see that all of them are null.
+    all_null = [
+        (key, pc.if_else(pc.equal(nulls, row_counts), row_counts, None))
+        for key, nulls in null_counts
+    ]
     heads = encoding.long(_EXISTING), b"\x00", b"\x02\x00", b"\x02\x00", b"\x00"
     return encoding.rows(
         [
@@ -155,9 +161,7 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
             *(encoding.optional(_encoded(values)) for _, values in _partitions(files, columns)),
             row_counts,
             encoding.longs(np.asarray(files["size_bytes"], np.int64)),
-            encoding.optional(
-                encoding.number_map([(key, row_counts) for key, _ in null_counts], count)
-            ),
+            encoding.optional(encoding.number_map(all_null, count)),
             encoding.optional(encoding.number_map(null_counts, count)),
             encoding.optional(encoding.number_map(lower, count)),
             encoding.optional(encoding.number_map(upper, count)),
