@@ -16,15 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from common import ROOT, Result, arguments, console, times_table, write_json
 
 import windrow
+from windrow import Client
 from windrow.terminal.consoles import show
 from windrow.terminal.render import seconds_text
 from windrow_core.sizes import size_text
@@ -36,6 +39,8 @@ from tests.support.servers.coordinators import coordinator_process, peak_bytes
 NAME = "engine_plans"
 TABLE = "bench.files"
 DAYS = 300
+FILE_ROWS = 10
+Numbers: TypeAlias = npt.NDArray[np.int64]
 PEER = "PyIceberg by itself"
 _LAYOUT = {"columns": [["id", "int64"], ["code", "int64"]], "ids": False, "old": False}
 # Has no factor in common with the number of files.
@@ -52,7 +57,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.data) as name:
         folder = Path(name)
         with coordinator_process(folder / "state", folder / "table") as process:
-            _publish(process.url, folder / "table", files)
+            with windrow.connect(process.url, timeout_s=300) as client:
+                register(client, folder / "table", files)
             began_s = time.perf_counter()
             with windrow.connect(process.url, timeout_s=300) as client:
                 client.describe_for_engines(TABLE)
@@ -102,26 +108,47 @@ def _others(times: list[float]) -> float:
     return median(times[1:])
 
 
-def _publish(url: str, folder: Path, files: int) -> None:
+def register(client: Client, folder: Path, files: int) -> None:
+    """Register a table of files of ten ids each and one code, on 300 days, which do not exist."""
     folder.mkdir()
-    with windrow.connect(url, timeout_s=300) as client:
-        client.register_table(
-            TABLE,
-            str(folder),
-            columns={"id": "bigint", "code": "bigint"},
-            partition_columns={"day": "string"},
-        )
-        client.publish(TABLE, generated(files))
+    client.register_table(
+        TABLE,
+        str(folder),
+        columns={"id": "bigint", "code": "bigint"},
+        partition_columns={"day": "string"},
+    )
+    client.publish(TABLE, generated(files))
 
 
 def generated(files: int) -> pa.Table:
-    """Return an inventory of files of ten ids each and one code, on 300 days."""
+    """Return the inventory of these files."""
     number = np.arange(files)
     day = np.char.zfill((number * DAYS // files).astype(str), 3)
     paths = np.char.add(np.char.add("day=", day), "/part-")
     paths = np.char.add(np.char.add(paths, np.char.zfill(number.astype(str), 8)), ".parquet")
-    code = number * _STEP % files
-    bounds = {"id": (number * 10, number * 10 + 9), "code": (code, code)}
+    return inventory(
+        paths.tolist(),
+        16_384 + number * 7_919 % 40_000,
+        1_700_000_000_000_000_000 + number,
+        number * FILE_ROWS,
+        number * _STEP % files,
+    )
+
+
+def inventory(
+    paths: Sequence[str], size_bytes: Numbers, mtime_ns: Numbers, first_id: Numbers, code: Numbers
+) -> pa.Table:
+    """Return an inventory of files.
+
+    Args:
+        paths: Their paths.
+        size_bytes: Their sizes.
+        mtime_ns: When they were modified.
+        first_id: The least of each file's ids, which are consecutive.
+        code: The only code of each.
+    """
+    files = len(paths)
+    bounds = {"id": (first_id, first_id + FILE_ROWS - 1), "code": (code, code)}
     none = pa.array(np.zeros(files, np.int64))
     stats = [
         pa.StructArray.from_arrays([*map(pa.array, ends), none], ["min", "max", "null_count"])
@@ -130,10 +157,10 @@ def generated(files: int) -> pa.Table:
     layouts = pa.DictionaryArray.from_arrays(np.zeros(files, np.int32), [json.dumps(_LAYOUT)])
     return pa.table(
         {
-            "path": pa.array(paths.tolist()),
-            "size_bytes": 16_384 + number * 7_919 % 40_000,
-            "mtime_ns": 1_700_000_000_000_000_000 + number,
-            "row_count": np.full(files, 10),
+            "path": pa.array(paths),
+            "size_bytes": size_bytes,
+            "mtime_ns": mtime_ns,
+            "row_count": np.full(files, FILE_ROWS),
             "stats": pa.StructArray.from_arrays(stats, names=list(bounds)),
             "layout": layouts,
         }
