@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
@@ -41,6 +42,14 @@ FILTERS = {
     "more = 'added'": [4],
 }
 WRITTEN = ("partitioned", "iceberg")
+PARTS = {
+    "ds IS NULL": [4],
+    "ds = '2026-11-01'": [1, 2],
+    "n < 2": [1, 2, 5],
+    "NOT n < 2 OR c='x'": [4, 5],
+    "n>=-9 or n is null": [1, 2, 3, 4, 5],
+    "c = 'none'": [],
+}
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _TIMEOUT_S = 300.0
 
@@ -90,6 +99,7 @@ def elsewhere(catalog: Catalog) -> dict[str, Any]:
     """Return what DuckDB and Polars's own planner answer."""
     sql = [f"SELECT * FROM w.t.{case.name}" for case in CASES]
     sql += [f"SELECT id FROM w.t.partitioned WHERE {condition}" for condition in FILTERS]
+    sql += [f'SELECT id FROM w.t."partitioned${condition}"' for condition in PARTS]
     sql += [f"INSERT INTO w.t.{name} SELECT * FROM w.t.{name}" for name in WRITTEN]
     questions = {"duckdb": sql, "polars": [f"t.{case.name}" for case in CASES]}
     result = subprocess.run(
@@ -211,13 +221,58 @@ def test_the_documents_have_the_matrix() -> None:
 def test_conditions_choose_the_rows_that_they_are_true_for(
     catalog: Catalog, elsewhere: dict[str, Any]
 ) -> None:
-    by_duckdb = elsewhere["duckdb"][len(CASES) : -len(WRITTEN)]
+    by_duckdb = elsewhere["duckdb"][len(CASES) :][: len(FILTERS)]
     table = catalog.table("partitioned")
 
     for (condition, ids), answer in zip(FILTERS.items(), by_duckdb, strict=True):
         assert answer == row_texts([(one,) for one in ids]), condition
         rows = table.scan(row_filter=condition).to_arrow()
         assert sorted(rows["id"].to_pylist()) == ids, condition
+
+
+def test_parts_of_a_table_have_the_rows_of_the_partitions_that_are_named(
+    catalog: Catalog, elsewhere: dict[str, Any]
+) -> None:
+    by_duckdb = elsewhere["duckdb"][len(CASES) + len(FILTERS) :][: len(PARTS)]
+
+    for (condition, ids), answer in zip(PARTS.items(), by_duckdb, strict=True):
+        part = catalog.table(f"partitioned${condition}")
+        assert answer == row_texts([(one,) for one in ids]), condition
+        assert sorted(part.scan().to_arrow()["id"].to_pylist()) == ids, condition
+
+
+def test_parts_share_the_manifests_of_which_they_have_all_files(catalog: Catalog) -> None:
+    def manifests(name: str) -> set[str]:
+        table = catalog.table(name)
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        return {one.manifest_path for one in snapshot.manifests(table.io)}
+
+    whole = manifests("partitioned")
+    assert manifests("partitioned$n>=-9 or n is null") == whole
+    part = manifests("partitioned$n=1")
+    assert len(part) == 1
+    assert not part & whole
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("partitioned$id = 1", "partition columns alone"),
+        ("partitioned$none = 1", "none"),
+        ("partitioned$n = = 1", "n = = 1"),
+        ("iceberg$day = 1", "no parts"),
+    ],
+)
+def test_conditions_that_choose_no_partitions_are_refused(
+    catalog: Catalog, name: str, words: str
+) -> None:
+    with httpx.Client(verify=PLAIN) as http:
+        name = quote(name, safe="")
+        answer = http.get(f"{catalog.url}/iceberg/v1/namespaces/t/tables/{name}")
+
+    assert 400 <= answer.status_code < 500
+    assert words in answer.json()["error"]["message"]
 
 
 def test_pyiceberg_needs_the_partition_columns_of_a_condition_among_the_selected_ones(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.support.engines.environment import python_with_engines
 from tests.support.processes.scripts import Programs, one_process
 
 pytestmark = pytest.mark.spark
@@ -32,6 +33,7 @@ NIGHTLY = (
     "cache",
     "compaction",
     "compaction_cost",
+    "engine_changes",
     "engine_plans",
     "first_task",
     "formats",
@@ -140,6 +142,16 @@ def test_engine_plans_compares_equal_plans(quick: Quick) -> None:
     assert {row["metric"] for row in content["results"]} == {"cold", "warm"}
     assert {row["peer"] for row in content["results"]} == {"PyIceberg by itself"}
     assert content["peak_bytes"] > content["imported_bytes"] > 0
+
+
+@pytest.mark.nightly
+def test_engine_changes_adds_one_manifest_for_new_files(quick: Quick) -> None:
+    python_with_engines()
+
+    content = quick("engine_changes", "--runs", "1")
+
+    assert content["manifests"] == 1
+    assert len(content["results"]) == 3
 
 
 @pytest.mark.nightly

@@ -76,6 +76,8 @@ _MILLISECONDS = (
     "its: write these files anew with Spark, which stores microseconds, or read the table with "
     "Windrow's catalog on Spark, or with DuckDB, Polars, PyIceberg or Sail"
 )
+# Behind it, a table's name has a condition on the partitions that are wanted.
+_PART = "$"
 _METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]
 _ACTIONS = (
     ("POST namespaces", "creating a namespace"),
@@ -152,7 +154,7 @@ async def table_exists(
     namespace: str, table: str, services: EnginesDep, principal: PrincipalDep
 ) -> Response:
     """Tell whether a table is listed."""
-    for name in names_of(namespace, table):
+    for name in names_of(namespace, table.partition(_PART)[0]):
         with suppress(TableNotFoundError):
             principal.require_table("read", name)
             if _is_listed(await services.tables.get(name)):
@@ -171,12 +173,17 @@ async def load_table(
     if_none_match: Annotated[str | None, Header(max_length=256)] = None,
 ) -> Response:
     """Return a table's metadata, which is made for new snapshots at the first call."""
-    if services.describe is None:
+    if services.describe is None or services.describe_part is None:
         raise CatalogDisabledError
-    describe, client = services.describe, client_of(request)
+    describe, describe_part = services.describe, services.describe_part
+    client = client_of(request)
+    table, _, condition = table.partition(_PART)
 
     async def described(name: str) -> TableDescription:
-        description = await describe(name, all_snapshots=snapshots == "all")
+        if condition:
+            description = await describe_part(name, condition)
+        else:
+            description = await describe(name, all_snapshots=snapshots == "all")
         if description.milliseconds and misreads_milliseconds(client):
             column = description.milliseconds[0]
             raise UnfitTableError(name, f"files store column {column!r} in {_MILLISECONDS}")
@@ -187,8 +194,10 @@ async def load_table(
     if version_of(if_none_match) == description.version:
         return Response(status_code=304, headers=headers)
     path = json.dumps(description.metadata_path).encode()
-    # Others plan as they like.
-    must_plan = description.is_own or misreads_plans(client, description.partition)
+    # Others plan as they like; parts have no plans.
+    must_plan = (
+        bool(condition) or description.is_own or misreads_plans(client, description.partition)
+    )
     must_plan = must_plan and not misreads_settings(client)
     config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"
     body = b'{"metadata-location":%s,"metadata":%s,"config":%s}'

@@ -25,6 +25,7 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.policies import DefinePolicy
@@ -166,6 +167,7 @@ class EngineServices:
 
     tables: TableStore
     describe: DescribeTable | None
+    describe_part: DescribePart | None
     plan_scan: PlanScan | None
 
 

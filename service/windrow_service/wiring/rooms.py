@@ -45,6 +45,7 @@ from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.decide import Decide
@@ -404,7 +405,9 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
     """Return the services for other engines; keep their metadata up to date in the background."""
     settings, folder = adapters.settings, adapters.settings.metadata_folder
     if folder is None:
-        return EngineServices(tables=adapters.tables, describe=None, plan_scan=None)
+        return EngineServices(
+            tables=adapters.tables, describe=None, describe_part=None, plan_scan=None
+        )
     describe = DescribeTable(
         tables=adapters.tables,
         snapshots=adapters.snapshots,
@@ -427,7 +430,16 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         filter_limits=_filter_limits(settings),
         max_files=_MOST_TASKS,
     )
-    return EngineServices(tables=adapters.tables, describe=describe, plan_scan=plan_scan)
+    return EngineServices(
+        tables=adapters.tables,
+        describe=describe,
+        describe_part=DescribePart(
+            describe=describe,
+            runner=describe.runner,
+            filter_limits=_filter_limits(settings),
+        ),
+        plan_scan=plan_scan,
+    )
 
 
 async def open_operations(adapters: Adapters) -> OperationServices:

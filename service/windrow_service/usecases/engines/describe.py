@@ -131,7 +131,7 @@ class DescribeTable:
             older = await self._older(table, current.info) if all_snapshots else []
             self._newest[name] = current.info.snapshot_id
             return await self.runner.run(
-                lambda: self._description(table, current, [*older, record])
+                lambda: self.description_of(table, current, [*older, record])
             )
 
     async def snapshot(self, name: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
@@ -151,10 +151,10 @@ class DescribeTable:
             raise UnfitScanError(name, "its manifests are its own")
         table, snapshot = await self.snapshots.get(name, snapshot_id)
         self._require_fit(table)
-        record = await self._known_or_made(table, snapshot)
+        record = await self.record_of(table, snapshot)
         if snapshot_id is not None:
             _, current = await self.snapshots.get(name, None)
-            newest = await self._known_or_made(table, current)
+            newest = await self.record_of(table, current)
             if not record.is_of_one_spec(newest):
                 raise SnapshotNotFoundError(name, snapshot_id)
         return table, snapshot
@@ -174,7 +174,8 @@ class DescribeTable:
         except InventoryError as error:
             raise UnfitTableError(table.info.name, str(error)) from error
 
-    async def _known_or_made(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
+    async def record_of(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
+        """Return what the metadata says about a snapshot, after describing it."""
         record = await self._known(table, snapshot.info.snapshot_id)
         if record is None:
             async with self.turns.take(table.info.name):
@@ -237,9 +238,10 @@ class DescribeTable:
 
         await self.runner.run(work)
 
-    def _description(
+    def description_of(
         self, table: StoredTable, current: Snapshot, records: Sequence[SnapshotRecord]
     ) -> TableDescription:
+        """Write the metadata of a table with some snapshots, oldest first. Blocking."""
         metadata = table_metadata(table.info, table.table_id, records)
         content = json.dumps(metadata, separators=(",", ":")).encode()
         version = hashlib.sha256(content).hexdigest()[:32]

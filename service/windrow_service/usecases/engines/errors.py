@@ -28,6 +28,16 @@ class UnfitTableError(UnsupportedError):
 
 
 @dataclass(eq=False)
+class UnfitPartError(UnsupportedError):
+    """Part of a table cannot be named by the column."""
+
+    table: str
+    column: str
+    message = "column {column!r} of table {table!r} is not one that it is partitioned by: {remedy}"
+    remedy = "behind `$`, name partition columns alone; the query may have other conditions"
+
+
+@dataclass(eq=False)
 class CatalogDisabledError(UnsupportedError):
     """Catalog for other engines is not set up."""
 
