@@ -22,8 +22,13 @@ from windrow_spark.placement import hosts_to_prefer
 from windrow_spark.relation.java_classes import planned_format
 from windrow_spark.relation.native_packing import partition_count
 
+# A task takes about as long as reading this much, so that less is not worth one elsewhere.
+_WORTH_A_TASK = 16 * 2**20
+
 # `PlannedFiles.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
+
+_Ints = npt.NDArray[np.int64]
 
 _SAFE = "/=-_.~"
 _ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
@@ -41,7 +46,9 @@ def native_relations(
     """Return files as one or several of the JVM's `HadoopFsRelation`.
 
     Spark packs the files of a relation by size alone. Therefore files whose first host differs are
-    in different relations, unless there would be more relations than slots.
+    in different relations, unless there would be more relations than slots. What exceeds a host's
+    share of the bytes is in one more relation, whose tasks run wherever there is room: tasks that
+    wait for a busy host take longer than a read over the network.
 
     Args:
         spark: A classic session; its settings say how Spark reads.
@@ -54,15 +61,12 @@ def native_relations(
             in any order.
         slots: How many tasks run at the same time.
     """
-    hosts = _joined(files["hosts"], hosts_to_prefer(spark))
-    files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
-    first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
-    places = first.combine_chunks().dictionary_encode()
-    apart = len(places.dictionary) if len(places.dictionary) <= slots else 1
-    place = np.asarray(places.indices) if apart > 1 else np.zeros(len(files), np.int64)
+    usable = hosts_to_prefer(spark)
     sizes = np.asarray(files["size_bytes"], np.int64)
+    hosts, place = _places(_joined(files["hosts"], usable), sizes, slots, len(usable or ()))
+    files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
     relations = []
-    for at in range(apart):
+    for at in range(int(place.max(initial=0)) + 1):
         mask = place == at
         share = max(1, round(slots * int(sizes[mask].sum()) / max(1, int(sizes.sum()))))
         some, count = files.filter(pa.array(mask)), partition_count(sizes[mask], share)
@@ -79,6 +83,51 @@ def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.Chunked
     each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
     left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
     return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
+
+
+def _places(
+    hosts: pa.ChunkedArray, sizes: _Ints, slots: int, executor_hosts: int
+) -> tuple[pa.ChunkedArray, _Ints]:
+    """Return the hosts that each file prefers, and the number of the relation that it belongs in.
+
+    Args:
+        hosts: The hosts of each file, as one text.
+        sizes: The bytes of each file.
+        slots: How many tasks run at the same time.
+        executor_hosts: How many hosts have executors; 0 if that is unknown.
+    """
+    first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
+    places = first.combine_chunks().dictionary_encode()
+    if len(places.dictionary) > slots:
+        return hosts, np.zeros(len(sizes), np.int64)
+    place = np.asarray(places.indices, np.int64)
+    beyond = beyond_share(place, sizes, max(len(places.dictionary), executor_hosts))
+    beyond &= np.asarray(pc.not_equal(first, ""), np.bool_)
+    others = pc.replace_substring_regex(hosts, f"^[^{_BETWEEN_HOSTS}]*{_BETWEEN_HOSTS}?", "")
+    hosts = pc.if_else(pa.array(beyond), others, hosts)
+    return hosts, np.where(beyond, len(places.dictionary), place)
+
+
+def beyond_share(host: _Ints, sizes: _Ints, hosts: int) -> npt.NDArray[np.bool_]:
+    """Mark the last files of each host that exceed its even share of all bytes.
+
+    A host keeps the file that its share ends in, and everything if the excess is less than a task
+    is worth.
+
+    Args:
+        host: The number of the host of each file.
+        sizes: The bytes of each file.
+        hosts: How many hosts share the bytes.
+    """
+    order = np.argsort(host, kind="stable")
+    before = np.cumsum(sizes[order]) - sizes[order]
+    begins = np.flatnonzero(np.diff(host[order], prepend=-1))
+    before -= np.repeat(before[begins], np.diff(np.append(begins, len(order))))
+    beyond = np.zeros(len(sizes), np.bool_)
+    beyond[order] = before >= sizes.sum() / max(1, hosts)
+    excess = np.bincount(host, sizes * beyond)
+    marks: npt.NDArray[np.bool_] = beyond & (excess[host] >= _WORTH_A_TASK)
+    return marks
 
 
 # The time of files that never change once they are written.
