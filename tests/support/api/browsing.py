@@ -57,9 +57,14 @@ class Clicks:
 
 
 def fits(page: Page) -> bool:
-    """Tell whether a page is no wider than its window."""
-    wide = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    return bool(wide)
+    """Tell whether a page is no wider than its window, and no table or chart than its region."""
+    # Tables are laid out anew before the frame after the window has its size.
+    fitting = page.evaluate("""async () => {
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      const parts = [document.documentElement, ...document.querySelectorAll(".wide")];
+      return parts.every((one) => one.scrollWidth <= one.clientWidth);
+    }""")
+    return bool(fitting)
 
 
 @contextmanager

@@ -149,13 +149,13 @@ FIELDS = (
         phrase="readers may see both: {}",
         write=lambda value: "yes" if value else "no",
         read=lambda text: text == "yes",
-        choices={"": "not phrase here", "yes": "maintain them too", "no": "leave them alone"},
+        choices={"": "not said here", "yes": "maintain them too", "no": "leave them alone"},
     ),
 )
 
 
 def sentence_of(policy: Policy | EffectivePolicy) -> str:
-    """Return what a policy says besides whether it is on; what is not phrase has its default."""
+    """Return what a policy says besides whether it is on; what it does not say has its default."""
     default = EffectivePolicy()
     parts = []
     for field in FIELDS:

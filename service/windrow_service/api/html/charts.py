@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 _WIDTH, _HEIGHT = 720, 240
 # The room for numbers to the left, for names below, and above the highest value.
-_LEFT, _BELOW, _ABOVE, _RIGHT = 56, 34, 18, 12
+_LEFT, _BELOW, _ABOVE, _RIGHT = 72, 34, 22, 12
 _ROOM = _WIDTH - _LEFT - _RIGHT
 _TICKS = 4
 # Widths of time between ticks, the smallest first.
@@ -56,7 +56,7 @@ def bars(
         x, name = _LEFT + mark[0] * step, mark[1]
         parts.append(
             Markup(
-                '<path class="mark" d="M{0} {1}V{2}"/><text class="mark" x="{3}" y="12">{4}</text>'
+                '<path class="mark" d="M{0} {1}V{2}"/><text class="mark" x="{3}" y="15">{4}</text>'
             ).format(_text(x), _ABOVE - 4, _text(scale.y(0)), _text(x), name)
         )
     return _chart(title, parts)

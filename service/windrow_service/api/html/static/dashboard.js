@@ -1,5 +1,5 @@
-// Keeps parts of a page up to date while something runs, and offers to copy commands. Pages work
-// without it.
+// Keeps parts of a page up to date while something runs, offers to copy commands, and lets tables fit
+// on phones. Pages work without it.
 
 const EVERY_MS = 3000;
 // Whoever uses the keyboard keeps the page as it is for so long.
@@ -24,6 +24,7 @@ async function update() {
     part.replaceWith(next);
   }
   inLocalTime();
+  stackWideTables();
 }
 
 // Whoever selects text, or has just pressed a key, is not interrupted.
@@ -57,8 +58,35 @@ function offerCopies() {
   }
 }
 
+// On a phone, each row of a table that is too wide becomes a block, in which every value has the name
+// of its column beside it.
+function stackWideTables() {
+  for (const table of document.querySelectorAll("main table")) {
+    table.classList.remove("stacked");
+    if (table.offsetWidth <= table.parentElement.clientWidth) continue;
+    const names = [...table.tHead.rows[0].cells].map(nameOf);
+    for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
+      let at = 0;
+      for (const cell of row.cells) {
+        if (cell.colSpan === 1 && names[at]) cell.dataset.column = names[at];
+        at += cell.colSpan;
+      }
+    }
+    table.classList.add("stacked");
+  }
+}
+
+// A column's name, without the link to the guide and the arrow of the order.
+function nameOf(header) {
+  const copy = header.cloneNode(true);
+  for (const one of copy.querySelectorAll(".about, .hidden, [aria-hidden]")) one.remove();
+  return copy.textContent.trim();
+}
+
 for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
 addEventListener("keydown", () => { pressedAt = performance.now(); });
 inLocalTime();
 offerCopies();
+stackWideTables();
+addEventListener("resize", stackWideTables);
 setInterval(() => update().catch(() => {}), EVERY_MS);
