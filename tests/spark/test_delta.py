@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from tests.programs.delta_writer import COMMITS, write
+from tests.support.servers import embedded
 from tests.support.tables.delta_tables import (
     PUBLISHED,
     DeltaLog,
@@ -31,13 +32,15 @@ from tests.support.tables.delta_tables import (
 )
 from windrow.errors import ProblemError, RefreshFailedError
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 _VERSIONS = 20
 
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     allowed = (str(folder), str(PUBLISHED))
-    with windrow.embedded(folder / "state", allowed_locations=allowed) as client:
+    with embedded.client(folder / "state", allowed_locations=allowed) as client:
         yield client
 
 

@@ -17,7 +17,7 @@ from tests.support.plans.plans import plan_of
 from windrow.spark import SparkConnectError, TaskFailedError, plain_errors, read_plan
 from windrow_core.models import SortColumn
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 ROWS = pa.table({"a": pa.array(range(1000), pa.int64()), "b": ["x"] * 1000})
 

@@ -22,7 +22,7 @@ from windrow_jobs.hosts import hosts_of
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 # Of a table of three days, with two files each.
 ROWS = 60

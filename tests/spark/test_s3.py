@@ -20,7 +20,7 @@ from tests.support.servers.s3 import S3, s3_server
 from tests.support.tables import hive
 from windrow.spark import recent_scans
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 LARGE_ROWS = 1_500_000
 

@@ -25,7 +25,7 @@ from windrow_spark.failures import plain_errors
 from windrow_spark.writing import staging
 from windrow_spark.writing.errors import StagingFailedError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 BUCKET = "s3a-tables"
 ROWS = 400

@@ -13,7 +13,7 @@ import windrow
 from tests.support.servers import embedded
 from windrow_spark.writing.lineage import lineage_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 _GROUP = "spark.jobGroup.id"
 

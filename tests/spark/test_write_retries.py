@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support.queries.lost_map_outputs import HAZARDS, SCHEMES, outcomes
 from tests.support.spark import quick_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.fixture(scope="module")

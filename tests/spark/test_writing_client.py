@@ -33,7 +33,7 @@ from windrow_spark.writing.errors import (
     UnstableColumnError,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 _DAYS = {"ds": "date"}
 
