@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.servers import embedded
 from windrow.errors import ProblemError
 from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
 
@@ -36,7 +37,7 @@ _NOT_READ = {("parquet", "binary"), ("parquet", "decimal(20,3)"), ("csv", "binar
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]:
     folder = tmp_path_factory.mktemp("defaults")
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client
 
 

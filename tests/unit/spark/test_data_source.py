@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import LongType, StructField, StructType
 
 import windrow
+from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow.errors import InvalidArgumentError
 from windrow_spark import data_source
@@ -34,7 +35,7 @@ IDS = StructType([StructField("id", LongType())])
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=(str(tmp_path),)) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=(str(tmp_path),)) as client:
         client.register_table("events", str(hive.write_events(tmp_path / "events")))
         client.refresh("events")
         yield client
