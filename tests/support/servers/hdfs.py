@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.servers.maven import hadoop_version, jar_of, spark_jars
+from tests.support.spark.quick_spark import BRIEF
 
 # What DataNodes call their hosts. 127.0.0.1 would count as no host, as of a local disk.
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -63,7 +64,7 @@ def hdfs_cluster(
     port, token = launch_gateway(
         jarpath=str(next(spark_jars().glob("py4j-*.jar"))),
         classpath=":".join(map(str, jars)),
-        javaopts=["-Xmx400m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"],
+        javaopts=["-Xmx400m", "-Djava.net.preferIPv4Stack=true", *BRIEF.split()],
         redirect_stdout=log,
         redirect_stderr=log,
         die_on_exit=True,

@@ -25,11 +25,11 @@ _THIS_SPARK = Path(sys.prefix)
 # that compiler the default code cache is small: a session that generates classes for thousands of
 # queries would spend an eighth of its time on evicting code and compiling it again.
 # Without room for Spark's classes, the whole heap is collected each time they outgrow it.
-_BRIEF = (
+_LIGHT = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m"
 )
 # Classes need no verification: they come from Spark's build or its own compiler.
-_UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+BRIEF = f"{_LIGHT} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 # Compiling a query takes Spark longer than interpreting it on the few rows of a test.
 INTERPRETED = {
@@ -50,8 +50,8 @@ def jvm_options(spark: Path = _THIS_SPARK) -> str:
     """Return the options for JVMs of the Spark in a virtual environment."""
     classes = _classes(spark)
     if not classes.exists():
-        return f"{_BRIEF} {_UNVERIFIED}"
-    return f"{_BRIEF} {_UNVERIFIED} -XX:SharedArchiveFile={classes} -Xlog:cds=off"
+        return BRIEF
+    return f"{BRIEF} -XX:SharedArchiveFile={classes} -Xlog:cds=off"
 
 
 def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> None:
@@ -65,7 +65,7 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
     settings = (f"-D{name}={value}" for name, value in {**INTERPRETED, **_DAEMON}.items())
     environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(spark), *settings])
     environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
-    environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
+    environment["SPARK_LAUNCHER_OPTS"] = _LIGHT
     # Servers of Spark Connect pass only the paths of their own environment to workers.
     paths = environment.get("PYTHONPATH", "").split(os.pathsep)
     if _ROOT not in paths:
@@ -120,7 +120,7 @@ def main() -> None:
 
     classes = _classes(_THIS_SPARK)
     classes.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_BRIEF} -XX:ArchiveClassesAtExit={classes} -Xlog:cds=off"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} -XX:ArchiveClassesAtExit={classes} -Xlog:cds=off"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]")
     for name, value in {
