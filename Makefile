@@ -74,7 +74,9 @@ $(ENGINES_INSTALLED): $(ENGINES_NEEDS) | $(DEMO_INSTALLED)
 demo-engines: java $(ENGINES_INSTALLED) ## Read them with DuckDB, Polars, PyIceberg and Spark, bare and by Windrow
 	@$(BIN)/python -m windrow_demo engines
 
-test: $(INSTALLED) $(QUICK_SPARK) older-spark image chromium ## Run all tests
+# What tests need is made at the same time, as most of it keeps one core busy or waits for a download.
+test: $(INSTALLED) ## Run all tests
+	@$(MAKE) --no-print-directory --jobs=4 $(QUICK_SPARK) older-spark image chromium
 	$(BIN)/pytest
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute and a half
