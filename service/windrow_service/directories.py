@@ -20,6 +20,7 @@ from windrow_service.delta.inventory import FIGURED, figures_of, take_change, ta
 from windrow_service.delta.reading import LoggedTable, LogState
 from windrow_service.iceberg.inventory import own_metadata, take_iceberg
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.footers.layouts import with_layouts
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, outside
 from windrow_service.inventory.listing.transactional import Transactional
@@ -164,7 +165,7 @@ class DirectoryInventories:
     def own_metadata(
         self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
     ) -> tuple[str, bytes]:
-        """See `OwnMetadata.own_metadata`."""
+        """See `TableFiles.own_metadata`."""
         return own_metadata(
             self._located(definition)[0],
             options=definition.format_options,
@@ -172,6 +173,10 @@ class DirectoryInventories:
             properties=properties,
             all_snapshots=all_snapshots,
         )
+
+    def with_layouts(self, definition: TableDefinition, files: pa.Table) -> pa.Table:
+        """See `TableFiles.with_layouts`."""
+        return with_layouts(self._located(definition)[0], files, self._max_footer_bytes)
 
 
 def _next_of_delta(

@@ -23,9 +23,9 @@ def rows_of(commit: int) -> pa.Table:
     )
 
 
-def write(folder: Path, commits: int) -> None:
+def write(folder: Path, commits: int, first: int = 0) -> None:
     """Make commits: mostly appends, now and then an overwrite, a delete, or a compaction."""
-    for commit in range(commits):
+    for commit in range(first, commits):
         if commit % 20 == 13:
             DeltaTable(folder).delete(f"id % 100 = {commit % 7}")
         elif commit % 20 == 19:

@@ -25,7 +25,7 @@ from windrow_service.inventory.manifests.encoding import Manifest
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
 EDITION = 2
 # The columns of Windrow's manifests that Iceberg's are made from.
-NEEDED = ("path", "size_bytes", "row_count", "partition", "stats", "layout")
+NEEDED = ("path", "size_bytes", "row_count", "delete_count", "partition", "stats", "layout")
 # Longer bounds of texts are left out.
 _MAX_BOUND_BYTES = 256
 _EXISTING = 0
@@ -91,6 +91,13 @@ def described(
     Raises:
         UnfitFileError: Other engines would read one of the files wrongly.
     """
+    at = int(pc.index(pc.greater(files["delete_count"], 0), True).as_py())
+    if at >= 0:
+        raise UnfitFileError(
+            f"file {files['path'][at].as_py()!r} has deleted rows, which a deletion vector names: "
+            "write such files anew, in Delta by `REORG TABLE … APPLY (PURGE)`, or read the table with "
+            "Windrow's client"
+        )
     spellings, milliseconds = _storage(files, columns)
     at = int(pc.index(files["row_count"].is_null(), True).as_py())
     if at >= 0:

@@ -25,8 +25,9 @@ _STORED: Mapping[pa.DataType, tuple[str, ...]] = {
     pa.int64(): (*_SMALL, "uint8", "uint16", "uint32", "int64"),
     pa.float32(): ("float",),
     pa.float64(): ("float", "double"),
-    pa.string(): ("string",),
-    pa.binary(): ("binary",),
+    # Notes in footers say as what Arrow's writers had the same bytes.
+    pa.string(): ("string", "large_string", "string_view"),
+    pa.binary(): ("binary", "large_binary", "binary_view"),
     pa.date32(): ("date32[day]",),
     # PyIceberg reads years outside 1677 to 2262 wrongly from INT96: docs/how-to/engines.md says so.
     TIMESTAMP: ("timestamp[us, tz=UTC]", "timestamp[ms, tz=UTC]", INT96),

@@ -412,7 +412,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         tables=adapters.tables,
         snapshots=adapters.snapshots,
         files=MetadataFolder(folder),
-        own=_inventories(adapters),
+        table_files=_inventories(adapters),
         # Separate from plans, which are quick.
         runner=adapters.threads("engines"),
         turns=LocalTurns(max_waiting=settings.max_waiting),

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.engines import iceberg_tables
+from tests.support.engines import delta_tables, iceberg_tables
 from tests.support.tables.acid_tables import AcidTable
 
 Rows = list[tuple[Any, ...]]
@@ -191,6 +191,28 @@ def _iceberg(
     return EngineCase(name, words, {}, rows, format="iceberg", make=make, trouble=trouble)
 
 
+def _delta(
+    name: str,
+    words: str,
+    make: Callable[[Path], None],
+    rows: Sequence[tuple[Any, ...]] = (),
+    *,
+    refusal: str = "",
+    **trouble: str,
+) -> EngineCase:
+    """Return a Delta table."""
+    return EngineCase(
+        name,
+        f"a Delta table, {words}",
+        {},
+        list(rows),
+        format="delta",
+        make=make,
+        refusal=refusal,
+        trouble=trouble,
+    )
+
+
 _DAY = date(2026, 11, 1)
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
@@ -226,6 +248,40 @@ CASES: tuple[EngineCase, ...] = (
     _one("double", "`double`", [1.5, float("-inf"), None], pa.float64()),
     _one("string", "`string`, empty and Unicode", ["", "größe €", None]),
     _one("binary", "`binary`", [b"", b"\xff\x00", None]),
+    EngineCase(
+        "large",
+        "`string` and `binary`, written as Arrow's large ones",
+        {
+            "a": {
+                "s": pa.array(["größe", None], pa.large_string()),
+                "b": pa.array([b"\xff", None], pa.large_binary()),
+                "l": pa.array([["x"], None], pa.large_list(pa.large_string())),
+            },
+            "b": _column([1]),
+        },
+        [("größe", b"\xff", ["x"], None), (None, None, None, None), (None, None, None, 1)],
+    ),
+    EngineCase(
+        "views",
+        "`string` and `binary`, written as Arrow's views",
+        {
+            "a": {
+                "s": pa.array(["", "x" * 99, None], pa.string_view()),
+                "b": pa.array([b"", b"y" * 99, None], pa.binary_view()),
+            },
+        },
+        [("", b""), ("x" * 99, b"y" * 99), (None, None)],
+    ),
+    EngineCase(
+        "mixed_views",
+        "such views in some files only",
+        {
+            "a": _column(["", "x" * 99], pa.string_view()),
+            "b": _column(["", "y" * 99], pa.string()),
+        },
+        [("",), ("x" * 99,), ("",), ("y" * 99,)],
+        trouble={"PyIceberg": "error"},
+    ),
     _one("decimal", "`decimal(38, 0)`", _LONGEST, pa.decimal128(38, 0)),
     _one(
         "small_decimal",
@@ -392,6 +448,48 @@ CASES: tuple[EngineCase, ...] = (
         transactional="full",
         make=lambda folder: AcidTable(folder).insert(1, 0, [("", 0, 1)]),
         refusal="its rows are deleted one by one",
+    ),
+    _delta(
+        "delta",
+        "with null partitions, odd characters, a column added later",
+        lambda folder: delta_tables.partitioned(folder, _ODD),
+        [
+            (1, None, _DAY, 1, _ODD),
+            (2, None, None, 2, None),
+            (3, None, date(1500, 2, 3), None, "x"),
+            (2**40, 0.5, date(2026, 11, 2), -7, "#?*"),
+        ],
+        Sail="error: odd characters",
+    ),
+    _delta(
+        "delta_elsewhere",
+        "whose log names files elsewhere, and values that folders lack",
+        delta_tables.elsewhere,
+        [(1, "a/b"), (2, "a/b"), (3, None), (4, None)],
+    ),
+    _delta(
+        "delta_vectors",
+        "with deletion vectors",
+        delta_tables.with_vector,
+        refusal="`REORG TABLE … APPLY (PURGE)`",
+    ),
+    _delta(
+        "delta_mapped",
+        "with column mapping",
+        delta_tables.mapped,
+        refusal="by Delta's column mapping",
+    ),
+    _delta(
+        "delta_widened",
+        "with `int` files in a `double` column",
+        delta_tables.widened,
+        refusal="stored as int32",
+    ),
+    _delta(
+        "delta_ids",
+        "of files with field ids",
+        delta_tables.with_ids,
+        refusal="it has field ids",
     ),
     _iceberg(
         "iceberg",

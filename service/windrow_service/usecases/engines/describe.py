@@ -15,6 +15,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from windrow_core.files.errors import InventoryError
+from windrow_core.files.formats import LOGGED
 from windrow_core.models import SnapshotInfo, TableDefinition
 from windrow_service.engines.columns import TableColumns, UnfitColumnError
 from windrow_service.engines.manifests import (
@@ -36,7 +37,7 @@ from windrow_service.engines.metadata import (
 )
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.usecases.engines.errors import UnfitScanError, UnfitTableError
-from windrow_service.usecases.engines.ports import MetadataFiles, OwnMetadata
+from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Runner
@@ -88,7 +89,7 @@ class DescribeTable:
         tables: The store of tables.
         snapshots: The store of snapshots.
         files: Where engines find the metadata.
-        own: The metadata of Iceberg tables.
+        table_files: What tables have themselves.
         runner: Makes it in threads.
         turns: Lets callers wait for others that make the same.
         max_snapshots: Most snapshots of a table.
@@ -98,7 +99,7 @@ class DescribeTable:
     tables: TableStore
     snapshots: SnapshotStore
     files: MetadataFiles
-    own: OwnMetadata
+    table_files: TableFiles
     runner: Runner
     turns: Turns
     max_snapshots: int
@@ -163,7 +164,7 @@ class DescribeTable:
         definition = table.info.definition
 
         def work() -> TableDescription:
-            path, content = self.own.own_metadata(
+            path, content = self.table_files.own_metadata(
                 definition, READ_ONLY, all_snapshots=all_snapshots
             )
             version = hashlib.sha256(content).hexdigest()[:32]
@@ -292,9 +293,10 @@ class DescribeTable:
     async def _make(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
         folder = table_uuid(table.info, table.table_id)
         try:
+            _require_own_names(snapshot.data_schema)
             columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
             manifests = await self._manifests(table, folder, snapshot, columns)
-        except (UnfitColumnError, UnfitFileError) as error:
+        except (InventoryError, UnfitColumnError, UnfitFileError) as error:
             raise UnfitTableError(table.info.name, str(error)) from error
 
         def write() -> SnapshotRecord:
@@ -360,13 +362,29 @@ class DescribeTable:
                 def work(
                     name: str = name, manifest: Manifest = manifest, body: bytes = body
                 ) -> ManifestFigures:
-                    content, one = described(live_files(manifest, body), location, columns)
+                    files = self.with_layouts(table, live_files(manifest, body))
+                    content, one = described(files, location, columns)
                     self.files.write(folder, f"{name}.avro", content)
                     self.files.write(folder, f"{name}.json", one.to_text().encode())
                     return one
 
                 figures[name] = await self.runner.run(work)
         return [(name, figures[name]) for name in names]
+
+    def with_layouts(self, table: StoredTable, files: pa.Table) -> pa.Table:
+        """Return files with the layouts that their footers state, if the inventory has none.
+
+        Args:
+            table: The table.
+            files: Some of its files, with the columns `NEEDED`.
+
+        Raises:
+            InventoryError: A footer cannot be read, or a file is not the one that the log names.
+        """
+        definition = table.info.definition
+        if definition.format not in LOGGED:
+            return files
+        return self.table_files.with_layouts(definition, files)
 
 
 def unfitness(definition: TableDefinition) -> str | None:
@@ -380,7 +398,7 @@ def unfitness(definition: TableDefinition) -> str | None:
         )
     if definition.transactional == "full":
         return f"its rows are deleted one by one, by names that engines do not know: {_READ_HERE}"
-    if definition.format != "parquet":
+    if definition.format not in ("parquet", *LOGGED):
         return f"it is of format {definition.format!r}, which engines do not read as Iceberg's: {_READ_HERE}"
     defaults = [one.name for one in definition.columns or () if one.default is not None]
     if defaults:
@@ -389,6 +407,16 @@ def unfitness(definition: TableDefinition) -> str | None:
             "hold the column, or declare it without"
         )
     return None
+
+
+def _require_own_names(columns: pa.Schema) -> None:
+    for column in columns:
+        if column.metadata:
+            raise UnfitColumnError(
+                f"column {column.name!r} may have another name in the files, by Delta's column mapping: "
+                "end that (`delta.columnMapping.mode` = `none`, which writes the files anew), or read "
+                "the table with Windrow's client"
+            )
 
 
 def live_files(manifest: Manifest, body: bytes) -> pa.Table:

@@ -115,6 +115,7 @@ class DescribePart:
             store.touch(folder, f"{name}.json")
             return ManifestFigures.of_text(text)
         columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
+        files = self.describe.with_layouts(table, files)
         content, figures = described(files, table.info.definition.location, columns)
         store.write(folder, f"{name}.avro", content)
         store.write(folder, f"{name}.json", figures.to_text().encode())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+import pyarrow as pa
+
 from windrow_core.models import PastPlan, TableDefinition
 
 
@@ -33,8 +35,8 @@ class MetadataFiles(Protocol):
         """Remove a table's folder."""
 
 
-class OwnMetadata(Protocol):
-    """The metadata that Iceberg tables have themselves. Blocking."""
+class TableFiles(Protocol):
+    """What tables have themselves: the metadata of Iceberg's, and footers. Blocking."""
 
     def own_metadata(
         self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
@@ -48,6 +50,18 @@ class OwnMetadata(Protocol):
 
         Raises:
             InventoryError: It cannot be read, or names a file outside the allowed locations.
+            LocationNotAllowedError: The table lies outside the allowed prefixes.
+        """
+
+    def with_layouts(self, definition: TableDefinition, files: pa.Table) -> pa.Table:
+        """Return files with the layouts and the numbers of rows that their footers state.
+
+        Args:
+            definition: A table of Parquet files.
+            files: Some of its files, with the columns `path`, `size_bytes`, `row_count` and `layout`.
+
+        Raises:
+            InventoryError: A footer cannot be read, or a file is not the one given.
             LocationNotAllowedError: The table lies outside the allowed prefixes.
         """
 

@@ -251,6 +251,8 @@ class PlanScan:
         table, snapshot = await self.describe.snapshot(name, request.snapshot_id)
         if request.table_id not in (None, table.table_id):
             raise TableNotFoundError(name)
+        if snapshot.info.row_count is None:
+            raise UnfitScanError(name, "its log does not say how many rows its files have")
         if misreads_plans(engine, snapshot.partition_schema):
             raise UnfitScanError(
                 name, f"{engine} misreads partition values that are no texts or whole numbers"

@@ -1,0 +1,102 @@
+"""Delta tables that engines are asked to read through the catalog."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.tables.delta_tables import (
+    DeltaLog,
+    column,
+    metadata,
+    protocol,
+    write_vectors,
+)
+
+_NUMBERS = pa.table({"v": [1, 2, 3, 4]})
+_ID = "PARQUET:field_id"
+
+
+def partitioned(folder: Path, odd: str) -> None:
+    """Write a table of dates, numbers and texts, with an added column and deleted rows."""
+    first = {
+        "ds": [date(2026, 11, 1), None, date(1500, 2, 3), date(2026, 11, 1)],
+        "n": pa.array([1, 2, None, 1], pa.int32()),
+        "c": [odd, None, "x", odd],
+        "id": [1, 2, 3, 4],
+    }
+    by = ["ds", "n", "c"]
+    write_deltalake(folder, pa.table(first), partition_by=by)
+    second = {
+        "ds": [date(2026, 11, 2)],
+        "n": pa.array([-7], pa.int32()),
+        "c": ["#?*"],
+        "id": [2**40],
+        "more": [0.5],
+    }
+    write_deltalake(folder, pa.table(second), mode="append", schema_mode="merge", partition_by=by)
+    DeltaTable(folder).delete("id = 4")
+    DeltaTable(folder).create_checkpoint()
+
+
+def elsewhere(folder: Path) -> None:
+    """Write a table whose log names a file beside its folder, and not what is in its names."""
+    log = DeltaLog(folder)
+    near = log.write_file("p=wrong/near", _NUMBERS.slice(0, 2), partitionValues={"p": "a/b"})
+    far = DeltaLog(folder.with_name(f"{folder.name}_far"))
+    there = far.write_file("far", _NUMBERS.slice(2), partitionValues={"p": None})
+    there["add"]["path"] = (far.folder / "far").as_uri()
+    del near["add"]["stats"]
+    columns = [column("v", "long"), column("p", "string")]
+    log.commit(protocol(), metadata(columns, ["p"]), near, there)
+
+
+def with_vector(folder: Path) -> None:
+    """Write a table with a deletion vector."""
+    log = DeltaLog(folder)
+    (vector,) = write_vectors(folder, [[1, 3]])
+    _commit(log, _NUMBERS, _of("long"), ("deletionVectors",), deletionVector=vector)
+
+
+def mapped(folder: Path) -> None:
+    """Write a table whose files have other names for its columns."""
+    physical = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    _commit(
+        DeltaLog(folder),
+        _NUMBERS.rename_columns(["col-1"]),
+        column("v", "long", **physical),
+        ("columnMapping",),
+        {"delta.columnMapping.mode": "name"},
+    )
+
+
+def widened(folder: Path) -> None:
+    """Write a table of doubles, whose file still holds whole numbers."""
+    rows = pa.table({"v": pa.array([1], pa.int32())})
+    _commit(DeltaLog(folder), rows, _of("double"), ("typeWidening",))
+
+
+def with_ids(folder: Path) -> None:
+    """Write a table whose file has field ids, as some writers add them."""
+    field = pa.field("v", pa.int64(), metadata={_ID: "7"})
+    _commit(DeltaLog(folder), _NUMBERS.cast(pa.schema([field])), _of("long"))
+
+
+def _of(type_: str) -> dict[str, Any]:
+    return column("v", type_)
+
+
+def _commit(
+    log: DeltaLog,
+    rows: pa.Table,
+    of: dict[str, Any],
+    features: tuple[str, ...] = (),
+    configuration: dict[str, str] | None = None,
+    **file: Any,
+) -> None:
+    needs = protocol(3, *features) if features else protocol()
+    log.commit(needs, metadata([of], (), configuration), log.write_file("f", rows, **file))
