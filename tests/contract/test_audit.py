@@ -343,11 +343,10 @@ def test_records_have_the_old_and_new_values_of_every_field_that_differs(
         for change in reversed(changes(http, table=name))
     ]
 
+    assert values.pop(1).keys() == {"file_count", "row_count", "size_bytes", "columns"}
     old, new = str(caller.location), body["location"]
     assert values == [
         {"location": (None, old), "partition_columns": (None, "ds string")},
-        # A snapshot has no definition.
-        {},
         {"filter": (None, "ds > 'a'")},
         {"filter": ("ds > 'a'", "ds > 'b'")},
         {
@@ -362,6 +361,23 @@ def test_records_have_the_old_and_new_values_of_every_field_that_differs(
             "plan_options.parallelism": ("4", None),
         },
     ]
+
+
+def test_the_record_of_a_snapshot_says_what_it_changed(
+    caller: Caller, http: httpx.Client, name: str
+) -> None:
+    caller.prepare("publish_inventory")
+    first = http.get(caller.path).json()["current_snapshot"]
+    caller.calls["publish_inventory"]().raise_for_status()
+    second = http.get(caller.path).json()["current_snapshot"]
+
+    latest = next(one for one in changes(http, table=name) if one["kind"] == "snapshot")
+
+    values = {one["name"]: (one["before"], one["after"]) for one in latest["fields"]}
+    assert second["file_count"] == first["file_count"] - 1
+    for field in ("file_count", "row_count", "size_bytes"):
+        assert values.pop(field) == (str(first[field]), str(second[field]))
+    assert not values
 
 
 def test_a_redefinition_that_drops_snapshots_is_one_change(

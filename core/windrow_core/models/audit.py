@@ -72,8 +72,9 @@ class AuditRecord(Answer):
     fields: list[FieldChange] = Field(
         default=[],
         description="What differs in the definition of a table, cache rule or policy, in the "
-        "budget, or in a token's scopes; empty for other changes, and for those that an earlier "
-        "version of Windrow recorded.",
+        "budget, in a token's scopes, or in files, rows, bytes and columns of a new snapshot and the "
+        "one before; empty for other changes, and for those that an earlier version of Windrow "
+        "recorded.",
     )
 
     @property
@@ -93,7 +94,7 @@ class AuditRecord(Answer):
         return "; ".join(map(self._field_text, self.fields))
 
     def _field_text(self, field: FieldChange) -> str:
-        if self.outcome == "created":
+        if self.outcome == "created" and field.before is None:
             return f"{field.name}: {field.after}"
         if self.outcome == "deleted":
             return f"{field.name}: {field.before}"

@@ -146,9 +146,8 @@ class SqlSnapshotStore:
                 checked_at=checked_at,
             )
             await refuse_others(connection, row.table_id, table.info.name, write_id)
-            await _insert(
-                connection, row.table_id, _info_of(inventory, snapshot_id, now), inventory
-            )
+            info = _info_of(inventory, snapshot_id, now)
+            await _insert(connection, row.table_id, info, inventory)
             await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
             if write_id is not None:
                 batch = await connection.scalar(
@@ -162,7 +161,7 @@ class SqlSnapshotStore:
                 )
                 await record_batch(connection, row.table_id, batch, now)
             result = stored(await find_row(connection, table.info.name))
-            await _note(connection, now, table, snapshot_id, result.version)
+            await _note(connection, now, table, info, result.version)
             await settle(connection, once, result)
             return result
 
@@ -177,7 +176,7 @@ class SqlSnapshotStore:
             version_after = new_version()
             await advance(connection, table, version=version_after, **changes)
             await _insert(connection, row.table_id, info, inventory, version)
-            await _note(connection, now, table, info.snapshot_id, version_after)
+            await _note(connection, now, table, info, version_after)
             return info
 
     async def confirm(
@@ -192,7 +191,7 @@ class SqlSnapshotStore:
 
 
 async def _note(
-    connection: AsyncConnection, now: datetime, table: StoredTable, snapshot_id: int, after: str
+    connection: AsyncConnection, now: datetime, table: StoredTable, info: SnapshotInfo, after: str
 ) -> None:
     await note(
         connection,
@@ -200,10 +199,19 @@ async def _note(
         "snapshot",
         "created",
         table=table.info.name,
-        item=str(snapshot_id),
+        item=str(info.snapshot_id),
         before=table.version,
         after=after,
+        old=_audited(table.info.current_snapshot),
+        new=_audited(info),
     )
+
+
+def _audited(info: SnapshotInfo | None) -> dict[str, object] | None:
+    """Return what people ask of a snapshot that was made."""
+    if info is None:
+        return None
+    return info.model_dump(include={"file_count", "row_count", "size_bytes", "columns"})
 
 
 def _not_checked_since(table: StoredTable) -> sa.ColumnElement[bool]:
