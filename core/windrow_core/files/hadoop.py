@@ -6,6 +6,7 @@ Name services and Kerberos are configured by `core-site.xml` and `hdfs-site.xml`
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,18 @@ _PORT = 8020
 # A NameNode without another is given up after seconds; by default, after minutes.
 _PATIENCE = {"dfs.client.failover.max.attempts": "2"}
 _SERVER_ERROR = re.compile(r'RPCError\("[\w.$]*?(\w+)", "(.*?)(?:\\n|"\)|$)', re.DOTALL)
+# Of Kerberos: the library's own words.
+_CREDENTIALS_ERROR = re.compile(r'GSSAPIError\(.*, "(?:.*?(?:information|inaccessible): )?(.*)"\)')
+_NO_CREDENTIALS = "give this process a ticket (kinit, KRB5CCNAME) or a keytab (KRB5_CLIENT_KTNAME)"
+_TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
+# What the client says without the reason of a server.
+_HINTS = {
+    "Failed to load libgssapi_krb": "install it (libgssapi-krb5-2 of Debian, krb5-libs of Red Hat)",
+    "RPC listener disconnected": "the NameNode has ended the connection; if it requires Kerberos, "
+    "say so in core-site.xml (hadoop.security.authentication)",
+    "All DataNodes failed": "let this process reach the DataNodes, and copy "
+    "dfs.data.transfer.protection from the cluster's hdfs-site.xml",
+}
 _QUOTA = "raise the quota (hdfs dfsadmin), or make room below it"
 _REMEDIES = {
     "NSQuotaExceededException": _QUOTA,
@@ -187,9 +200,12 @@ def _connected(authority: str) -> Any:
             port = str(_PORT)
     # The client would look for a host that does not exist until its patience ends.
     try:
-        socket.getaddrinfo(host, int(port))
+        addresses = socket.getaddrinfo(host, int(port))
     except OSError as error:
         raise OSError(f"there is no host {host!r} here: {error}") from error
+    if _TOKENS in os.environ:
+        # Tokens name a NameNode by its address, unless it is one of a name service.
+        host = next((str(one[4][0]) for one in addresses if one[0] == socket.AF_INET), host)
     with _as_os_errors(f"hdfs://{authority}"):
         return hdfs_native.Client(f"hdfs://{host}:{port}", _PATIENCE)
 
@@ -202,14 +218,23 @@ def _as_os_errors(uri: str) -> Iterator[None]:
     except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
         raise type(error)(f"{uri}: {_first_line(error)}") from None
     except OSError as error:
-        raise OSError(f"{uri}: {_first_line(error)}") from None
+        raise _of_client(uri, _first_line(error)) from None
     except RuntimeError as error:
         answer = _SERVER_ERROR.search(str(error))
         if answer is None:
-            raise OSError(f"{uri}: {_first_line(error)}") from None
+            raise _of_client(uri, _first_line(error)) from None
         remedy = _REMEDIES.get(answer[1])
         text = f"{uri}: {answer[1]}: {answer[2]}"
         raise _KINDS.get(answer[1], OSError)(f"{text}; {remedy}" if remedy else text) from None
+
+
+def _of_client(uri: str, text: str) -> OSError:
+    """Return an error that no server has stated."""
+    refusal = _CREDENTIALS_ERROR.search(text)
+    if refusal is not None:
+        return PermissionError(f"{uri}: Kerberos: {refusal[1]}; {_NO_CREDENTIALS}")
+    cause = next((cause for cause in _HINTS if cause in text), None)
+    return OSError(f"{uri}: {text}" if cause is None else f"{uri}: {cause}: {_HINTS[cause]}")
 
 
 def _first_line(error: Exception) -> str:

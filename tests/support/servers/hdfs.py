@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,12 @@ class Hdfs:
 
 @contextmanager
 def hdfs_cluster(
-    folder: Path, *, replication: int = 1, jars: Sequence[Path] = (), has_standby: bool = False
+    folder: Path,
+    *,
+    replication: int = 1,
+    jars: Sequence[Path] = (),
+    has_standby: bool = False,
+    more_settings: Callable[[Any], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[Hdfs]:
     """Run a cluster of three DataNodes; the test is skipped where its code cannot be had.
 
@@ -54,6 +59,7 @@ def hdfs_cluster(
         replication: How many DataNodes hold each block.
         jars: Further jars of its JVM.
         has_standby: Whether a second NameNode can take over; the first one is active at first.
+        more_settings: Called with its JVM before anything starts; returns further settings.
     """
     # Imported here, since each process of a run collects all tests.
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -81,6 +87,8 @@ def hdfs_cluster(
         conf.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "5")
         # The NameNode's log need not survive a power failure.
         conf.set("dfs.namenode.edits.noeditlogchannelflush", "true")
+        for name, value in more_settings(jvm).items():
+            conf.set(name, value)
         hosts = gateway.new_array(jvm.String, len(HOSTS))
         for at, host in enumerate(HOSTS):
             hosts[at] = host
