@@ -59,8 +59,8 @@ java:
 	  echo "Spark needs Java 17 or newer, which was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
 
 chromium: # The only requirement that no wheel contains; only tests/browser needs it.
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	@command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell >/dev/null; \
 	  else echo "Chromium was not found: tests/browser is skipped. Install it with: apt-get install chromium" >&2; fi; }
 
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The first is Chromium without windows, which it would otherwise draw though nobody sees them.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name))), None)
 _ARGUMENTS = [
     "--headless=new",
