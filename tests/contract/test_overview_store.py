@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
+import pytest
 import sqlalchemy as sa
 
 from tests.support.servers.databases import on_database
@@ -16,7 +18,6 @@ from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.upkeep.overview import candidates, gain_of, totals
 
 NOW = datetime(2026, 11, 23, 10, 40, tzinfo=timezone.utc)
 HOUR, ALL = timedelta(hours=1), Names(every=True)
@@ -64,23 +65,27 @@ def test_tables_are_added_up_and_those_whose_reads_gain_most_come_first(
             await read(database, "a.few", NOW, 0.1)
         await read(database, "a.many", NOW - 2 * HOUR, 0.1)
 
-        tables = await overview.tables(ALL)
-        mine = totals(await overview.tables(Names(below=frozenset({"a."}))))
-        every, reads = totals(tables), await overview.reads(NOW - HOUR)
+        every = await overview.now(NOW - HOUR, 10, ALL)
+        first = await overview.now(NOW - HOUR, 1, ALL)
+        mine = await overview.now(NOW + HOUR, 10, Names(below=frozenset({"a."})))
+        none = await overview.now(NOW - HOUR, 10, Names())
 
-        assert (every.tables, every.files, every.excess_files) == (4, 907, 901)
-        assert every.without_snapshot == 1
-        assert every.oldest is not None
-        assert (every.oldest.name, every.oldest.checked_at) == ("a.many", NOW - 900 * HOUR)
-        assert (mine.tables, mine.files) == (2, 903)
-        assert reads == {"a.few": 500}
-        rows = candidates(tables, reads)
-        assert [one.table.name for one in rows] == ["a.few", "a.many"]
-        assert [one.table.name for one in candidates(tables, {})] == ["a.many", "a.few"]
-        gain = gain_of(rows)
+        totals, gain = every.totals, every.gain
+        assert (totals.tables, totals.files, totals.excess_files) == (4, 907, 901)
+        assert (totals.size_bytes, totals.without_snapshot) == (4 * 2**27 + 20, 1)
+        assert every.oldest == ("a.many", NOW - 900 * HOUR)
+        assert [(one.name, one.excess, one.reads) for one in every.first] == [
+            ("a.few", 2, 500),
+            ("a.many", 899, 0),
+        ]
+        assert first == replace(every, first=every.first[:1])
         assert (gain.tables, gain.files, gain.becomes, gain.reads) == (2, 903, 2, 500)
-        assert gain.saved_seconds == rows[0].gain_seconds * 500
-        assert gain.gain_seconds == sum(one.gain_seconds for one in rows)
+        assert gain.saved_seconds == every.first[0].saves == every.first[0].gain_seconds * 500
+        assert gain.gain_seconds == pytest.approx(sum(one.gain_seconds for one in every.first))
+        # Without reads, what a read of all of it would save decides.
+        assert [one.name for one in mine.first] == ["a.many", "a.few"]
+        assert (mine.totals.tables, mine.totals.files, mine.gain.reads) == (2, 903, 0)
+        assert (none.totals.tables, none.gain.tables, none.first, none.oldest) == (0, 0, [], None)
         assert await overview.database_bytes() > 10_000
 
     on_database(database_url, law)

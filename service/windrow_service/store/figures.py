@@ -22,6 +22,7 @@ WITH_SNAPSHOTS = schema.tables.outerjoin(
     (schema.snapshots.c.table_id == schema.tables.c.table_id)
     & (schema.snapshots.c.snapshot_id == schema.tables.c.current_snapshot_id),
 )
+_FIGURES = ("file_count", "size_bytes", "fewest_files")
 
 
 class SqlTableFigures:
@@ -49,6 +50,21 @@ class SqlTableFigures:
                 TableFigures(name, files, size_bytes, max(surplus, 0))
                 for name, files, size_bytes, surplus in rows
             ]
+
+
+def current_figures(
+    on_server: bool, where: Sequence[sa.ColumnElement[bool]], *others: sa.ColumnElement[Any]
+) -> sa.CTE:
+    """Return the numbers of tables' current snapshots, each read from its JSON once.
+
+    Args:
+        on_server: Whether the database is PostgreSQL.
+        where: Conditions on the tables.
+        *others: Further columns of tables or snapshots.
+    """
+    columns = (number_of(name, on_server).label(name) for name in _FIGURES)
+    query = sa.select(*others, *columns).select_from(WITH_SNAPSHOTS).where(*where)
+    return query.cte("figures").prefix_with("MATERIALIZED", dialect="postgresql")
 
 
 def without_columns(info: sa.ColumnElement[Any], on_server: bool) -> sa.ColumnElement[Any]:

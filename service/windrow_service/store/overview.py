@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +11,17 @@ import sqlalchemy as sa
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.figures import WITH_SNAPSHOTS, number_of, surplus_files
+from windrow_service.store.figures import current_figures, surplus_of
 from windrow_service.store.pages import without_nulls
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.upkeep.overview import HourFigures, TableState, totals
+from windrow_service.usecases.upkeep.overview import (
+    Candidate,
+    Gain,
+    HourFigures,
+    Overview,
+    Totals,
+)
 
 _hours, _history = schema.hours.c, schema.plan_history.c
 _HOUR = timedelta(hours=1)
@@ -29,33 +35,47 @@ class SqlOverview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def tables(self, among: Names) -> Sequence[TableState]:
-        on_server, tables = self._database.is_postgresql, schema.tables.c
+    async def now(self, since: datetime, limit: int, among: Names) -> Overview:
+        state = self._state(since, among)
+        sums = _sums(state)
+        first = sa.select(state).where(state.c.excess > 0).order_by(*_rank(state)).limit(limit)
+        few = first.cte("first")
+        # One statement, so that each snapshot is looked at once.
         query = (
-            sa.select(
-                tables.name,
-                number_of("file_count", on_server),
-                number_of("size_bytes", on_server),
-                surplus_files(on_server),
-                tables.checked_at,
-            )
-            .select_from(WITH_SNAPSHOTS)
-            .where(is_among(among))
+            sa.select(sums, few).select_from(sums.outerjoin(few, sa.true())).order_by(*_rank(few))
         )
-        return [
-            TableState(
-                name, files, size_bytes, max(surplus or 0, 0), None if at is None else utc(at)
-            )
-            for name, files, size_bytes, surplus, at in await self._database.rows(query)
-        ]
-
-    async def reads(self, since: datetime) -> Mapping[str, int]:
-        query = (
-            sa.select(_history.table_name, sa.func.count())
-            .where(_history.created_at >= since)
-            .group_by(_history.table_name)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).all()
+            oldest = (await connection.execute(_oldest(among))).one_or_none()
+        row = rows[0]
+        return Overview(
+            totals=Totals(
+                tables=row.tables,
+                files=int(row.files),
+                size_bytes=int(row.bytes),
+                excess_files=int(row.excess_files),
+                without_snapshot=row.without_snapshot,
+            ),
+            gain=Gain(
+                tables=row.gaining,
+                files=int(row.gaining_files),
+                excess=int(row.excess_files),
+                reads=int(row.gaining_reads),
+                spared_files=int(row.spared_files),
+            ),
+            first=[
+                Candidate(
+                    name=one.name,
+                    files=one.file_count,
+                    size_bytes=one.size_bytes,
+                    excess=one.excess,
+                    reads=one.reads,
+                )
+                for one in rows
+                if one.name is not None
+            ],
+            oldest=None if oldest is None else (oldest.name, utc(oldest.checked_at)),
         )
-        return dict(map(tuple, await self._database.rows(query)))
 
     async def database_bytes(self) -> int:
         on_server = "pg_database_size(current_database())"
@@ -74,7 +94,7 @@ class SqlOverview:
         query = sa.select(_hours.began_at).where(_hours.began_at == began_at)
         if await self._database.row(query) is not None:
             return
-        sums = totals(await self.tables(Names(every=True)))
+        sums = (await self.now(began_at, 0, Names(every=True))).totals
         if not sums.tables:
             return
         seconds = await self._planning_seconds(began_at - _HOUR, began_at)
@@ -95,6 +115,31 @@ class SqlOverview:
     async def purge(self, began_before: datetime) -> int:
         return await self._database.delete(schema.hours, _hours.began_at < began_before)
 
+    def _state(self, since: datetime, among: Names) -> sa.CTE:
+        """Return figures of tables: those of their snapshots, their excess, and their reads."""
+        tables = schema.tables.c
+        figures = current_figures(self._database.is_postgresql, [is_among(among)], tables.name)
+        of = figures.c
+        reads = (
+            sa.select(_history.table_name, sa.func.count().label("count"))
+            .where(_history.created_at >= since)
+            .group_by(_history.table_name)
+            .cte("reads")
+        )
+        surplus = surplus_of(of.file_count, of.size_bytes, of.fewest_files)
+        return (
+            sa.select(
+                of.name,
+                of.file_count,
+                of.size_bytes,
+                # Also 0 for tables without a snapshot, whose surplus is null.
+                sa.case((surplus > 0, surplus), else_=0).label("excess"),
+                sa.func.coalesce(reads.c.count, 0).label("reads"),
+            )
+            .outerjoin_from(figures, reads, reads.c.table_name == of.name)
+            .cte("state")
+        )
+
     async def _planning_seconds(self, since: datetime, until: datetime) -> Sequence[float]:
         text = _history.body
         # SQLite has no type for JSON: a cast would make a number of the text.
@@ -111,3 +156,43 @@ class SqlOverview:
         )
         rows = await self._database.rows(query)
         return [row.seconds for row in rows if row.seconds is not None]
+
+
+def _sums(state: sa.CTE) -> sa.CTE:
+    """Return figures of tables added up, in one row."""
+    of, gains = state.c, state.c.excess > 0
+    return sa.select(
+        sa.func.count().label("tables"),
+        _sum(of.file_count).label("files"),
+        _sum(of.size_bytes).label("bytes"),
+        _sum(of.excess).label("excess_files"),
+        _count(of.file_count.is_(None)).label("without_snapshot"),
+        _count(gains).label("gaining"),
+        _sum(sa.case((gains, of.file_count), else_=0)).label("gaining_files"),
+        _sum(sa.case((gains, of.reads), else_=0)).label("gaining_reads"),
+        _sum(of.excess * of.reads).label("spared_files"),
+    ).cte("sums")
+
+
+def _rank(state: sa.CTE) -> Sequence[sa.ColumnElement[Any]]:
+    """Return the order of tables by what their reads would save, then by what one would."""
+    of = state.c
+    return (of.excess * of.reads).desc(), of.excess.desc(), of.name.asc()
+
+
+def _oldest(among: Names) -> sa.Select[Any]:
+    tables = schema.tables.c
+    return (
+        sa.select(tables.name, tables.checked_at)
+        .where(is_among(among), tables.checked_at.is_not(None))
+        .order_by(tables.checked_at, tables.name)
+        .limit(1)
+    )
+
+
+def _sum(value: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(sa.func.sum(value), 0)
+
+
+def _count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return sa.func.count(sa.case((condition, 1)))

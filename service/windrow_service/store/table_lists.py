@@ -19,7 +19,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.figures import (
     WITH_SNAPSHOTS,
-    number_of,
+    current_figures,
     snapshot_without_columns,
     surplus_of,
     without_columns,
@@ -32,7 +32,6 @@ from windrow_service.usecases.tables.lists import ListedTable, TableConditions, 
 
 _key, _name = schema.tables.c.table_id, schema.tables.c.name
 _refreshes = schema.refreshes.c
-_FIGURES = ("file_count", "size_bytes", "fewest_files")
 # With its dot; empty for names without one.
 _NAMESPACE = sa.func.rtrim(_name, sa.func.replace(_name, ".", ""))
 
@@ -100,12 +99,9 @@ class SqlTableLists:
             return [one.removesuffix(".") for one in await connection.scalars(query)]
 
     def _figures(self, where: Sequence[sa.ColumnElement[bool]]) -> sa.CTE:
-        """Return what tables are sorted and judged by; each JSON is read once for each figure."""
-        on_server = self._database.is_postgresql
-        columns = (number_of(name, on_server).label(name) for name in _FIGURES)
-        others = (_key, _name, schema.tables.c.current_snapshot_id, schema.snapshots.c.created_at)
-        query = sa.select(*others, *columns).select_from(WITH_SNAPSHOTS).where(*where)
-        return query.cte("figures").prefix_with("MATERIALIZED", dialect="postgresql")
+        """Return what tables are sorted and judged by."""
+        columns = (_key, _name, schema.tables.c.current_snapshot_id, schema.snapshots.c.created_at)
+        return current_figures(self._database.is_postgresql, where, *columns)
 
     def _value(self, order: TableOrder, figures: sa.CTE) -> sa.ColumnElement[Any]:
         of = figures.c

@@ -24,13 +24,7 @@ from windrow_service.api.services import (
     WritesDep,
 )
 from windrow_service.usecases.maintenance.work import NEWEST
-from windrow_service.usecases.upkeep.overview import (
-    HourFigures,
-    candidates,
-    gain_of,
-    thinned,
-    totals,
-)
+from windrow_service.usecases.upkeep.overview import HourFigures, thinned
 
 router = GuardedRouter(include_in_schema=False)
 _FIRST, _TROUBLES, _NEXT = 10, 20, 5
@@ -53,11 +47,6 @@ async def show_overview(
     Each part is looked up while the browser already shows those before it.
     """
     now, among, overview = caches.clock(), principal.tables, upkeep.overview
-
-    async def figures() -> dict[str, Any]:
-        states = await overview.tables(among)
-        rows = candidates(states, await overview.reads(now - _READS_OF))
-        return {"totals": totals(states), "first": rows[:_FIRST], "gain": gain_of(rows)}
 
     async def troubles() -> dict[str, Any]:
         return {
@@ -88,7 +77,7 @@ async def show_overview(
         sees_all=among.every,
         may_write=principal.grants.of("write"),
         # Every part is one lookup, which may fail without the others.
-        figures=lambda: looked_up(figures()),
+        figures=lambda: looked_up(overview.now(now - _READS_OF, _FIRST, among)),
         troubles=lambda: looked_up(troubles()),
         next_work=lambda: looked_up(next_work()),
         trend=lambda: looked_up(trend()),

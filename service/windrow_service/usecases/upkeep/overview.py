@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -12,31 +12,6 @@ from windrow_core.models import Answer
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.planner.upkeep.health import waste_of
 from windrow_service.usecases.names import Names
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """The current snapshot of a table in figures; None if it has no snapshot.
-
-    Attributes:
-        name: The table.
-        files: Number of its files.
-        size_bytes: Their bytes.
-        excess: Number of files beyond those that it needs; 0 without a snapshot.
-        checked_at: When the last listing that the snapshot agrees with began; None if its files
-            were published.
-    """
-
-    name: str
-    files: int | None
-    size_bytes: int | None
-    excess: int
-    checked_at: datetime | None
-
-    @property
-    def waste(self) -> float:
-        """The part of the time of reading it that opening its excess files takes."""
-        return waste_of(self.excess, self.files or 0, self.size_bytes or 0)
 
 
 class HourFigures(Answer):
@@ -69,7 +44,6 @@ class Totals:
         size_bytes: Their bytes.
         excess_files: Files beyond those that the tables need.
         without_snapshot: Number of tables that have no snapshot.
-        oldest: The table whose last listing is the longest ago; None if none was listed.
     """
 
     tables: int
@@ -77,7 +51,6 @@ class Totals:
     size_bytes: int
     excess_files: int
     without_snapshot: int
-    oldest: TableState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,50 +58,98 @@ class Candidate:
     """A table whose files could be fewer.
 
     Attributes:
-        table: The table.
-        gain_seconds: Time of one core that each read of all of it would save.
+        name: The table.
+        files: Number of its files.
+        size_bytes: Their bytes.
+        excess: Number of files beyond those that it needs.
         reads: Number of plans of it in the last days.
     """
 
-    table: TableState
-    gain_seconds: float
+    name: str
+    files: int
+    size_bytes: int
+    excess: int
     reads: int
+
+    @property
+    def waste(self) -> float:
+        """The part of the time of reading it that opening its excess files takes."""
+        return waste_of(self.excess, self.files, self.size_bytes)
+
+    @property
+    def gain_seconds(self) -> float:
+        """Time of one core that each read of all of it would save."""
+        return opening_seconds(self.excess)
 
     @property
     def saves(self) -> float:
         """Seconds of one core that as many reads of all of it would save."""
-        return self.gain_seconds * self.reads
+        return opening_seconds(self.excess * self.reads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What reads would save if no table had excess files; seconds are those of one core.
+    """What reads would save if no table had excess files.
 
     Attributes:
         tables: Number of tables that have excess files.
         files: Number of their files.
-        becomes: Number of files that they need.
-        gain_seconds: What a read of all of each would save.
-        reads: Number of plans of them in the last days.
-        saved_seconds: What these reads would have saved.
+        excess: Number of these files beyond those that the tables need.
+        reads: Number of plans of these tables in the last days.
+        spared_files: Excess files that these reads would not have opened, each read counted.
     """
 
     tables: int
     files: int
-    becomes: int
-    gain_seconds: float
+    excess: int
     reads: int
-    saved_seconds: float
+    spared_files: int
+
+    @property
+    def becomes(self) -> int:
+        """Number of files that the tables need."""
+        return self.files - self.excess
+
+    @property
+    def gain_seconds(self) -> float:
+        """Time of one core that a read of all of each table would save."""
+        return opening_seconds(self.excess)
+
+    @property
+    def saved_seconds(self) -> float:
+        """Time of one core that the reads of the last days would have saved."""
+        return opening_seconds(self.spared_files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Some tables at a glance.
+
+    Attributes:
+        totals: All of them added up.
+        gain: What those with excess files would gain.
+        first: Those that would gain most, by what their reads would save.
+        oldest: Name of the table whose last listing that its snapshot agrees with is the longest
+            ago, and when that listing began; None if none was listed.
+    """
+
+    totals: Totals
+    gain: Gain
+    first: Sequence[Candidate]
+    oldest: tuple[str, datetime] | None
 
 
 class OverviewStore(Protocol):
     """Figures of all tables together."""
 
-    async def tables(self, among: Names) -> Sequence[TableState]:
-        """Return the current state of tables, in any order."""
+    async def now(self, since: datetime, limit: int, among: Names) -> Overview:
+        """Return the current state of tables.
 
-    async def reads(self, since: datetime) -> Mapping[str, int]:
-        """Return the number of plans by table."""
+        Args:
+            since: Plans from then on count as reads.
+            limit: Most tables to name of those that would gain.
+            among: Only these tables.
+        """
 
     async def database_bytes(self) -> int:
         """Return how much of its disk the database takes."""
@@ -143,52 +164,12 @@ class OverviewStore(Protocol):
         """Forget the figures of older hours; return how many."""
 
 
-def totals(tables: Sequence[TableState]) -> Totals:
-    """Return tables added up."""
-    on_disk = [one for one in tables if one.checked_at is not None]
-    return Totals(
-        tables=len(tables),
-        files=sum(one.files or 0 for one in tables),
-        size_bytes=sum(one.size_bytes or 0 for one in tables),
-        excess_files=sum(one.excess for one in tables),
-        without_snapshot=sum(one.files is None for one in tables),
-        oldest=min(on_disk, key=_checked_at, default=None),
-    )
-
-
-def candidates(tables: Sequence[TableState], reads: Mapping[str, int]) -> Sequence[Candidate]:
-    """Return the tables that would gain, the most first: by what their reads would save."""
-    rows = [
-        Candidate(
-            table=one,
-            gain_seconds=one.excess * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
-            reads=reads.get(one.name, 0),
-        )
-        for one in tables
-        if one.excess
-    ]
-    return sorted(rows, key=lambda one: (-one.saves, -one.gain_seconds, one.table.name))
-
-
-def gain_of(rows: Sequence[Candidate]) -> Gain:
-    """Return what all of the tables together would gain."""
-    files = sum(one.table.files or 0 for one in rows)
-    return Gain(
-        tables=len(rows),
-        files=files,
-        becomes=files - sum(one.table.excess for one in rows),
-        gain_seconds=sum(one.gain_seconds for one in rows),
-        reads=sum(one.reads for one in rows),
-        saved_seconds=sum(one.saves for one in rows),
-    )
+def opening_seconds(files: int) -> float:
+    """Return the time of one core that opening so many files takes, by the cost model of plans."""
+    return files * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
 
 
 def thinned(hours: Sequence[HourFigures], most: int) -> Sequence[HourFigures]:
     """Return at most `most` of the hours, evenly, with the last one among them."""
     step = max(math.ceil(len(hours) / most), 1)
     return hours[::-1][::step][::-1]
-
-
-def _checked_at(table: TableState) -> datetime:
-    assert table.checked_at is not None
-    return table.checked_at
