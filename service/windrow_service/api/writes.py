@@ -17,6 +17,7 @@ from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRo
 from windrow_service.api.parameters import ListPageDep, TableNamePath, json_answer
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import WritesDep
+from windrow_service.usecases.writes.ports import NEWEST
 
 WriteIdPath = Annotated[
     str, Path(pattern=WRITE_ID_PATTERN, description="32 hexadecimal digits chosen by the writer.")
@@ -24,7 +25,6 @@ WriteIdPath = Annotated[
 OpenQuery = Annotated[bool, Query(alias="open", description="Leave out writes that have ended.")]
 
 router = GuardedRouter(tags=["writes"])
-_NEWEST = 2**31 - 1
 
 
 @router.put(
@@ -88,7 +88,7 @@ async def list_writes(
 ) -> Response:
     """List a table's writes, newest first, a page at a time; the newest 1,000 are kept."""
     listing = f"writes:{name}"
-    before = page.begin(listing, _NEWEST)
+    before = page.begin(listing, NEWEST)
     writes = await services.writes.page(name, before, page.limit(), open_only=open_only)
     return await json_answer(
         WritePage(
@@ -124,7 +124,7 @@ async def list_streams(name: TableNamePath, services: WritesDep, page: ListPageD
     out its batches up to that one.
     """
     listing = f"streams:{name}"
-    before = page.begin(listing, _NEWEST)
+    before = page.begin(listing, NEWEST)
     streams = await services.streams.page(name, before, page.limit())
     return await json_answer(
         StreamPage(

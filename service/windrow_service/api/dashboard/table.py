@@ -29,6 +29,7 @@ from windrow_service.api.services import (
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 from windrow_service.usecases.tables.lists import ListedTable
+from windrow_service.usecases.writes.ports import NEWEST as NEWEST_WRITE
 
 router = GuardedRouter(include_in_schema=False)
 
@@ -88,7 +89,7 @@ async def show_table(
         most=MAX_LOOKED_AT,
         most_partitions=_WORST,
         well_sized_bytes=WELL_SIZED_BYTES,
-        writes=lambda: looked_up(writes.writes.page(name, NEWEST, _LATEST, open_only=False)),
+        writes=lambda: looked_up(writes.writes.page(name, NEWEST_WRITE, _LATEST, open_only=False)),
         plans=lambda: looked_up(
             plans.look_back.page(principal, PlanConditions(table=name), _LATEST)
         ),

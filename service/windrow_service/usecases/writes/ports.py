@@ -13,6 +13,8 @@ from windrow_service.usecases.snapshots.ports import WriteCommits
 
 # How many of a table's newest writes keep the figures of single keys.
 MAX_KEY_REPORTS = 100
+# More than the number of any write or stream, which PostgreSQL keeps in 32 bits.
+NEWEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
