@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import size_text
+from windrow_service.api.html.durations import duration_texts
 from windrow_service.api.services import services_of
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def environment(is_async: bool) -> Environment:
         when=_when,
         exact=_exact,
         seconds=_seconds,
+        durations=_durations,
         sql=filter_text,
         with_code=_with_code,
     )
@@ -181,12 +183,12 @@ def _ago(seconds: float) -> str:
 
 
 def _seconds(value: float) -> str:
-    if not value:
-        return "0 s"
-    if value < 0.001:
-        return "less than 1 ms"
-    if value < 1:
-        return f"{value * 1000:.3g} ms"
-    if value < 120:
-        return f"{value:.3g} s"
-    return f"{value / 60:,.0f} min" if value < 7200 else f"{value / 3600:,.0f} h"
+    (text,) = duration_texts([value])
+    return text
+
+
+def _durations(values: Iterable[float | None]) -> Sequence[str]:
+    """Return durations of a sentence or a column in one unit; those that are unknown are empty."""
+    lengths = list(values)
+    texts = iter(duration_texts([one for one in lengths if one is not None]))
+    return ["" if one is None else next(texts) for one in lengths]
