@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.support.documents.site import build_site
 from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.api import guide as guides
+from windrow_service.api.html.questions import QUESTIONS
 from windrow_service.settings import Settings
 
 
@@ -86,3 +88,11 @@ def test_a_clone_without_the_site_says_how_to_build_it(tmp_path: Path) -> None:
 
     assert answer.status_code == 404
     assert "run `make docs`" in answer.text
+
+
+def test_each_question_mark_of_a_page_leads_to_a_heading_that_is_served(
+    guide: httpx.Client,
+) -> None:
+    page = guide.get("/guide/reference/figures.html").text
+
+    assert set(re.findall(r'<h2 id="([^"]+)"', page)) == QUESTIONS.keys()

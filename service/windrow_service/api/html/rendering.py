@@ -18,6 +18,7 @@ from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import size_text
 from windrow_service.api.html.durations import duration_texts
+from windrow_service.api.html.questions import QUESTIONS
 from windrow_service.api.services import services_of
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def environment(is_async: bool) -> Environment:
         sql=filter_text,
         with_code=_with_code,
     )
+    templates.globals["questions"] = QUESTIONS
     return templates
 
 
