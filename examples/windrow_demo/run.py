@@ -19,13 +19,13 @@ from windrow_core.models import RefreshStatus
 from windrow_core.version import __version__
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.flights import DAYS_IN_THE_YEAR, write_flights
-from windrow_demo.interrupts import kept_interrupts
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Query, Side, fingerprint, time_in_turns, timed
 from windrow_demo.outcome import DemoOutcome, SqlOutcome
 from windrow_demo.progress import counting
 from windrow_demo.report import first_table
 from windrow_demo.sides import flight_queries, sides
+from windrow_spark.interrupts import kept_interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -246,8 +246,12 @@ def run(
             if start_spark.started is not None:
                 tell_tasks(start_spark.started, tell)
 
-        with now_and_then(tell_tasks_once_started):
-            done = compact(start_spark, client, table, on_progress=tell, **options)
+        try:
+            with now_and_then(tell_tasks_once_started):
+                done = compact(start_spark, client, table, on_progress=tell, **options)
+        except KeyboardInterrupt as error:
+            tell(f"{str(error) or 'stopped'}; the same command goes on from what is committed")
+            raise
     if as_json:
         show_json(asdict(done))
     else:

@@ -46,6 +46,24 @@ def assert_known(client: Client, table: str) -> None:
     assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
 
+def test_a_write_that_is_interrupted_says_what_remains_and_leaves_nothing(
+    client: Client, events: str, location: Path
+) -> None:
+    def interrupt(commits: bool) -> None:
+        with begin(client, events) as begun:
+            report = report_of(stage(begun.folder, {f"{DAY}/new{commits}.parquet": [100]}))
+            if commits:
+                begun.commit(report)
+            raise KeyboardInterrupt
+
+    for commits, remains in ((False, "nothing of it is in the table"), (True, "snapshot 2 has")):
+        with pytest.raises(KeyboardInterrupt, match=remains):
+            interrupt(commits)
+        assert (location / DAY / f"new{commits}.parquet").exists() is commits
+        assert not list(location.glob("_windrow/writes/*"))
+    assert {one.state for one in client.writes(events)} == {"undone", "published"}
+
+
 def test_untouched_files_keep_their_path_size_and_time(
     client: Client, events: str, location: Path, url: str
 ) -> None:

@@ -171,7 +171,7 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
     assert len(found["unlike"]) == len(found["first"]) + 1
     assert {table: rows for table, rows in found["unlike"].items() if rows} == {}
     assert found["again"] == found["trusting"] == ["failed", "skipped", "unchanged"]
-    assert "1 partitions added; 1 partitions removed" in found["changed"]["sales.orc_"]
+    assert "1 partition added; 1 partition removed" in found["changed"]["sales.orc_"]
     assert found["then"] == []
 
 

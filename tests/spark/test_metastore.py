@@ -71,7 +71,7 @@ def test_partitions_are_those_of_the_catalog_wherever_they_lie(
         f"SET LOCATION '{folder}/moved/plain'"
     )
     said = imported(client, spark, "shop.sales")["shop.sales"]
-    assert "1 partitions removed, 1 partitions moved" in said
+    assert "1 partition removed, 1 partition moved" in said
     (same,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
     assert same.outcome == "unchanged"
     assert list(dropped.glob("*.parquet"))
@@ -83,7 +83,7 @@ def test_partitions_are_those_of_the_catalog_wherever_they_lie(
     assert same.outcome == "unchanged"
     spark.sql("ALTER TABLE shop.sales ADD PARTITION (day='2026-03-01', Kind='a%b', amount=2)")
     (more,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
-    assert more.changes[:2] == ("1 partitions added", "1 partitions moved")
+    assert more.changes[:2] == ("1 partition added", "1 partition moved")
     assert differences(spark, client, "shop.sales") == []
 
     spark.sql("ALTER TABLE shop.sales ADD COLUMNS (extra INT)")
@@ -161,7 +161,7 @@ def test_new_files_are_found_by_a_refresh_of_all_and_failures_are_reported(
     done = client.import_tables(spark, "shop.r_*", refresh="all")
     assert [(one.outcome, one.changes[:1]) for one in done] == [
         ("failed", ()),
-        ("updated", ("1 files added",)),
+        ("updated", ("1 file added",)),
     ]
     assert "not.parquet" in done[0].reason
     assert differences(spark, client, "shop.r_grows") == []

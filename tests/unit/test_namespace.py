@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import windrow
+from tests.support.documents.reference import public_functions
 from windrow.calls.coordinator import OF_PROGRAMS
 
 
@@ -42,6 +43,17 @@ def test_help_explains_the_package_and_a_client() -> None:
     for word in ("windrow.connect()", "embedded", "accelerate", "help(windrow.Client)"):
         assert word in text
     assert "register_table" in (inspect.getdoc(windrow.Client) or "")
+
+
+def test_whatever_completion_offers_of_a_client_has_an_example_that_a_test_runs() -> None:
+    functions = public_functions().values()
+    tried = {name for section in functions for name in section if name.startswith("client.")}
+
+    with windrow.connect("http://127.0.0.1:1", check=False) as client:
+        names = [name for name in dir(client) if not name.startswith("_")]
+        calls = {f"client.{name}" for name in names if callable(getattr(client, name))}
+
+    assert calls == tried
 
 
 def test_a_client_does_not_offer_the_calls_of_programs_but_has_them() -> None:

@@ -100,7 +100,9 @@ class _Work:
             self._batches.clear()
             self._changes.notify_all()
         for reader in self._readers:
-            reader.join()
+            # Ctrl-C may have come before the last of them was started.
+            if reader.ident is not None:
+                reader.join()
 
     def _read(self) -> None:
         try:

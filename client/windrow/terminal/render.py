@@ -111,12 +111,10 @@ def plan_figures(info: Plan) -> Table:
     table.add_row("splits", f"{summary.split_count:,}")
     table.add_row("groups", f"{summary.group_count:,}, packed by {summary.strategy}")
     if summary.group_count:
-        table.add_row(
-            "group size",
-            f"{size_text(summary.smallest_group_bytes)} to "
-            f"{size_text(summary.largest_group_bytes)}, "
-            f"at most {count_text(summary.largest_group_splits, 'split')}",
-        )
+        ends = map(size_text, (summary.smallest_group_bytes, summary.largest_group_bytes))
+        sizes = " to ".join(dict.fromkeys(ends))
+        splits = count_text(summary.largest_group_splits, "split")
+        table.add_row("group size", f"{sizes}, at most {splits}")
     if summary.cacheable_files:
         table.add_row("cacheable", _cacheable(summary))
     table.add_row("with hosts", count_text(summary.groups_with_hosts, "group"))

@@ -123,16 +123,21 @@ def begin(
     staging = staging_folder(location, uuid.uuid4().hex)
     lock = staging.make(info.name)
     lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds, batch)
+    write = TableWrite(
+        client, info, staging, lock, lease, mode, kind, conflict, replace, batch, wait_seconds
+    )
     try:
         lease.tell("staging")
+    except KeyboardInterrupt:
+        # The coordinator may know of it by now.
+        write.undo()
+        raise KeyboardInterrupt(write.remains()) from None
     except BaseException:
         staging.remove()
         lock.release()
         raise
     lease.keep()
-    return TableWrite(
-        client, info, staging, lock, lease, mode, kind, conflict, replace, batch, wait_seconds
-    )
+    return write
 
 
 class TableWrite:
@@ -188,6 +193,8 @@ class TableWrite:
         traceback: TracebackType | None,
     ) -> None:
         self.undo()
+        if isinstance(exc, KeyboardInterrupt):
+            raise KeyboardInterrupt(self.remains()) from None
 
     def check(self) -> None:
         """Raise an error if the write is known to be lost.

@@ -31,6 +31,7 @@ from windrow_core.models import (
 )
 from windrow_spark.commits import TableWrite, begin
 from windrow_spark.failures import stated_cause
+from windrow_spark.interrupts import kept_interrupts
 from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.writing.checking import Seconds, check_files, write_report
 from windrow_spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
@@ -105,7 +106,7 @@ def write(
             batch=batch,
             lists_partitions=on_staged is not None,
         ) as table_write,
-        _interrupts(table_write),
+        kept_interrupts() as check_interrupted,
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
@@ -113,7 +114,9 @@ def write(
                 planning = _planned(client, preparation, counts, f"{table_write.folder}-sample")
             # A write that was cancelled meanwhile stops here, rather than after staging.
             table_write.check()
+            check_interrupted()
             report = _staged(preparation, planning, table_write, phases)
+            check_interrupted()
         if on_staged is not None:
             paths = table_write.inventory().files["path"].to_pylist()
             on_staged(sorted({path.rpartition("/")[0] for path in paths}))
@@ -362,16 +365,6 @@ def _staged(
         raise UnfitRowsError(table, str(error)) from error
     check_files(table, files, file_sums, report.keys, planning.keys)
     return report
-
-
-@contextmanager
-def _interrupts(write: TableWrite) -> Iterator[None]:
-    """Say what has become of a write that Ctrl-C stops."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        write.undo()
-        raise KeyboardInterrupt(write.remains()) from None
 
 
 @contextmanager

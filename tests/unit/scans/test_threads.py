@@ -48,6 +48,17 @@ def readers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == THREAD_NAME]
 
 
+def test_ctrl_c_before_all_threads_have_started_is_a_keyboard_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        next(Batches(list(Sources(3, 3)), 2, 0))
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("buffer_bytes", [0, BATCH.nbytes, 10**9])
 def test_every_batch_of_every_source_comes_once_and_the_threads_end(

@@ -21,17 +21,19 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     before = signal.getsignal(signal.SIGINT)
 
     def press(number: int, frame: FrameType | None) -> None:
-        ctrl_c.set()
-        raise KeyboardInterrupt
+        assert callable(before)
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            ctrl_c.set()
+            raise
 
     def check() -> None:
         if ctrl_c.is_set():
             raise KeyboardInterrupt
 
-    # Other handlers of Ctrl-C stay in place, and only the main thread can set one.
-    is_ours = before is signal.default_int_handler and (
-        threading.current_thread() is threading.main_thread()
-    )
+    # Spark's handler cancels all jobs first. Only the main thread can set one.
+    is_ours = callable(before) and threading.current_thread() is threading.main_thread()
     if is_ours:
         signal.signal(signal.SIGINT, press)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from windrow_demo.interrupts import kept_interrupts
+from windrow_spark.interrupts import kept_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,16 @@ def test_an_error_while_a_ctrl_c_is_raised_does_not_hide_it() -> None:
         call()
 
     assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_another_handler_decides_what_a_ctrl_c_does() -> None:
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    with kept_interrupts() as check:
+        signal.raise_signal(signal.SIGINT)
+        check()
+
+    assert pressed == [signal.SIGINT]
 
 
 def test_an_error_without_a_ctrl_c_is_raised_unchanged() -> None:
