@@ -5,7 +5,8 @@
 
 A store on loopback serves generated tables, and answers each request after some seconds; the session
 has Hadoop's S3A. All sides run the same queries, in turns, after an untimed round: some columns, and
-all. Spark's figures exclude its listing, Windrow's include planning. Two more sides are Windrow with
+all. Spark's figures exclude its listing, Windrow's include planning. S3A keeps in memory what it has
+read, by which the next side would gain, so it starts anew before each run. Two more sides are Windrow with
 `reader="grouped"` and `reader="native"`. With several latencies, the last table says for how many
 answers of the store a task waits per file, one after another, as `relation/cost.py` needs it.
 
@@ -188,11 +189,13 @@ def _read(
 
     def on_run(side: Side, query: Query, seconds: float) -> None:
         requests[side.name, query.name] = len(store.requests)
-        store.requests.clear()
         console.print(
             f"{case.title}, {latency_s} s, {query.title}: {side.name}, {seconds:.2f} s", style="dim"
         )
+        _start_anew(spark)
+        store.requests.clear()
 
+    _start_anew(spark)
     store.requests.clear()
     timings = time_in_turns(spark, contestants, queries(), runs=runs, on_run=on_run)
     for query in queries():
@@ -200,6 +203,15 @@ def _read(
         if len(answers) != 1:
             raise DisagreementError(f"{case.title}, {query.title}: {answers}")
     return Reads(case, latency_s, timings, requests)
+
+
+def _start_anew(spark: SparkSession) -> None:
+    """Close S3A with what it has read and kept, and open it again."""
+    jvm: Any = spark.sparkContext._jvm
+    files = jvm.org.apache.hadoop.fs
+    files.FileSystem.closeAll()
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    files.Path(f"s3a://{BUCKET}/").getFileSystem(settings)
 
 
 def _results(reads: Reads) -> list[Result]:
