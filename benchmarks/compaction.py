@@ -1,29 +1,34 @@
 """Compact a table of small files, and read it before and after: Spark's defaults, and Windrow.
 
     python benchmarks/compaction.py [--quick] [--json FILE] [--store local|hdfs|s3] [--days N]
+                                    [--server seaweedfs|moto]
 
 The table holds the flights of 2013 in 19,486 files, one per hour and airport, with a folder per
 month. It is compacted to files of 256 KB; then the job runs again and must find nothing to do.
 Rows are compared by their hashes. Reads are warm. Spark's figures exclude its listing; Windrow's
-include its planning. HDFS and S3 run on loopback, and need Maven Central on first use.
+include its planning. HDFS and S3 run on loopback, and need Maven Central on first use. The server of
+S3 is SeaweedFS, of the extra `benchmark`, or moto, which takes several times as long.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 from common import ROOT, Result, arguments, console, write_json
 from peers import normal
 from pyspark.sql import SparkSession
+from rclone import environment
 from rich import box
 from rich.table import Table
+from seaweed import seaweed_server
 from sessions import spark_and_client
 from tables import upload
 
@@ -49,6 +54,7 @@ TABLE = "bench.flights"
 TARGET = 256 * 2**10
 QUICK_DAYS = 2
 BEFORE = "before compaction"
+BUCKET = "flights"
 
 
 class DisagreementError(Exception):
@@ -59,6 +65,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments("Compact a table of small files, and read it before and after.")
     parser.add_argument("--store", choices=("local", "hdfs", "s3"), default="local")
+    parser.add_argument(
+        "--server", choices=("seaweedfs", "moto"), default="seaweedfs", help="of S3"
+    )
     parser.add_argument("--days", type=int, default=DAYS_IN_THE_YEAR, help="days of flights")
     options = parser.parse_args()
     require_java()
@@ -71,7 +80,7 @@ def main() -> None:
     console.print(f"writing the flights of {days} days", style="dim")
     write_flights(folder, days)
     with (
-        _stored(options.store, folder) as (location, conf),
+        _stored(options.store, options.server, folder) as (location, conf),
         spark_and_client(location, work, conf) as (spark, client),
     ):
         client.register_table(TABLE, location)
@@ -118,29 +127,36 @@ def main() -> None:
 
 
 @contextmanager
-def _stored(store: str, folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _stored(store: str, server: str, folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Copy a table to a store; yield its location, and the settings of Spark for it."""
-    if store == "local":
-        yield str(folder), {}
-        return
-    console.print(f"copying it to {store}", style="dim")
-    if store == "hdfs":
-        with tempfile.TemporaryDirectory() as parts, hdfs_cluster(Path(parts)) as cluster:
+    with ExitStack() as stack:
+        if store == "local":
+            yield str(folder), {}
+        elif store == "hdfs":
+            console.print("copying it to HDFS", style="dim")
+            parts = stack.enter_context(tempfile.TemporaryDirectory())
+            cluster = stack.enter_context(hdfs_cluster(Path(parts)))
             location = f"{cluster.uri}/compaction"
             upload(folder, location)
             yield location, {}
-        return
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    with s3_server() as server:
-        location = server.upload(folder, "flights", "compaction")
-        settings = s3a_settings(server.environment)
-        yield (
-            location,
-            {
-                "spark.jars": ",".join(map(str, s3a_jars())),
-                **{f"spark.hadoop.{name}": value for name, value in settings.items()},
-            },
-        )
+        elif server == "seaweedfs":
+            console.print("copying it to SeaweedFS", style="dim")
+            objects = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            variables = environment(stack.enter_context(seaweed_server(objects, BUCKET)))
+            os.environ.update(variables)
+            location = f"s3://{BUCKET}/{folder.name}"
+            upload(folder, location)
+            yield location, _s3a(variables)
+        else:
+            console.print("copying it to moto", style="dim")
+            logging.getLogger("werkzeug").setLevel(logging.ERROR)
+            moto = stack.enter_context(s3_server())
+            yield moto.upload(folder, BUCKET, folder.name), _s3a(moto.environment)
+
+
+def _s3a(variables: Mapping[str, str]) -> dict[str, str]:
+    settings = {f"spark.hadoop.{name}": value for name, value in s3a_settings(variables).items()}
+    return {"spark.jars": ",".join(map(str, s3a_jars())), **settings}
 
 
 def write_flights(location: Path, days: int) -> None:

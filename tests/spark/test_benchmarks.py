@@ -317,7 +317,9 @@ def test_maintenance_real_loses_and_doubles_nothing_while_workers_are_killed(qui
 def test_compaction_leaves_the_same_rows_in_few_files(
     quick: Quick, quick_alone: Quick, store: str
 ) -> None:
-    content = (quick_alone if store == "s3" else quick)("compaction", "--store", store)
+    content = (quick_alone if store == "s3" else quick)(
+        "compaction", "--store", store, "--server", "moto"
+    )
 
     found = {(row["case"], row["metric"]): row for row in content["results"]}
     files = found["flights", "files"]
