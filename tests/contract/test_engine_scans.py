@@ -376,6 +376,7 @@ def test_another_callers_plans_and_tasks_do_not_exist(site: Site) -> None:
     assert outcome(TASKS.format("many"), {"plan-task": task["plan-task"][:-1]}) == no_task
     other = "/iceberg/v1/namespaces/other/tables/t"
     assert outcome(f"{other}/plan", {}) == no_table
+    assert outcome(f"{other}$kind='a'", None, method="GET") == no_table
     assert outcome(f"{other}/tasks", task) == no_table
     assert outcome(f"{other}/plan/{plan['plan-id']}", None, method="GET") == no_table
     assert outcome(f"{other}/plan", {"start-snapshot-id": 1, "end-snapshot-id": 2}) == no_table

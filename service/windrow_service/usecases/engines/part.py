@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.files.errors import InventoryError
 from windrow_service.engines.columns import TableColumns
 from windrow_service.engines.manifests import ManifestFigures, described
 from windrow_service.engines.metadata import SnapshotRecord, manifest_list, table_uuid
@@ -95,7 +96,11 @@ class DescribePart:
                 files = files.filter(pa.array(survives))
                 return name, self._figures(table, snapshot, name, files)
 
-            pieces.append(await self.runner.run(work))
+            try:
+                pieces.append(await self.runner.run(work))
+            except InventoryError as error:
+                # A file has changed since the whole table was described.
+                raise UnfitTableError(name, str(error)) from error
         some = [piece for piece in pieces if piece is not None]
 
         def write() -> TableDescription:
