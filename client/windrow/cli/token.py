@@ -59,7 +59,10 @@ class NoDatabaseError(WindrowError):
 
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
-    remedy = "name the coordinator's own with --state-dir, as `windrow serve` prints it"
+    remedy = (
+        "name the coordinator's own with --state-dir, as `windrow serve` prints it, or ask a running "
+        "coordinator with --url"
+    )
 
 
 @app.command()
@@ -140,7 +143,7 @@ def list_tokens(
         with _connected(url) as client:
             tokens = list(client.tokens())
     else:
-        tokens = _kept(state_dir)
+        tokens = _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
     if as_json:
         show_json({"tokens": [_as_json(token) for token in tokens]})
     else:
@@ -225,13 +228,6 @@ def _with_tokens(
     # In its own thread, since the caller may already be in an event loop.
     with start_blocking_portal() as portal:
         return portal.call(opened)
-
-
-def _kept(state_dir: Path | None) -> Sequence[Token]:
-    try:
-        return _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
-    except NoDatabaseError:
-        return []
 
 
 def _connected(url: str) -> Client:
