@@ -35,6 +35,7 @@ _ON_SNAPSHOTS = (
     "define_cache_rule",
     "delete_cache_rule",
     "request_work",
+    "withdraw_work",
 )
 BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 
@@ -56,6 +57,7 @@ RECORDED = {
     "define_policy": ("policy", "created"),
     "delete_policy": ("policy", "deleted"),
     "request_work": ("work", "created"),
+    "withdraw_work": ("work", "cancelled"),
     "set_budget": ("budget", "changed"),
     "create_token": ("token", "created"),
     "revoke_token": ("token", "deleted"),
@@ -155,6 +157,7 @@ class Caller:
             "define_policy": lambda: http.put(f"/policies/{table}", json={}),
             "delete_policy": lambda: http.delete(f"/policies/{table}"),
             "request_work": lambda: http.post(f"{self.path}/maintenance/requests", json={}),
+            "withdraw_work": lambda: http.delete(f"{self.path}/maintenance/requests"),
             "set_budget": lambda: self.set_budget(60),
             "create_token": lambda: self.create_token("read"),
             "revoke_token": lambda: http.delete(f"/tokens/{self.token_id}"),
@@ -201,6 +204,8 @@ class Caller:
             self.calls["define_cache_rule"]().raise_for_status()
         if operation == "delete_policy":
             self.calls["define_policy"]().raise_for_status()
+        if operation == "withdraw_work":
+            self.calls["request_work"]().raise_for_status()
         if operation == "set_budget":
             self.set_budget(59).raise_for_status()
         if operation == "cancel_write":
@@ -277,6 +282,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
         "define_cache_rule",
         "put_write",
         "cancel_write",
+        "withdraw_work",
         "revoke_token",
     ],
 )

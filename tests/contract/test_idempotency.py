@@ -231,6 +231,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
         "delete /tables/{name}/writes/{write_id}",
         "post /maintenance/rounds",
         "post /tables/{name}/maintenance/requests",
+        "delete /tables/{name}/maintenance/requests",
         "post /scan-reports",
         "put /maintenance/claims/{claim_id}",
         # Work whose claim nobody heard of is given to another worker after its lease.

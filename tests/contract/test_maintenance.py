@@ -14,6 +14,7 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
+from windrow.errors import NotFoundError
 from windrow_core.models import ClaimUpdate, MaintenanceReceipt, WorkOutcome
 
 # Everything is worth it at once.
@@ -127,6 +128,11 @@ def test_compaction_that_somebody_asks_for_needs_no_policy(
     assert (count, again, during_claim, nowhere, rest) == (1, 1, 0, 0, 1)
     assert item.folders == [DAYS[0]]
     assert all("asked for it" in one.text for one in client.receipts(table))
+    # The rest still waits.
+    assert [client.withdraw_compaction(table) for _ in range(2)] == [1, 0]
+    assert client.claim_work("w", pattern=table) is None
+    with pytest.raises(NotFoundError):
+        client.withdraw_compaction(f"{table}_missing")
 
 
 def test_reads_of_the_history_decide_which_partitions_come_first(

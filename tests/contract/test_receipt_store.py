@@ -287,11 +287,23 @@ def test_work_that_was_asked_for_is_withdrawn_until_a_worker_has_it(holds: Holds
         assert item is not None
 
         for number in (first.number, second.number):
-            await store.withdraw(number, "other", NOW)
-            await store.withdraw(number, "t", NOW)
+            assert await store.withdraw("other", NOW, number) == 0
+        assert [await store.withdraw("t", NOW, one.number) for one in (first, second)] == [0, 1]
 
         assert [one.state for one in await store.page(NEWEST, 10, ALL)] == ["running"]
         assert item.number == first.number
+
+        # Without a number, all that waits; but neither other tables nor what a round decided.
+        await decide(store, work("t", "ds=3"), work("u", "ds=1"))
+        await store.request([work("t", "ds=4"), work("t", "ds=5")], NOW)
+        await store.request([work("u", "ds=2")], NOW)
+        assert [await store.withdraw("t", NOW) for _ in range(2)] == [2, 0]
+        waiting = await store.page(NEWEST, 10, ALL, states=("waiting",))
+        assert {(one.table, *one.folders) for one in waiting} == {
+            ("t", "ds=3"),
+            ("u", "ds=1"),
+            ("u", "ds=2"),
+        }
 
     holds(law)
 

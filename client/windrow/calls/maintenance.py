@@ -24,6 +24,7 @@ from windrow_core.models import (
     ReceiptPage,
     RetentionPreview,
     TableMaintenance,
+    WithdrawnWork,
     WorkItem,
     WorkRequest,
 )
@@ -119,7 +120,8 @@ class MaintenanceCalls(Calls):
         """Let workers of maintenance compact a table now, before all other work.
 
         Windows, quiet time, gain and budget of policies do not matter for it. `maintenance` shows
-        how it gets on; `compact` does it in this process instead.
+        how it gets on, `withdraw_compaction` withdraws it, and `compact` does it in this process
+        instead.
 
         Args:
             table: Name of the table.
@@ -138,6 +140,21 @@ class MaintenanceCalls(Calls):
         body = request.model_dump_json(exclude_unset=True)
         path = f"{table_path(table)}/maintenance/requests"
         return read_answer(QueuedWork, self._transport.call("POST", path, body=body)).items
+
+    def withdraw_compaction(self, table: str) -> int:
+        """Withdraw what `request_compaction` asked for, unless a worker has taken it.
+
+        Args:
+            table: Name of the table.
+
+        Returns:
+            Number of pieces of work that no longer wait; 0 if none waited.
+
+        Example:
+            client.withdraw_compaction("sales.events")
+        """
+        path = f"{table_path(table)}/maintenance/requests"
+        return read_answer(WithdrawnWork, self._transport.call("DELETE", path)).items
 
     def decide_maintenance(self) -> MaintenanceRound:
         """Decide now which partitions are to be rewritten, of all tables that a policy applies to.

@@ -43,6 +43,13 @@ def compact(
             "started here. The table's policy then sets sizes, and what is worth rewriting.",
         ),
     ] = False,
+    withdraw: Annotated[
+        bool,
+        typer.Option(
+            "--withdraw",
+            help="Withdraw what --by-worker asked for, unless a worker has taken it.",
+        ),
+    ] = False,
     folder: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +78,13 @@ def compact(
     settings = {name: value for name, value in options.items() if value is not None}
     if folder is not None and not by_worker:
         raise typer.BadParameter("--folder needs --by-worker; without it, use --filter")
+    if withdraw:
+        if settings or by_worker or dry_run or master is not None or readers_may_see_both:
+            raise typer.BadParameter("--withdraw goes with no other option")
+        with connect(url, check=False) as client:
+            items = client.withdraw_compaction(table)
+        show_result({"items": items}, lambda: message(_withdrawal_text(table, items)), as_json)
+        return
     if by_worker:
         if settings or dry_run or master is not None:
             raise typer.BadParameter(
@@ -112,5 +126,13 @@ def _queue_text(table: str, items: int) -> tuple[str, ...]:
     text = "1 piece of work waits" if items == 1 else f"{items:,} pieces of work wait"
     return (
         f"{table}: {text} for a worker",
-        f"`windrow maintain --explain {table}` shows how it goes",
+        f"`windrow maintain --explain {table}` shows how it goes, and `windrow compact {table} "
+        "--withdraw` withdraws it",
     )
+
+
+def _withdrawal_text(table: str, items: int) -> str:
+    if not items:
+        return f"nothing was withdrawn: no compaction of {table} that was asked for waits"
+    text = "1 piece of work waits" if items == 1 else f"{items:,} pieces of work wait"
+    return f"{table}: {text} no longer"

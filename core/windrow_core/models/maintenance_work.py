@@ -155,6 +155,14 @@ class QueuedWork(Answer):
     )
 
 
+class WithdrawnWork(Answer):
+    """How much work no longer waits, because the request for it was withdrawn."""
+
+    items: int = Field(
+        description="Number of pieces of work; 0 if none waited, or if workers have them already."
+    )
+
+
 class WorkItem(Answer):
     """Work that belongs to one worker as long as it renews its lease."""
 

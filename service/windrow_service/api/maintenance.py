@@ -16,6 +16,7 @@ from windrow_core.models import (
     MaintenanceRound,
     QueuedWork,
     ReceiptPage,
+    WithdrawnWork,
     WorkItem,
     WorkRequest,
 )
@@ -71,6 +72,21 @@ async def request_work(
         name, request.folder, readers_may_see_both=request.readers_may_see_both
     )
     return QueuedWork(items=items)
+
+
+@router.delete(
+    "/tables/{name}/maintenance/requests",
+    operation_id="withdraw_work",
+    dependencies=[WRITE_TABLE],
+    responses=problem_responses(404, 422, 503, 504),
+)
+async def withdraw_work(name: TableNamePath, services: MaintenanceDep) -> WithdrawnWork:
+    """Withdraw all requests for work on a table that no worker has taken; repeating it is allowed.
+
+    Work that a worker has goes on to its end. The next round decides by the table's policy about
+    the partitions.
+    """
+    return WithdrawnWork(items=await services.request.withdraw(name))
 
 
 @router.post(

@@ -192,18 +192,20 @@ class SqlWorkStore:
                 await note(connection, now, "work", "created", table=work[0].table)
             return count
 
-    async def withdraw(self, number: int, table: str, now: datetime) -> None:
+    async def withdraw(self, table: str, now: datetime, number: int | None = None) -> int:
         columns = _receipts.c
-        is_it = (columns.number == number) & (columns.table_name == table)
+        statement = sa.delete(_receipts).where(
+            columns.table_name == table, columns.state == "waiting", columns.reason == REQUESTED
+        )
+        if number is not None:
+            statement = statement.where(columns.number == number)
         async with self._database.writing() as connection:
             await lock_maintenance(connection)
-            result = await connection.execute(
-                sa.delete(_receipts).where(
-                    is_it, columns.state == "waiting", columns.reason == REQUESTED
-                )
-            )
-            if result.rowcount:
-                await note(connection, now, "work", "cancelled", table=table, item=str(number))
+            count = (await connection.execute(statement)).rowcount
+            if count:
+                item = None if number is None else str(number)
+                await note(connection, now, "work", "cancelled", table=table, item=item)
+        return count
 
     async def maintainers(self) -> Sequence[Maintainer]:
         query = sa.select(_maintainers).order_by(_maintainers.c.seen_at.desc()).limit(_MAINTAINERS)

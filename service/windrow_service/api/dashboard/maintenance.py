@@ -147,7 +147,7 @@ async def withdraw_work(
     number = (await changes_of(request)).get("number", "")
     if not re.fullmatch("[0-9]{1,18}", number):
         raise FormOutdatedError
-    await services.work.withdraw(int(number), name, services.clock())
+    await services.request.withdraw(name, int(number))
     return redirect(request, f"{_PAGE}/{name}")
 
 

@@ -87,6 +87,19 @@ class RequestWork:
         work = [NewWork(table=name, body=body) for body in bodies]
         return await self.work.request(work, self.clock()) if work else 0
 
+    async def withdraw(self, name: str, number: int | None = None) -> int:
+        """Withdraw what was asked for and still waits; return how many pieces of work that was.
+
+        Args:
+            name: The table.
+            number: Only the work with this number.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+        await self.tables.get(name)
+        return await self.work.withdraw(name, self.clock(), number)
+
 
 def _rows(parts: SmallParts, policy: EffectivePolicy, folder: str | None) -> Ints:
     """Return the rewrites of all small files, those that gain most for each second first."""

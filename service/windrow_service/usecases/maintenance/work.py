@@ -167,8 +167,14 @@ class WorkStore(Protocol):
         left out.
         """
 
-    async def withdraw(self, number: int, table: str, now: datetime) -> None:
-        """Forget work that was asked for, unless a worker has taken it."""
+    async def withdraw(self, table: str, now: datetime, number: int | None = None) -> int:
+        """Forget work on a table that was asked for and waits; return how much.
+
+        Args:
+            table: The table.
+            now: The time, for the audit log.
+            number: Only the work with this number.
+        """
 
     async def maintainers(self) -> Sequence[Maintainer]:
         """Return the workers that have asked for work in the last days, the latest first."""
