@@ -112,9 +112,7 @@ def test_of(
     method, path = operation.split(" ", 1)
     # Not by `schema.parametrize()`, which lists the edge cases when tests are collected: that takes
     # seconds in each process of a run.
-    # Edge cases have the examples of fields, too; whole requests of them take long to make.
-    names = ("examples", "fuzzing", "coverage") if is_nightly() else ("fuzzing", "coverage")
-    modes = [HypothesisTestMode(name) for name in names]
+    modes = [HypothesisTestMode(mode) for mode in ("examples", "fuzzing", "coverage")]
     config = HypothesisTestConfig(modes=modes, project=schema.config)
     test: Callable[[], None] = create_test(
         operation=schema[path][method], test_func=check, config=config
