@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 # A number in an f-string, followed by a plural. `count_text` and `{files:file}` do better; the
 # numbers here are limits and the like, which are never 1. They only fall.
 _PLURALS = re.compile(r"\{[^{}]+:,\} (?:[a-z-]+ ){0,2}[a-z]{2,}s\b")
-_CEILINGS = {"core": 9, "client": 3, "service": 70, "spark": 8, "spark_jobs": 1}
+_CEILINGS = {"core": 9, "client": 2, "service": 70, "spark": 8, "spark_jobs": 1}
 _NOUNS = (
     "attempts|batches|buckets|columns|commits|days|errors|files|folders|footers|groups|hours|keys|"
     "manifests|partitions|plans|reads|requests|rows|rules|slots|snapshots|splits|tables|tasks|"

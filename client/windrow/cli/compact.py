@@ -25,6 +25,7 @@ from windrow.terminal.options import (
     WorthReads,
 )
 from windrow.terminal.render import message
+from windrow_core.cards import count_text
 
 
 def compact(
@@ -123,7 +124,7 @@ def _queue_text(table: str, items: int) -> tuple[str, ...]:
         return (
             f"nothing waits: {table} has no small files to merge, or workers have them already",
         )
-    text = "1 piece of work waits" if items == 1 else f"{items:,} pieces of work wait"
+    text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
     return (
         f"{table}: {text} for a worker",
         f"`windrow maintain --explain {table}` shows how it goes, and `windrow compact {table} "
@@ -134,5 +135,5 @@ def _queue_text(table: str, items: int) -> tuple[str, ...]:
 def _withdrawal_text(table: str, items: int) -> str:
     if not items:
         return f"nothing was withdrawn: no compaction of {table} that was asked for waits"
-    text = "1 piece of work waits" if items == 1 else f"{items:,} pieces of work wait"
+    text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
     return f"{table}: {text} no longer"
