@@ -51,6 +51,8 @@ _VARYING = (
     (r"\b([0-9a-f]{32}|[0-9a-f]{16}|[0-9a-f]{8})\b", "ID"),
     (r'name="(form|key)" value="[^"]*"', "FORM"),
     (r"(Database on disk.*?<dd>)[^<]*", r"\1SIZE"),
+    # The coordinator also records the current hour, whenever its turn comes.
+    (r'aria-label="Figures by the hour".*?</table>', "HOURS"),
     # Charts over time, and bars of measured times.
     (r"<svg.*?</svg>", "CHART"),
 )

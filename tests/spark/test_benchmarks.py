@@ -545,13 +545,14 @@ def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
     assert len(content["processor_ms"]) == 4
 
 
-def test_pages_compares_first_bytes_with_their_bound(quick: Quick) -> None:
+def test_pages_compares_first_bytes_and_whole_pages_with_their_bound(quick: Quick) -> None:
     rows = quick("pages")["results"]
 
     assert {row["peer"] for row in rows} == {"bound"}
-    assert [row["metric"].split(", ")[1] for row in rows] == [
-        "first page of a process",
-        "next page of a process",
+    assert [row["metric"] for row in rows] == [
+        f"{part}, {page} page of a process"
+        for page in ("first", "next")
+        for part in ("first byte", "whole page")
     ]
 
 
