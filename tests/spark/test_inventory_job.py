@@ -432,7 +432,7 @@ def test_the_job_can_be_submitted_to_spark(coordinator: Coordinator, tmp_path: P
 
     assert done.returncode == 0, done.stderr
     # spark-submit merges the job's stderr into its stdout.
-    assert "t: reading 1 footers\n" in done.stdout
+    assert "t: reading 1 footer\n" in done.stdout
     facts = dict(
         line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1
     )
