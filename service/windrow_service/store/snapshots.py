@@ -193,6 +193,11 @@ class SqlSnapshotStore:
 async def _note(
     connection: AsyncConnection, now: datetime, table: StoredTable, info: SnapshotInfo, after: str
 ) -> None:
+    older = table.info.current_snapshot
+    fields = {"file_count", "row_count", "size_bytes"}
+    # Tables may have thousands of columns, which hardly ever change.
+    if older is None or older.columns != info.columns:
+        fields.add("columns")
     await note(
         connection,
         now,
@@ -202,16 +207,9 @@ async def _note(
         item=str(info.snapshot_id),
         before=table.version,
         after=after,
-        old=_audited(table.info.current_snapshot),
-        new=_audited(info),
+        old=None if older is None else older.model_dump(include=fields),
+        new=info.model_dump(include=fields),
     )
-
-
-def _audited(info: SnapshotInfo | None) -> dict[str, object] | None:
-    """Return what people ask of a snapshot that was made."""
-    if info is None:
-        return None
-    return info.model_dump(include={"file_count", "row_count", "size_bytes", "columns"})
 
 
 def _not_checked_since(table: StoredTable) -> sa.ColumnElement[bool]:
