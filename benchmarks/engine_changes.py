@@ -207,15 +207,16 @@ def duckdb(url: str) -> Iterator[Any]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        queries, answers = process.stdin, process.stdout
+        assert queries is not None
+        assert answers is not None
 
         def ask(sql: str) -> Any:
-            print(json.dumps(sql), file=process.stdin, flush=True)
-            return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+            print(json.dumps(sql), file=queries, flush=True)
+            return json.loads(answers.readline())
 
         yield ask
-        process.stdin.close()
+        queries.close()
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ def pages(settings: Settings, database_url: sa.URL, lake: Path) -> dict[str, str
         outcome = {"files_before": 6, "files_after": 2, "core_seconds": 1.5, "bytes_before": 10}
         report = {"state": "done", "text": "6 files became 2", "outcome": outcome}
         http.put(f"/maintenance/claims/{item['claim_id']}", json=report).raise_for_status()
-        asked = {"table": "sales.events", "filter": "ds >= '2026-11-10'", "columns": ["id"]}
-        plan = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+        body = {"table": "sales.events", "filter": "ds >= '2026-11-10'", "columns": ["id"]}
+        plan = http.post("/plans", json=body).raise_for_status().json()["plan_id"]
         scan = {"plan_id": plan, "seconds": 9, "planning_seconds": 0.1}
         scan |= {"groups": {"files": 248, "seconds": 100}}
         http.post("/scan-reports", json={"scans": [scan]}).raise_for_status()
