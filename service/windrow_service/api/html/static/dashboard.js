@@ -64,7 +64,7 @@ function stackWideTables() {
   for (const table of document.querySelectorAll("main table")) {
     table.classList.remove("stacked");
     if (table.offsetWidth <= table.parentElement.clientWidth) continue;
-    const names = [...table.tHead.rows[0].cells].map(nameOf);
+    const names = [...(table.tHead?.rows[0].cells ?? [])].map(nameOf);
     for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
       let at = 0;
       for (const cell of row.cells) {
