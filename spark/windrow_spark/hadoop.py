@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from windrow_core.files.schemes import SCHEMES, is_remote
 
 _LOCAL = "file://"
 
+# Schemes of file systems that a context's Hadoop lacks, each with the class that a setting names.
+MISSING: WeakKeyDictionary[SparkContext, set[tuple[str, str | None]]] = WeakKeyDictionary()
+
 
 def hadoop_location(spark: SparkSession, location: str) -> str | None:
     """Return a table's location as a session's Hadoop reads it, without escapes.
 
-    The JVM is asked, and looks at no file: Hadoop keeps which classes it has.
+    The JVM is asked, and looks at no file.
 
     Args:
         spark: A classic session.
@@ -37,12 +42,21 @@ def hadoop_location(spark: SparkSession, location: str) -> str | None:
 
 
 def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:
+    """Tell whether Hadoop has a file system, whose class a setting may name.
+
+    An error of the JVM's takes 20 to 100 ms, so what is missing is kept, as Hadoop keeps it.
+    """
+    missing = MISSING.setdefault(context, set())
+    wanted = scheme, settings.get(f"fs.{scheme}.impl")
+    if wanted in missing:
+        return False
     # A path of attributes would ask the JVM about each of them.
     files = JavaClass("org.apache.hadoop.fs.FileSystem", context._gateway._gateway_client)
     try:
         files.getFileSystemClass(scheme, settings)
     except Py4JJavaError:
         # Hadoop has none of this name, or lacks its classes.
+        missing.add(wanted)
         return False
     return True
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
 from windrow_core.models import Plan
@@ -17,6 +18,11 @@ from windrow_spark.errors import SettingError
 
 # Separates two settings; no setting contains this character.
 _BETWEEN = "\x1e"
+
+_BUILDER = "scala.collection.mutable.StringBuilder"
+# Characters of one answer. The JVM sends what is longer than 8 KB in parts, of which the second one
+# waits until TCP confirms the first, for 44 ms.
+_PART = 8_000
 
 
 class _Rule(NamedTuple):
@@ -115,8 +121,11 @@ def _configuration_of(spark: SparkSession) -> _Configuration:
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return the settings of a classic session that are not left at their defaults."""
     # One text for all settings: asking the JVM for them one by one takes a call for each.
-    text: str = _configuration_of(spark).sql.getAllConfs().mkString(_BETWEEN)
-    pairs = (setting.partition(" -> ") for setting in text.split(_BETWEEN))
+    text = JavaClass(_BUILDER, spark.sparkContext._gateway._gateway_client)()
+    _configuration_of(spark).sql.getAllConfs().addString(text, _BETWEEN)
+    length = text.length()
+    parts = (text.substring(at, min(at + _PART, length)) for at in range(0, length, _PART))
+    pairs = (setting.partition(" -> ") for setting in "".join(parts).split(_BETWEEN))
     return {name: value for name, _, value in pairs}
 
 

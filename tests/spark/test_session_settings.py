@@ -15,6 +15,7 @@ import windrow
 from tests.support.servers import embedded
 from windrow_spark.errors import SettingError
 from windrow_spark.relation.division import Reader
+from windrow_spark.session_settings import settings_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -90,6 +91,15 @@ def test_a_setting_is_refused_where_it_concerns_a_column(
         if column not in ("h", "s"):
             others = client.read(session, "set.table", columns=["id", "timestamp"], reader=reader)
             assert [row.id for row in others.collect()] == [1]
+
+
+def test_settings_are_known_however_long_they_are(spark: SparkSession) -> None:
+    session = spark.newSession()
+    settings = {f"spark.test.{length}": "é" * length for length in (0, 7_990, 8_000, 50_000)}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    known = settings_of(session)
+    assert {name: known[name] for name in settings} == settings
 
 
 @pytest.mark.parametrize("reader", READERS)

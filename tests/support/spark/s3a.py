@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.support.servers.maven import hadoop_version, jars_of, spark_jars
+from windrow_spark import hadoop
 
 # The parent says which release of Amazon's libraries is Hadoop's. The bundle of all of them has
 # several hundred megabytes, of which S3A needs these few.
@@ -89,6 +90,7 @@ def s3a(spark: SparkSession, environment: Mapping[str, str]) -> Iterator[None]:
     for jar in s3a_jars():
         loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
     _forget_missing_classes(jvm)
+    hadoop.MISSING.clear()
     conf = context._jsc.hadoopConfiguration()
     settings = s3a_settings(environment)
     for name, value in settings.items():
