@@ -33,6 +33,8 @@ import scala.runtime.AbstractFunction1;
 public final class NAME extends BASE {
     private Counters counters;
     private boolean isRemote;
+    /** Hadoop's, for all relations of a scan: each takes a task some time to read. */
+    private transient Broadcast settings;
 
     /** Starts to count; returns this. */
     public NAME counting(SparkContext context) {
@@ -56,9 +58,10 @@ public final class NAME extends BASE {
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
         // The file system that a process opens first is that of all its queries, with all settings.
-        Broadcast settings = !isRemote ? null
-            : JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(
+        if (isRemote && settings == null) {
+            settings = JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(
                 new SerializableConfiguration(configuration));
+        }
         return new Reader(super.buildReaderWithPartitionValues(
             session, data, partition, required, exact(filters, data), options,
             isRemote ? configuration : chosen(configuration)),

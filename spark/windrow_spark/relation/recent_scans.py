@@ -131,9 +131,9 @@ class Scan(Shown):
         return counted(counter_of(self.context), self.plan.plan_id)
 
     def count_native(self, relations: Sequence[Any], files: int) -> None:
-        """Include what the JVM's relations of some files read."""
+        """Include what the JVM's relations of some files read, which share a format that counts."""
         self.native_files += files
-        self._native.extend(relation.fileFormat() for relation in relations)
+        self._native.append(relations[0].fileFormat())
 
     def __str__(self) -> str:
         """Its description in Spark's UI."""
