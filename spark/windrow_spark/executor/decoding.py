@@ -1,8 +1,9 @@
 """Decoding the splits of a group: from files to tables of the wanted columns, in bounded memory.
 
-Files of at most a megabyte, of which a group may hold thousands, take the short path: one read,
-one open, one decode, and no other work per file. Steps with a high cost per call (casts, filters,
-partition columns) handle many files at once.
+Files of at most a megabyte, of which a group may hold thousands, take the short path: one read, and
+no other work per file. Parquet files of one writer are decoded together; other files take one open
+and one decode each. Steps with a high cost per call (casts, filters, partition columns) handle many
+files at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,16 +28,19 @@ from windrow_spark.executor.errors import (
     TaskReadError,
     UnreadableFileError,
 )
-from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
+from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, Join, unreadable
 from windrow_spark.executor.layouts import Layout, nothing
 from windrow_spark.executor.orc import OrcFormat
 from windrow_spark.executor.parquet import ParquetFormat, rows_before
 from windrow_spark.executor.pieces import Piece, Pieces
 from windrow_spark.executor.prefetching import asked_ahead
-from windrow_spark.executor.spec import KIB, ReadSpec, Split
+from windrow_spark.executor.spec import KIB, MIB, ReadSpec, Split
 
 # Most files whose decoded tables wait to be joined, even if they hold hardly any rows.
 _MAX_JOINED_FILES = 16 * KIB
+# Most files, and bytes of them, that are in memory to be decoded together.
+_MAX_TOGETHER_FILES = 1 * KIB
+_MAX_TOGETHER_BYTES = 8 * MIB
 _NO_COLUMNS = pa.table({})
 # Below this size of a file, measuring its decoded table is not worth the time.
 _NEGLIGIBLE_BYTES = 64 * KIB
@@ -99,6 +105,7 @@ class Decoder:
         self._format = _FORMATS[spec.format](spec)
         # If nothing is decoded, the footer is enough.
         self._by_footer = not self._target.names and self._format.has_short_footers
+        self._is_joined = bool(self._target.names) and self._format.has_joins
         self._layouts: list[Layout] = []
         self._pieces = Pieces(spec, whole=files.takes_whole_files)
 
@@ -125,17 +132,108 @@ class Decoder:
             max_rows: About how many rows to hold at a time.
             max_bytes: About how many bytes to hold at a time.
         """
+        for is_small, pieces in groupby(self._fetched(splits), lambda one: self._is_small(one[0])):
+            if not is_small:
+                for piece, content in pieces:
+                    yield from self._decode_large(piece, content, max_rows, max_bytes)
+            elif self._is_joined:
+                for batch in self._read(pieces):
+                    yield from self._decode_together(batch, max_rows, max_bytes)
+            else:
+                small = ((piece.split, content) for piece, content in pieces)
+                yield from self._decode_one_by_one(small, max_rows, max_bytes)
+
+    def _read(self, pieces: Iterable[tuple[Piece, Content]]) -> Iterator[list[tuple[Split, bytes]]]:
+        """Yield small files with their contents, as many as are decoded together."""
+        most_files = _MAX_TOGETHER_FILES
+        if is_remote(self._spec.location):
+            # Requests are made while files are taken, and answered meanwhile.
+            most_files = 2 * self._spec.limits.prefetch_files
+        batch: list[tuple[Split, bytes]] = []
+        size_bytes = 0
+        for piece, content in pieces:
+            batch.append((piece.split, self._content_of(piece.split, content)))
+            size_bytes += len(batch[-1][1])
+            if size_bytes >= _MAX_TOGETHER_BYTES or len(batch) == most_files:
+                yield batch
+                batch, size_bytes = [], 0
+        if batch:
+            yield batch
+
+    def _decode_together(
+        self, batch: Sequence[tuple[Split, bytes]], max_rows: int, max_bytes: int
+    ) -> Iterator[Rows]:
+        """Decode small files, where possible many as if they were one."""
+
+        def lead(file: int) -> tuple[Layout, Any]:
+            split, content = batch[file]
+            reader = self._format.opened(split.path, pa.BufferReader(content), 0)
+            return self._layout_of(split, reader), reader
+
+        joins = self._format.joins([content for _, content in batch], lead)
+        # For each file, the join that it is in, and its place there.
+        places: list[tuple[Join | None, int]] = [(None, 0)] * len(batch)
+        for join in joins:
+            for at, file in enumerate(join.files):
+                places[file] = join, at
+        begin = 0
+        for own, run in groupby(places, itemgetter(0)):
+            first, *more = (at for _, at in run)
+            files = batch[begin : begin + 1 + len(more)]
+            begin += len(files)
+            if own is None:
+                yield from self._decode_one_by_one(files, max_rows, max_bytes)
+                continue
+            for start, end in own.parts(first, first + len(files), max_rows, max_bytes):
+                part = files[start - first : end - first]
+                rows = self._decode_join(own, start, [split for split, _ in part])
+                if rows is None:
+                    yield from self._decode_one_by_one(part, max_rows, max_bytes)
+                else:
+                    yield rows
+
+    def _decode_join(self, join: Join, start: int, splits: Sequence[Split]) -> Rows | None:
+        """Decode some files of a join; None if one of them is faulty, which one by one shows."""
+        end = start + len(splits)
+        counts = join.row_counts[start:end]
+        if any(split.row_count != count for split, count in zip(splits, counts, strict=True)):
+            return None
+        try:
+            table = join.decoded(start, end)
+            if table.num_rows != sum(counts) or not join.layout.fits(table.schema):
+                return None
+            table, counts = self._without_deleted(splits, table, counts)
+            table = join.layout.apply([table], sum(counts))
+        except (*FORMAT_ERRORS, OldTimeError):
+            return None
+        return Rows(table=table, splits=splits, counts=counts)
+
+    def _without_deleted(
+        self, splits: Sequence[Split], table: pa.Table, counts: Sequence[int]
+    ) -> tuple[pa.Table, Sequence[int]]:
+        """Leave out the deleted rows of several files."""
+        if self._deletions is None or not any(split.deletes for split in splits):
+            return table, counts
+        mask = np.ones(table.num_rows, np.bool_)
+        left_counts = []
+        first = 0
+        for split, count in zip(splits, counts, strict=True):
+            positions = self._deletions.of(split)
+            own = mask[first : first + count]
+            if positions is not None:
+                own[positions[positions < count]] = False
+            left_counts.append(int(own.sum()))
+            first += count
+        return table.filter(pa.array(mask)), left_counts
+
+    def _decode_one_by_one(
+        self, files: Iterable[tuple[Split, Content]], max_rows: int, max_bytes: int
+    ) -> Iterator[Rows]:
+        """Decode small files, and join what comes of them."""
         waiting: list[tuple[Split, int, pa.Table]] = []
         layout: Layout | None = None
         rows = size_bytes = 0
-        for piece, content in self._fetched(splits):
-            split = piece.split
-            if not self._is_small(piece):
-                if waiting and layout:
-                    yield self._join(layout, waiting)
-                    waiting, rows, size_bytes = [], 0, 0
-                yield from self._decode_large(piece, content, max_rows, max_bytes)
-                continue
+        for split, content in files:
             own_layout, count, table = self._decode_small(split, content)
             if (
                 waiting
@@ -180,7 +278,7 @@ class Decoder:
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
         format_ = self._format
-        reader = format_.opened(split.path, self._buffer_of(split, content), 0)
+        reader = format_.opened(split.path, pa.BufferReader(self._content_of(split, content)), 0)
         layout = self._layout_of(split, reader) if self._target.names else self._nothing()
         try:
             if layout.selection:
@@ -222,20 +320,18 @@ class Decoder:
         self._layouts.insert(0, layout)
         return layout
 
-    def _buffer_of(self, split: Split, content: Content) -> pa.BufferReader:
+    def _content_of(self, split: Split, content: Content) -> bytes:
         """Return the bytes that were asked for, or read them now."""
         if content is None:
-            content = self._fetch(split)
-        elif not isinstance(content, bytes):
-            content = content.result()
-        return pa.BufferReader(content)
+            return self._fetch(split)
+        return content if isinstance(content, bytes) else content.result()
 
     def _decode_large(
         self, piece: Piece, content: Content, max_rows: int, max_bytes: int
     ) -> Iterator[Rows]:
         split, opener = piece.split, self._format.opened
         if self._is_held(piece):
-            reader = opener(split.path, self._buffer_of(split, content), 0)
+            reader = opener(split.path, pa.BufferReader(self._content_of(split, content)), 0)
             yield from self._stream(split, reader, max_rows, max_bytes)
             return
         if piece.excerpt is None:

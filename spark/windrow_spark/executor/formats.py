@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -23,16 +24,54 @@ _MORE_MEMORY = (
 )
 
 
+# Takes the number of a file.
+Lead: TypeAlias = Callable[[int], tuple[Layout, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Join:
+    """Small files of one layout that can be decoded together.
+
+    Attributes:
+        files: Their numbers, ascending.
+        row_counts: The rows of each.
+        decoded_bytes: The bytes of each without compression, as its footer declares.
+        layout: Their layout.
+        decoded: Decodes the files from one place in the join to another.
+    """
+
+    files: Sequence[int]
+    row_counts: Sequence[int]
+    decoded_bytes: Sequence[int]
+    layout: Layout
+    decoded: Callable[[int, int], pa.Table]
+
+    def parts(
+        self, start: int, end: int, max_rows: int, max_bytes: int
+    ) -> Iterator[tuple[int, int]]:
+        """Cut the files from one place to another into parts of bounded size, or of one file."""
+        rows = size_bytes = 0
+        for at in range(start, end):
+            rows += self.row_counts[at]
+            size_bytes += self.decoded_bytes[at]
+            if at > start and (rows > max_rows or size_bytes > max_bytes):
+                yield start, at
+                start, rows, size_bytes = at, self.row_counts[at], self.decoded_bytes[at]
+        yield start, end
+
+
 class FileFormat(ABC):
     """Opens and decodes files; a reader is whatever `opened` returns.
 
     Attributes:
         name: Its name in messages.
         has_short_footers: Whether the end of a small file is enough to count its rows.
+        has_joins: Whether small files are ever decoded together.
     """
 
     name: ClassVar[str]
     has_short_footers: ClassVar[bool]
+    has_joins: ClassVar[bool]
 
     @abstractmethod
     def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
@@ -68,6 +107,15 @@ class FileFormat(ABC):
     @abstractmethod
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
         """Return the selected columns of a whole file; at least one is selected."""
+
+    def joins(self, contents: Sequence[bytes], lead: Lead) -> Iterator[Join]:
+        """Yield joins of small files, if the format has any.
+
+        Args:
+            contents: The files.
+            lead: Opens the first file of a join, and returns its layout and a reader of it.
+        """
+        return iter(())
 
     @abstractmethod
     def tables(

@@ -42,6 +42,7 @@ class OrcFormat(FileFormat):
 
     name = "ORC"
     has_short_footers = False
+    has_joins = False
 
     def __init__(self, spec: ReadSpec) -> None:
         self._target = spec.decoded

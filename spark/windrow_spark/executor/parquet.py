@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -14,12 +14,23 @@ import pyarrow.types as pt
 # small file. This is its `.reader`: the same class and calls since pyarrow 10.
 from pyarrow._parquet import ParquetReader
 
+from windrow_core.files.excerpts.alike import Alike, alike_files
+from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in
+from windrow_core.files.excerpts.joined import JoinedFiles
+from windrow_core.files.excerpts.outlines import outline_of
 from windrow_core.files.file_fields import is_mapped
-from windrow_core.files.footers import row_group_start, rows_in
+from windrow_core.files.footers import footer_in, row_group_start, rows_in
 from windrow_core.files.schema import fields_in, leaf_count
 from windrow_spark.executor.conversions import stored_type, widens
 from windrow_spark.executor.errors import ColumnTypeError
-from windrow_spark.executor.formats import FORMAT_ERRORS, FileFormat, rows_only, unreadable
+from windrow_spark.executor.formats import (
+    FORMAT_ERRORS,
+    FileFormat,
+    Join,
+    Lead,
+    rows_only,
+    unreadable,
+)
 from windrow_spark.executor.layouts import Layout, positions_of
 from windrow_spark.executor.rebasing import FileCalendar, may_be_rebased, rule_of
 from windrow_spark.executor.spec import KIB, ReadSpec, Split
@@ -56,6 +67,7 @@ class ParquetFormat(FileFormat):
 
     name = "Parquet"
     has_short_footers = True
+    has_joins = True
 
     def __init__(self, spec: ReadSpec) -> None:
         self._spec = spec
@@ -99,6 +111,56 @@ class ParquetFormat(FileFormat):
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
         """See `FileFormat.decoded`."""
         return reader.read_all(column_indices=layout.selection, use_threads=False)
+
+    def joins(self, contents: Sequence[bytes], lead: Lead) -> Iterator[Join]:
+        """See `FileFormat.joins`."""
+        for alike in alike_files(contents, self._spec.limits.min_joined_files):
+            first = int(alike.files[0])
+            layout, reader = lead(first)
+            join = self._join(contents, alike, layout, contents[first], reader.metadata)
+            if join is not None:
+                yield join
+
+    def _join(
+        self,
+        contents: Sequence[bytes],
+        alike: Alike,
+        layout: Layout,
+        first: bytes,
+        metadata: Any,
+    ) -> Join | None:
+        """Return a join of files of one shape; None if they are better decoded one by one."""
+        ranges = chunk_ranges_in(metadata, len(first))
+        outline = outline_of(footer_in(first), metadata, ranges.codecs) if ranges else None
+        if outline is None:
+            return None
+        outline, leaves = outline.only(layout.decoded.names)
+        columns = map(metadata.schema.column, leaves)
+        # Lists do not tell where rows begin before they are decoded.
+        if (
+            not leaves
+            or leaves != layout.selection
+            or any(column.max_repetition_level for column in columns)
+        ):
+            return None
+        alike = alike.only_leaves(leaves)
+        files = JoinedFiles(contents, alike, outline)
+        if not files.are_separable().all():
+            return None
+        reader = self.opened("", pa.BufferReader(files.content), 0)
+        groups = alike.groups.shape[1]
+
+        def decoded(begin: int, end: int) -> pa.Table:
+            own = list(range(begin * groups, end * groups))
+            return reader.read_row_groups(own, use_threads=False)
+
+        return Join(
+            files=alike.files.tolist(),
+            row_counts=alike.row_counts.tolist(),
+            decoded_bytes=alike.decoded_bytes.sum(axis=1).tolist(),
+            layout=layout,
+            decoded=decoded,
+        )
 
     def tables(
         self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int

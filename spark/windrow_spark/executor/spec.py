@@ -46,6 +46,8 @@ class ReadLimits:
         max_batch_bytes: Most bytes in such a batch, unless it is a single row.
         max_buffered_file_bytes: Largest file that is read whole into memory.
         max_decoded_at_once_bytes: Largest file whose rows are decoded in one go.
+        min_joined_files: Fewest small files of one shape that are decoded together: finding them
+            costs some time, however many they are.
         max_run_bytes: Most decoded bytes that are sorted in memory; beyond, runs are spilled to
             disk and merged from there.
         prefetch_files: Most files that are asked for before they are decoded, if each is a
@@ -58,6 +60,7 @@ class ReadLimits:
     max_batch_bytes: int = 16 * MIB
     max_buffered_file_bytes: int = 8 * MIB
     max_decoded_at_once_bytes: int = 1 * MIB
+    min_joined_files: int = 48
     max_run_bytes: int = 64 * MIB
     prefetch_files: int = 64
     prefetch_bytes: int = 16 * MIB

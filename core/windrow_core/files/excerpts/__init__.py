@@ -1,1 +1,1 @@
-"""Excerpts: some columns of a large Parquet file, read as a small Parquet file of their own."""
+"""Small Parquet files made of others: of some columns of a large file, or of many small files."""

@@ -125,26 +125,40 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
     """Make sure that chunks lie inside a file and do not overlap.
 
     Args:
-        groups: Numbers as in plans.
+        groups: Numbers as in plans; row groups without rows may have any.
         size_bytes: Length of the file.
     """
     with_rows = groups[groups[:, 0] != 0]
-    starts, lengths, dictionaries, values = (
-        with_rows[:, 1 + at :: _NUMBERS] for at in range(_NUMBERS)
-    )
-    possible = (
-        (groups >= 0).all()
-        and (starts >= _MAGIC_BYTES).all()
-        and (starts <= size_bytes).all()
-        and (lengths > 0).all()
-        # Both are within bounds here, so their sum is, too.
-        and (lengths <= size_bytes - starts).all()
-        and (dictionaries < lengths).all()
-        and (np.maximum(with_rows[:, :1], values) <= _MAX_NUMBER).all()
-    )
-    if possible:
-        order = np.argsort(starts, axis=None)
-        begins, ends = starts.reshape(-1)[order], (starts + lengths).reshape(-1)[order]
-        possible = (begins[1:] >= ends[:-1]).all()
-    if not possible:
+    if (groups < 0).any() or not are_possible(with_rows[np.newaxis], np.array([size_bytes])).all():
         raise ValueError("its column chunks cannot lie where its footer said")
+
+
+def are_possible(groups: Ints, ends: Ints) -> npt.NDArray[np.bool_]:
+    """Tell for n files whether chunks lie inside of them and do not overlap.
+
+    Args:
+        groups: Numbers as in plans, n x row groups x numbers; each row group has rows.
+        ends: Where chunks must have ended, for each file.
+    """
+    starts, lengths, dictionaries, values = (
+        groups[:, :, 1 + at :: _NUMBERS].reshape(len(groups), -1) for at in range(_NUMBERS)
+    )
+    ends = ends[:, np.newaxis]
+    possible = (
+        (starts >= _MAGIC_BYTES)
+        & (starts <= ends)
+        & (lengths > 0)
+        # Both are within bounds here, so their sum is, too.
+        & (lengths <= ends - starts)
+        & (dictionaries >= 0)
+        & (dictionaries < lengths)
+        & (values >= 0)
+        & (values <= _MAX_NUMBER)
+    ).all(axis=1) & ((groups[:, :, 0] > 0) & (groups[:, :, 0] <= _MAX_NUMBER)).all(axis=1)
+    order = np.argsort(starts, axis=1)
+    begins = np.take_along_axis(starts, order, axis=1)
+    own_ends = begins + np.take_along_axis(lengths, order, axis=1)
+    own: npt.NDArray[np.bool_] = np.logical_and(
+        possible, (begins[:, 1:] >= own_ends[:, :-1]).all(axis=1)
+    )
+    return own

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from windrow_core.files.excerpts.chunk_ranges import Ints, columns_of, read_bytes, require_possible
-from windrow_core.files.excerpts.outlines import Outline, RowGroup
+from windrow_core.files.excerpts.outlines import Outline
 
 # A request costs about as much as this many bytes, given how many requests a store takes in a
 # second: gaps between chunks that are no longer than this are read as well.
@@ -45,6 +45,11 @@ class ExcerptFile:
             parts: Content of each range, as buffers.
         """
         return b"".join((MAGIC, *parts, self.tail))
+
+
+def tail_of(footer: bytes) -> bytes:
+    """Return a footer with what follows it in a file."""
+    return footer + len(footer).to_bytes(4, "little") + MAGIC
 
 
 def excerpts_of(
@@ -92,17 +97,11 @@ def _excerpt_of(outline: Outline, groups: Ints) -> ExcerptFile:
     moves = len(MAGIC) + np.cumsum(lengths) - lengths - begins[firsts]
     copies = chunks.copy()
     copies[order, 0] += moves[np.cumsum(apart) - 1]
-    row_groups = [
-        RowGroup(row_count, own)
-        for row_count, own in zip(
-            groups[:, 0].tolist(),
-            copies.reshape(len(groups), groups.shape[1] // 4, 4).tolist(),
-            strict=True,
-        )
-    ]
-    footer = outline.footer(row_groups)
+    footer = outline.footer(
+        np.column_stack((groups[:, 0], copies.reshape(len(groups), groups.shape[1] - 1)))
+    )
     return ExcerptFile(
         row_count=int(groups[:, 0].sum()),
         ranges=list(zip(begins[firsts].tolist(), lasts.tolist(), strict=True)),
-        tail=footer + len(footer).to_bytes(4, "little") + MAGIC,
+        tail=tail_of(footer),
     )

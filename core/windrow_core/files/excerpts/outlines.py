@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windrow_core.files.calendars import DATETIME_MARK, VERSION
+from windrow_core.files.excerpts.chunk_ranges import Ints
+from windrow_core.files.excerpts.row_groups import row_groups
 from windrow_core.files.excerpts.thrift import (
     BINARY,
     END,
@@ -24,6 +26,7 @@ from windrow_core.files.excerpts.thrift import (
     ThriftError,
     field,
     integer,
+    list_head,
     listed,
     text,
 )
@@ -67,19 +70,6 @@ class OutlineColumn(NamedTuple):
     schema: bytes
     leaves: Sequence[bytes]
     arrow: bytes | None
-
-
-class RowGroup(NamedTuple):
-    """A row group of an excerpt.
-
-    Attributes:
-        row_count: Number of its rows.
-        chunks: For each leaf: the offset of its chunk, the bytes of the chunk, the bytes of its
-            dictionary, and the number of its values.
-    """
-
-    row_count: int
-    chunks: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -158,23 +148,22 @@ class Outline:
         except (LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError("is not an outline of a Parquet file") from error
 
-    def footer(self, row_groups: Sequence[RowGroup]) -> bytes:
+    def footer(self, groups: Ints) -> bytes:
         """Return the footer of a file with these columns.
 
         Args:
-            row_groups: Row groups, each with one chunk for each leaf.
+            groups: Numbers of n row groups, as in plans; see `chunk_ranges`.
         """
         if not self._ends:
             self._ends.extend((self._head(), self._tail()))
         head, tail = self._ends
         leaves = [leaf for column in self.columns for leaf in column.leaves]
-        groups = [_row_group(leaves, group) for group in row_groups]
-        row_count = sum(group.row_count for group in row_groups)
         return b"".join(
             (
                 head,
-                field(LONG) + integer(row_count),
-                field(LIST) + listed(STRUCT, groups),
+                field(LONG) + integer(int(groups[:, 0].sum())),
+                field(LIST) + list_head(STRUCT, len(groups)),
+                row_groups(leaves, groups),
                 tail,
             )
         )
@@ -206,32 +195,6 @@ class Outline:
             yield _ARROW_SCHEMA, base64.b64encode(pa.schema(fields).serialize().to_pybytes())
 
 
-def _row_group(leaves: Sequence[bytes], group: RowGroup) -> bytes:
-    size_bytes = 0
-    columns = []
-    for leaf, chunk in zip(leaves, group.chunks, strict=True):
-        start, length, dictionary_bytes, values = chunk
-        size_bytes += length
-        metadata = (
-            leaf,
-            field(LONG) + integer(values),
-            field(LONG) + integer(length),
-            field(LONG) + integer(length),
-            field(LONG, 2) + integer(start + dictionary_bytes),
-            field(LONG, 2) + integer(start) if dictionary_bytes else b"",
-            END,
-        )
-        columns.append(field(LONG, 2) + integer(start) + field(STRUCT) + b"".join(metadata) + END)
-    return b"".join(
-        (
-            field(LIST) + listed(STRUCT, columns),
-            field(LONG) + integer(size_bytes),
-            field(LONG) + integer(group.row_count),
-            END,
-        )
-    )
-
-
 class Outlines:
     """The outlines of files that share a Parquet schema."""
 
@@ -246,22 +209,28 @@ class Outlines:
             metadata: The footer as a `pyarrow.parquet.FileMetaData`.
             codecs: Codecs of its leaves.
         """
-        entries = metadata.metadata or {}
-        keys = tuple((key, entries.get(key)) for key in (*_KEYS, _ARROW_SCHEMA))
-        key = (metadata.created_by, codecs, keys)
+        key = (metadata.created_by, codecs, *_entries(metadata).items())
         if key not in self._known:
-            self._known[key] = _outline_of(footer, metadata.created_by, codecs, dict(keys))
+            outline = outline_of(footer, metadata, codecs)
+            text = outline.to_text() if outline is not None else ""
+            self._known[key] = text if 0 < len(text) <= MAX_OUTLINE_BYTES else None
         return self._known[key]
 
 
-def _outline_of(
-    footer: bytes, created_by: str, codecs: Sequence[str], metadata: Mapping[bytes, bytes | None]
-) -> str | None:
-    if not _counts_all(created_by) or not all(codec in _CODECS for codec in codecs):
+def outline_of(footer: bytes, metadata: Any, codecs: Sequence[str]) -> Outline | None:
+    """Return the outline of a file; None if there can be no excerpts of it.
+
+    Args:
+        footer: The footer.
+        metadata: The footer as a `pyarrow.parquet.FileMetaData`.
+        codecs: Codecs of its leaves.
+    """
+    if not _counts_all(metadata.created_by) or not all(codec in _CODECS for codec in codecs):
         return None
+    entries = _entries(metadata)
     try:
         version, schema = _schema_in(footer)
-        arrow = _arrow_fields(metadata[_ARROW_SCHEMA], len(schema.columns))
+        arrow = _arrow_fields(entries[_ARROW_SCHEMA], len(schema.columns))
         numbers = iter(_CODECS[codec] for codec in codecs)
         columns = [
             OutlineColumn(
@@ -274,7 +243,7 @@ def _outline_of(
         ]
         keys = {
             key.decode(): value.decode()
-            for key, value in metadata.items()
+            for key, value in entries.items()
             if value is not None and key != _ARROW_SCHEMA
         }
         # With a codec left over, codecs and leaves do not match.
@@ -282,8 +251,13 @@ def _outline_of(
             return None
     except (ValueError, StopIteration, pa.ArrowException):
         return None
-    text = Outline(version, created_by, keys, columns).to_text()
-    return text if len(text) <= MAX_OUTLINE_BYTES else None
+    return Outline(version, metadata.created_by, keys, columns)
+
+
+def _entries(metadata: Any) -> dict[bytes, bytes | None]:
+    """Return the entries that readers use."""
+    entries = metadata.metadata or {}
+    return {key: entries.get(key) for key in (*_KEYS, _ARROW_SCHEMA)}
 
 
 def _counts_all(created_by: str) -> bool:

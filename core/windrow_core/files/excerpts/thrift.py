@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-INT, LONG, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
-_TRUE, _FALSE, _BYTE, _SHORT, _DOUBLE, _SET, _MAP, _UUID = 1, 2, 3, 4, 7, 10, 11, 13
-_FIXED_BYTES = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
-_MAX_DEPTH = 16
+BYTE, INT, LONG, BINARY, LIST, SET, STRUCT = 3, 5, 6, 8, 9, 10, 12
+_TRUE, _FALSE, _SHORT, _DOUBLE, _UUID = 1, 2, 4, 7, 13
+BOOLEANS = (_TRUE, _FALSE)
+INTEGERS = (_SHORT, INT, LONG)
+FIXED_BYTES = {BYTE: 1, _DOUBLE: 8, _UUID: 16}
+MAX_DEPTH = 16
 _MAX_VARINT_BITS = 70
 
 END = b"\0"
@@ -63,23 +65,23 @@ class Skimmer:
 
     def skip(self, type_: int, depth: int = 0) -> None:
         """Pass over a value."""
-        if depth > _MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise ThriftError
-        if type_ in (_SHORT, INT, LONG):
+        if type_ in INTEGERS:
             self._varint()
         elif type_ == BINARY:
             self._pass(self._varint())
-        elif type_ in _FIXED_BYTES:
-            self._pass(_FIXED_BYTES[type_])
-        elif type_ in (LIST, _SET):
+        elif type_ in FIXED_BYTES:
+            self._pass(FIXED_BYTES[type_])
+        elif type_ in (LIST, SET):
             count, of = self.listed()
             for _ in range(count):
                 # Only in lists does a boolean take a byte.
-                self.skip(_BYTE if of in (_TRUE, _FALSE) else of, depth + 1)
+                self.skip(BYTE if of in BOOLEANS else of, depth + 1)
         elif type_ == STRUCT:
             for _, of in self.fields():
                 self.skip(of, depth + 1)
-        elif type_ not in (_TRUE, _FALSE):
+        elif type_ not in BOOLEANS:
             # Parquet has no maps.
             raise ThriftError
 
@@ -119,11 +121,14 @@ def text(value: bytes) -> bytes:
     return _varint(len(value)) + value
 
 
+def list_head(type_: int, count: int) -> bytes:
+    """Return the head of a list, which its elements follow."""
+    return bytes([count << 4 | type_]) if count < 15 else bytes([15 << 4 | type_]) + _varint(count)
+
+
 def listed(type_: int, elements: list[bytes]) -> bytes:
     """Return a list."""
-    count = len(elements)
-    head = bytes([count << 4 | type_]) if count < 15 else bytes([15 << 4 | type_]) + _varint(count)
-    return head + b"".join(elements)
+    return list_head(type_, len(elements)) + b"".join(elements)
 
 
 def _varint(value: int) -> bytes:
