@@ -18,6 +18,7 @@ from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import LoggedTable, LogState
+from windrow_service.delta.vector_files import framed_vectors
 from windrow_service.iceberg.inventory import own_metadata, take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.layouts import with_layouts
@@ -177,6 +178,10 @@ class DirectoryInventories:
     def with_layouts(self, definition: TableDefinition, files: pa.Table) -> pa.Table:
         """See `TableFiles.with_layouts`."""
         return with_layouts(self._located(definition)[0], files, self._max_footer_bytes)
+
+    def vectors(self, definition: TableDefinition, deletes: pa.Array) -> list[bytes]:
+        """See `TableFiles.vectors`."""
+        return framed_vectors(self._located(definition)[0], deletes)
 
 
 def _next_of_delta(

@@ -196,7 +196,7 @@ async def load_table(
     path = json.dumps(description.metadata_path).encode()
     # Others plan as they like; parts have no plans.
     must_plan = (
-        bool(condition) or description.is_own or misreads_plans(client, description.partition)
+        bool(condition) or description.engines_plan or misreads_plans(client, description.partition)
     )
     must_plan = must_plan and not misreads_settings(client)
     config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"

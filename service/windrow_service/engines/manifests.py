@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,34 @@ from windrow_service.engines.storage import stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
-EDITION = 2
+EDITION = 3
 # The columns of Windrow's manifests that Iceberg's are made from.
-NEEDED = ("path", "size_bytes", "row_count", "delete_count", "partition", "stats", "layout")
+NEEDED = (
+    "path",
+    "size_bytes",
+    "row_count",
+    "delete_count",
+    "deletes",
+    "partition",
+    "stats",
+    "layout",
+)
 # Longer bounds of texts are left out.
 _MAX_BOUND_BYTES = 256
 _EXISTING = 0
+_DATA = 0
 _SPEC_ID = 0
 # Keys of Iceberg's maps, and their values.
 _MAPS = {"value_counts": (109, 119, 120), "null_value_counts": (110, 121, 122)}
 _BOUNDS = {"lower_bounds": (125, 126, 127), "upper_bounds": (128, 129, 130)}
+# What only deletion vectors have.
+_OF_VECTORS = (
+    ("referenced_data_file", 143, "string"),
+    ("content_offset", 144, "long"),
+    ("content_size_in_bytes", 145, "long"),
+)
+# Iceberg's client for Java passes over deletes of the number 0.
+DATA_SEQUENCE, VECTOR_SEQUENCE = 0, 1
 
 
 class UnfitFileError(ValueError):
@@ -40,34 +58,53 @@ class UnfitFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestFigures:
-    """What a list of manifests says about one of them, and what its files are like.
+class ListedManifest:
+    """What a list of manifests says about one of them.
 
     Attributes:
         length: Bytes of the manifest.
-        file_count: Number of its files.
-        row_count: Number of their rows.
+        file_count: Number of its files, or of its deletion vectors.
+        row_count: Number of their rows, or of those that the vectors name.
         partitions: For each partition column, whether a value is null, and the encoded least and
             greatest value in hexadecimal digits, or None.
-        spellings: How the files spell their columns, by their names in lower case.
-        milliseconds: Columns whose times some files store in milliseconds.
     """
 
     length: int
     file_count: int
     row_count: int
     partitions: Sequence[tuple[bool, str | None, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFigures:
+    """What is known about a manifest and its files.
+
+    Attributes:
+        files: What a list of manifests says about it.
+        vectors: The same of the manifest of the files' deletion vectors; None if there are none.
+        spellings: How the files spell their columns, by their names in lower case.
+        milliseconds: Columns whose times some files store in milliseconds.
+    """
+
+    files: ListedManifest
+    vectors: ListedManifest | None
     spellings: Mapping[str, Sequence[str]]
     milliseconds: Sequence[str]
 
     def to_text(self) -> str:
         """Return them as JSON."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+        return json.dumps(asdict(self))
 
     @classmethod
     def of_text(cls, text: str) -> ManifestFigures:
         """Return them from JSON."""
-        return cls(**json.loads(text))
+        parts = json.loads(text)
+        vectors = parts.pop("vectors")
+        return cls(
+            files=ListedManifest(**parts.pop("files")),
+            vectors=None if vectors is None else ListedManifest(**vectors),
+            **parts,
+        )
 
 
 def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> str:
@@ -81,7 +118,7 @@ def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> s
 def described(
     files: pa.Table, location: str, columns: TableColumns
 ) -> tuple[bytes, ManifestFigures]:
-    """Return a manifest of some files as Iceberg has it.
+    """Return a manifest of some files as Iceberg has it; their deletion vectors are in another one.
 
     Args:
         files: n files, with the columns `NEEDED`.
@@ -91,12 +128,12 @@ def described(
     Raises:
         UnfitFileError: Other engines would read one of the files wrongly.
     """
-    at = int(pc.index(pc.greater(files["delete_count"], 0), True).as_py())
+    named = pc.fill_null(pc.list_value_length(files["deletes"]), 0)
+    at = int(pc.index(pc.greater(files["delete_count"], named), True).as_py())
     if at >= 0:
         raise UnfitFileError(
-            f"file {files['path'][at].as_py()!r} has deleted rows, which a deletion vector names: "
-            "write such files anew, in Delta by `REORG TABLE … APPLY (PURGE)`, or read the table with "
-            "Windrow's client"
+            f"file {files['path'][at].as_py()!r} has deleted rows, and the inventory does not say "
+            "which: read the table with Windrow's client"
         )
     spellings, milliseconds = _storage(files, columns)
     at = int(pc.index(files["row_count"].is_null(), True).as_py())
@@ -109,23 +146,47 @@ def described(
         _entries(files.slice(begin, encoding.BLOCK_ROWS), location, columns)
         for begin in range(0, len(files), encoding.BLOCK_ROWS)
     )
-    metadata = {
+    content = encoding.avro_file(entry_schema(columns), header(columns, "data"), blocks)
+    row_count = int(pc.sum(files["row_count"]).as_py())
+    return content, ManifestFigures(
+        files=listed(content, files, columns, row_count),
+        vectors=None,
+        spellings=spellings,
+        milliseconds=milliseconds,
+    )
+
+
+def header(columns: TableColumns, content: str) -> dict[str, str]:
+    """Return what a manifest says about itself.
+
+    Args:
+        columns: The table's columns.
+        content: What it names: `data` or `deletes`.
+    """
+    return {
         "schema": json.dumps(columns.as_schema()),
         "schema-id": str(columns.schema_id),
         "partition-spec": json.dumps(columns.as_spec()),
         "partition-spec-id": str(_SPEC_ID),
-        "format-version": "2",
-        "content": "data",
+        # Only deletion vectors are newer.
+        "format-version": "2" if content == "data" else "3",
+        "content": content,
     }
-    content = encoding.avro_file(_schema(columns), metadata, blocks)
-    return content, ManifestFigures(
-        length=len(content),
-        file_count=len(files),
-        row_count=int(pc.sum(files["row_count"]).as_py()),
-        partitions=[_summary(values) for _, values in _partitions(files, columns)],
-        spellings=spellings,
-        milliseconds=milliseconds,
-    )
+
+
+def listed(
+    content: bytes, files: pa.Table, columns: TableColumns, row_count: int
+) -> ListedManifest:
+    """Return what a list of manifests says about one of them.
+
+    Args:
+        content: The manifest.
+        files: Its files.
+        columns: The table's columns.
+        row_count: The number of rows that it says.
+    """
+    partitions = [_summary(values) for _, values in _partitions(files, columns)]
+    return ListedManifest(len(content), len(files), row_count, partitions)
 
 
 def _storage(files: pa.Table, columns: TableColumns) -> tuple[dict[str, list[str]], list[str]]:
@@ -148,9 +209,6 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
     count = len(files)
     rows = np.asarray(files["row_count"], np.int64)
     row_counts = encoding.longs(rows)
-    paths = flat(files["path"])
-    outside = pa.array([is_outside(path) for path in paths.to_pylist()], pa.bool_())
-    below = pc.binary_join_element_wise(pa.scalar(location.rstrip("/") + "/"), paths, "")
     null_counts, lower, upper = _statistics(flat(files["stats"]), columns)
     # A decoder pays for each entry of a map, and readers need a column's number of values only to
     # see that all of them are null.
@@ -158,14 +216,12 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
         (key, pc.if_else(pc.equal(nulls, row_counts), row_counts, None))
         for key, nulls in null_counts
     ]
-    heads = encoding.long(_EXISTING), b"\x00", b"\x02\x00", b"\x02\x00", b"\x00"
     return encoding.rows(
         [
-            # status, snapshot id, both sequence numbers, content
-            *heads,
-            encoding.data(pc.if_else(outside, paths, below)),
+            entry_head(DATA_SEQUENCE) + encoding.long(_DATA),
+            encoding.data(absolute_paths(files["path"], location)),
             encoding.datum(b"PARQUET"),
-            *(encoding.optional(_encoded(values)) for _, values in _partitions(files, columns)),
+            *partition_values(files, columns),
             row_counts,
             encoding.longs(np.asarray(files["size_bytes"], np.int64)),
             encoding.optional(encoding.number_map(all_null, count)),
@@ -174,6 +230,30 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
             encoding.optional(encoding.number_map(upper, count)),
         ]
     )
+
+
+def entry_head(sequence: int) -> bytes:
+    """Return what comes first in entries: a status, no snapshot, and both sequence numbers."""
+    number = b"\x02" + encoding.long(sequence)
+    return encoding.long(_EXISTING) + b"\x00" + number + number
+
+
+def absolute_paths(paths: pa.ChunkedArray, location: str) -> pa.Array:
+    """Return the absolute paths or URIs of files.
+
+    Args:
+        paths: Their paths, as in inventories.
+        location: The table's location.
+    """
+    paths = flat(paths)
+    outside = pa.array([is_outside(path) for path in paths.to_pylist()], pa.bool_())
+    below = pc.binary_join_element_wise(pa.scalar(location.rstrip("/") + "/"), paths, "")
+    return pc.if_else(outside, paths, below)
+
+
+def partition_values(files: pa.Table, columns: TableColumns) -> list[pa.Array]:
+    """Return the encoded values of each partition column of some files."""
+    return [encoding.optional(_encoded(values)) for _, values in _partitions(files, columns)]
 
 
 _ById = list[tuple[int, pa.Array]]
@@ -308,7 +388,13 @@ def _map(key: int, value: int, type_: str) -> dict[str, Any]:
     return {"type": "array", "items": record, "logicalType": "map"}
 
 
-def _schema(columns: TableColumns) -> dict[str, Any]:
+def entry_schema(columns: TableColumns, *, are_vectors: bool = False) -> dict[str, Any]:
+    """Return the schema of a manifest's entries.
+
+    Args:
+        columns: The table's columns.
+        are_vectors: Whether they are deletion vectors, of which less is known, and where they lie.
+    """
     types = {field["name"]: field["type"] for field in columns.fields}
     partition = [
         _field(
@@ -321,7 +407,7 @@ def _schema(columns: TableColumns) -> dict[str, Any]:
     ]
     maps = [
         _field(name, number, _map(key, value, type_), optional=True)
-        for all_maps, type_ in ((_MAPS, "long"), (_BOUNDS, "bytes"))
+        for all_maps, type_ in (({} if are_vectors else _MAPS, "long"), (_BOUNDS, "bytes"))
         for name, (number, key, value) in all_maps.items()
     ]
     file = [
@@ -332,6 +418,7 @@ def _schema(columns: TableColumns) -> dict[str, Any]:
         _field("record_count", 103, "long"),
         _field("file_size_in_bytes", 104, "long"),
         *maps,
+        *(_field(*one, optional=True) for one in (_OF_VECTORS if are_vectors else ())),
     ]
     fields = [
         _field("status", 0, "int"),

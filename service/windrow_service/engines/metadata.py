@@ -15,7 +15,12 @@ import pyarrow as pa
 from windrow_core.models import TableInfo
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import TableColumns, name_mapping
-from windrow_service.engines.manifests import ManifestFigures
+from windrow_service.engines.manifests import (
+    DATA_SEQUENCE,
+    VECTOR_SEQUENCE,
+    ListedManifest,
+    ManifestFigures,
+)
 
 NAME_MAPPING = "schema.name-mapping.default"
 # Engines write files before they commit, which is refused here. In the table's folder, the next
@@ -25,6 +30,7 @@ READ_ONLY = dict.fromkeys(
 )
 _SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000
+_DATA, _DELETES = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class SnapshotRecord:
         spellings: How its files spell their columns, by their names in lower case.
         manifest_list: Where its list of manifests is.
         manifests: Names of its manifests.
+        vectors: Those of them of which some files have deletion vectors.
         figures: Totals, as texts.
         milliseconds: Columns whose times some of its files store in milliseconds.
     """
@@ -52,6 +59,7 @@ class SnapshotRecord:
     spellings: dict[str, list[str]]
     manifest_list: str
     manifests: list[str]
+    vectors: list[str]
     figures: dict[str, str]
     milliseconds: list[str]
 
@@ -103,7 +111,7 @@ def joined_spellings(some: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, l
 def manifest_list(
     snapshot_id: int,
     columns: TableColumns,
-    manifests: Sequence[tuple[str, ManifestFigures]],
+    manifests: Sequence[tuple[str, str | None, ManifestFigures]],
 ) -> bytes:
     """Return a list of manifests.
 
@@ -112,10 +120,16 @@ def manifest_list(
     Args:
         snapshot_id: The snapshot.
         columns: Its columns.
-        manifests: The manifests: where they are, and their figures.
+        manifests: The manifests: where they are and, if they have some, where those of their
+            files' deletion vectors are; and their figures.
     """
-    paths = pa.array([path for path, _ in manifests], pa.string())
-    figures = [one for _, one in manifests]
+    data = [(path, one.files) for path, _, one in manifests]
+    vectors = [(path, one.vectors) for _, path, one in manifests if path and one.vectors]
+    counts = [len(data), len(vectors)]
+    content = encoding.longs(np.repeat([_DATA, _DELETES], counts))
+    sequence = encoding.longs(np.repeat([DATA_SEQUENCE, VECTOR_SEQUENCE], counts))
+    paths = pa.array([path for path, _ in data + vectors], pa.string())
+    figures: list[ListedManifest] = [one for _, one in data + vectors]
 
     def numbers(name: str) -> pa.Array:
         return encoding.longs(np.array([getattr(one, name) for one in figures], np.int64))
@@ -127,8 +141,10 @@ def manifest_list(
             encoding.data(paths),
             numbers("length"),
             encoding.long(_SPEC_ID),
-            # content, both sequence numbers, the snapshot
-            zero * 3 + encoding.long(snapshot_id),
+            content,
+            sequence,
+            sequence,
+            encoding.long(snapshot_id),
             # files added, existing and deleted; the same of rows
             zero,
             numbers("file_count"),
@@ -142,12 +158,12 @@ def manifest_list(
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null",
         "sequence-number": str(snapshot_id),
-        "format-version": "2",
+        "format-version": "3" if vectors else "2",
     }
     return encoding.avro_file(_LIST_SCHEMA, metadata, [rows])
 
 
-def _summaries(figures: ManifestFigures) -> bytes:
+def _summaries(figures: ListedManifest) -> bytes:
     parts = []
     for has_null, lower, upper in figures.partitions:
         parts.append(b"\x01" if has_null else b"\x00")
@@ -175,9 +191,11 @@ def table_metadata(
     schemas = {one.schema["schema-id"]: one.schema for one in history}
     spellings = joined_spellings([one.spellings for one in history])
     all_fields = {field["id"]: field for one in history for field in one.schema["fields"]}
+    has_vectors = any(one.vectors for one in history)
     snapshots = [_snapshot(one, history[at - 1] if at else None) for at, one in enumerate(history)]
     return {
-        "format-version": 2,
+        # Engines that do not know deletion vectors refuse the later version.
+        **({"format-version": 3, "next-row-id": 0} if has_vectors else {"format-version": 2}),
         "table-uuid": table_uuid(table, number),
         "location": table.definition.location,
         "last-sequence-number": current.snapshot_id,

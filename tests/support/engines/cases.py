@@ -470,8 +470,14 @@ CASES: tuple[EngineCase, ...] = (
     _delta(
         "delta_vectors",
         "with deletion vectors",
-        delta_tables.with_vector,
-        refusal="`REORG TABLE … APPLY (PURGE)`",
+        delta_tables.with_vectors,
+        [
+            *((v, None) for v in (1, 3)),
+            *((v, "x") for v in (1, 2, 3, 4)),
+            *((v, None) for v in (1, 2, 4)),
+            *((v, "x") for v in (2, 3, 4)),
+            *((v, None) for v in (1, 2, 3, 4)),
+        ],
     ),
     _delta(
         "delta_mapped",

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.tables.delta_tables import (
     DeltaLog,
     column,
+    inline_vector,
     metadata,
     protocol,
     write_vectors,
@@ -55,11 +56,22 @@ def elsewhere(folder: Path) -> None:
     log.commit(protocol(), metadata(columns, ["p"]), near, there)
 
 
-def with_vector(folder: Path) -> None:
-    """Write a table with a deletion vector."""
+def with_vectors(folder: Path) -> None:
+    """Write a table with deletion vectors: of one file, in the log, of no row, and of all rows."""
     log = DeltaLog(folder)
-    (vector,) = write_vectors(folder, [[1, 3]])
-    _commit(log, _NUMBERS, _of("long"), ("deletionVectors",), deletionVector=vector)
+    far, near, none, every = write_vectors(folder, [[1, 3], [0], [], range(4)], "ab")
+    vectors = [far, None, inline_vector([2]), near, none, every]
+    files = [
+        log.write_file(
+            f"p=x/{number}",
+            _NUMBERS,
+            partitionValues={"p": "x" if number % 2 else None},
+            **({} if vector is None else {"deletionVector": vector}),
+        )
+        for number, vector in enumerate(vectors)
+    ]
+    columns = [column("v", "long"), column("p", "string")]
+    log.commit(protocol(3, "deletionVectors"), metadata(columns, ["p"]), *files)
 
 
 def mapped(folder: Path) -> None:

@@ -23,7 +23,6 @@ from windrow_service.engines.manifests import (
     NEEDED,
     ManifestFigures,
     UnfitFileError,
-    described,
     manifest_name,
 )
 from windrow_service.engines.metadata import (
@@ -31,12 +30,12 @@ from windrow_service.engines.metadata import (
     SnapshotRecord,
     in_ms,
     joined_spellings,
-    manifest_list,
     table_metadata,
     table_uuid,
 )
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.usecases.engines.errors import UnfitScanError, UnfitTableError
+from windrow_service.usecases.engines.manifest_files import ManifestFiles, files_of
 from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
@@ -67,7 +66,7 @@ class TableDescription:
         metadata_path: Where engines find it.
         version: A text that is the same for the same metadata.
         partition: The partition columns.
-        is_own: Whether it is the table's own, so that engines plan.
+        engines_plan: Whether the coordinator plans no scans of it.
         milliseconds: Columns whose times some files store in milliseconds.
     """
 
@@ -75,7 +74,7 @@ class TableDescription:
     metadata_path: str
     version: str
     partition: pa.Schema
-    is_own: bool = False
+    engines_plan: bool = False
     milliseconds: Sequence[str] = ()
 
 
@@ -109,6 +108,11 @@ class DescribeTable:
     )
     # The newest snapshot that was described of each table that engines have asked for here.
     _newest: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_MOST_FOLLOWED))
+
+    @property
+    def manifests(self) -> ManifestFiles:
+        """The manifests that are made."""
+        return ManifestFiles(self.files, self.table_files)
 
     async def __call__(self, name: str, *, all_snapshots: bool) -> TableDescription:
         """Describe a table.
@@ -168,7 +172,7 @@ class DescribeTable:
                 definition, READ_ONLY, all_snapshots=all_snapshots
             )
             version = hashlib.sha256(content).hexdigest()[:32]
-            return TableDescription(content, path, version, pa.schema([]), is_own=True)
+            return TableDescription(content, path, version, pa.schema([]), engines_plan=True)
 
         try:
             return await self.runner.run(work)
@@ -254,6 +258,7 @@ class DescribeTable:
             metadata_path=self.files.path(folder, name),
             version=version,
             partition=current.partition_schema,
+            engines_plan=bool(records[-1].vectors),
             milliseconds=sorted({column for one in records for column in one.milliseconds}),
         )
 
@@ -301,11 +306,7 @@ class DescribeTable:
 
         def write() -> SnapshotRecord:
             info = snapshot.info
-            content = manifest_list(
-                info.snapshot_id,
-                columns,
-                [(self.files.path(folder, f"{name}.avro"), one) for name, one in manifests],
-            )
+            content = self.manifests.list_of(folder, info.snapshot_id, columns, manifests)
             path = self.files.write(folder, f"snap-{info.snapshot_id}.avro", content)
             record = SnapshotRecord(
                 snapshot_id=info.snapshot_id,
@@ -316,11 +317,8 @@ class DescribeTable:
                 spellings=joined_spellings([one.spellings for _, one in manifests]),
                 manifest_list=path,
                 manifests=[name for name, _ in manifests],
-                figures={
-                    "total-data-files": str(info.file_count),
-                    "total-records": str(sum(one.row_count for _, one in manifests)),
-                    "total-files-size": str(info.size_bytes),
-                },
+                vectors=[name for name, one in manifests if one.vectors is not None],
+                figures=_totals(info, [one for _, one in manifests]),
                 milliseconds=sorted({name for _, one in manifests for name in one.milliseconds}),
             )
             self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
@@ -336,17 +334,11 @@ class DescribeTable:
         location = table.info.definition.location
         names = [manifest_name(one, location, columns) for one in snapshot.manifests]
 
-        def figures_at_hand() -> dict[str, ManifestFigures]:
-            # A young file is not removed, even if the snapshot that had it is dropped meanwhile.
-            names_at_hand = [name for name in names if self.files.touch(folder, f"{name}.avro")]
-            texts = {name: self.files.read(folder, f"{name}.json") for name in names_at_hand}
-            return {
-                name: ManifestFigures.of_text(text)
-                for name, text in texts.items()
-                if text is not None
-            }
+        def at_hand() -> dict[str, ManifestFigures]:
+            all_figures = {name: self.manifests.figures_at_hand(folder, name) for name in names}
+            return {name: one for name, one in all_figures.items() if one is not None}
 
-        figures = await self.runner.run(figures_at_hand)
+        figures = await self.runner.run(at_hand)
         missing = [
             (name, one)
             for name, one in zip(names, snapshot.manifests, strict=True)
@@ -362,29 +354,10 @@ class DescribeTable:
                 def work(
                     name: str = name, manifest: Manifest = manifest, body: bytes = body
                 ) -> ManifestFigures:
-                    files = self.with_layouts(table, live_files(manifest, body))
-                    content, one = described(files, location, columns)
-                    self.files.write(folder, f"{name}.avro", content)
-                    self.files.write(folder, f"{name}.json", one.to_text().encode())
-                    return one
+                    return self.manifests.write(table, name, live_files(manifest, body), columns)
 
                 figures[name] = await self.runner.run(work)
         return [(name, figures[name]) for name in names]
-
-    def with_layouts(self, table: StoredTable, files: pa.Table) -> pa.Table:
-        """Return files with the layouts that their footers state, if the inventory has none.
-
-        Args:
-            table: The table.
-            files: Some of its files, with the columns `NEEDED`.
-
-        Raises:
-            InventoryError: A footer cannot be read, or a file is not the one that the log names.
-        """
-        definition = table.info.definition
-        if definition.format not in LOGGED:
-            return files
-        return self.table_files.with_layouts(definition, files)
 
 
 def unfitness(definition: TableDefinition) -> str | None:
@@ -434,5 +407,19 @@ def _record_name(snapshot_id: int) -> str:
 
 
 def _names_of(record: SnapshotRecord) -> set[str]:
-    names = {f"{name}.{suffix}" for name in record.manifests for suffix in ("avro", "json")}
-    return names | {_record_name(record.snapshot_id), f"snap-{record.snapshot_id}.avro"}
+    names = {_record_name(record.snapshot_id), f"snap-{record.snapshot_id}.avro"}
+    for name in record.manifests:
+        names.update(files_of(name, has_vectors=name in record.vectors))
+    return names
+
+
+def _totals(info: SnapshotInfo, figures: Sequence[ManifestFigures]) -> dict[str, str]:
+    vectors = [one.vectors for one in figures if one.vectors is not None]
+    totals = {
+        "total-data-files": info.file_count,
+        "total-records": sum(one.files.row_count for one in figures),
+        "total-files-size": info.size_bytes,
+        "total-delete-files": sum(one.file_count for one in vectors),
+        "total-position-deletes": sum(one.row_count for one in vectors),
+    }
+    return {name: str(total) for name, total in totals.items()}

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from windrow_core.files.errors import InventoryError
 from windrow_service.engines.columns import TableColumns
-from windrow_service.engines.manifests import ManifestFigures, described
-from windrow_service.engines.metadata import SnapshotRecord, manifest_list, table_uuid
+from windrow_service.engines.manifests import ManifestFigures
+from windrow_service.engines.metadata import SnapshotRecord, table_uuid
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import read_filter
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -114,16 +114,11 @@ class DescribePart:
         self, table: StoredTable, snapshot: Snapshot, name: str, files: pa.Table
     ) -> ManifestFigures:
         """Return the figures of a manifest, which is made if it is not at hand."""
-        store, folder = self.describe.files, table_uuid(table.info, table.table_id)
-        text = store.read(folder, f"{name}.json") if store.touch(folder, f"{name}.avro") else None
-        if text is not None:
-            store.touch(folder, f"{name}.json")
-            return ManifestFigures.of_text(text)
-        columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
-        files = self.describe.with_layouts(table, files)
-        content, figures = described(files, table.info.definition.location, columns)
-        store.write(folder, f"{name}.avro", content)
-        store.write(folder, f"{name}.json", figures.to_text().encode())
+        folder = table_uuid(table.info, table.table_id)
+        figures = self.describe.manifests.figures_at_hand(folder, name)
+        if figures is None:
+            columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
+            figures = self.describe.manifests.write(table, name, files, columns)
         return figures
 
     def _record(
@@ -135,16 +130,16 @@ class DescribePart:
     ) -> SnapshotRecord:
         """Return what the metadata says about the part, after writing its list of manifests."""
         store, folder = self.describe.files, table_uuid(table.info, table.table_id)
-        content = manifest_list(
-            snapshot.info.snapshot_id,
-            TableColumns.of(snapshot.data_schema, snapshot.partition_schema),
-            [(store.path(folder, f"{name}.avro"), figures) for name, figures in pieces],
+        columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
+        content = self.describe.manifests.list_of(
+            folder, snapshot.info.snapshot_id, columns, pieces
         )
         name = f"part-{hashlib.sha256(content).hexdigest()[:40]}.avro"
         return replace(
             whole,
             manifest_list=store.write(folder, name, content),
             manifests=[name for name, _ in pieces],
+            vectors=[name for name, figures in pieces if figures.vectors is not None],
             # Totals of the table are those of other files.
             figures={},
         )

@@ -36,7 +36,7 @@ class MetadataFiles(Protocol):
 
 
 class TableFiles(Protocol):
-    """What tables have themselves: the metadata of Iceberg's, and footers. Blocking."""
+    """What tables have themselves: the metadata of Iceberg's, footers, and deletion vectors. Blocking."""
 
     def own_metadata(
         self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
@@ -62,6 +62,18 @@ class TableFiles(Protocol):
 
         Raises:
             InventoryError: A footer cannot be read, or a file is not the one given.
+            LocationNotAllowedError: The table lies outside the allowed prefixes.
+        """
+
+    def vectors(self, definition: TableDefinition, deletes: pa.Array) -> list[bytes]:
+        """Return deletion vectors as they are stored, with their lengths and checksums.
+
+        Args:
+            definition: A Delta table.
+            deletes: n of its vectors, as in inventories.
+
+        Raises:
+            InventoryError: A vector cannot be read, or is damaged.
             LocationNotAllowedError: The table lies outside the allowed prefixes.
         """
 

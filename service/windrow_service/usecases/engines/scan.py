@@ -249,6 +249,8 @@ class PlanScan:
                 name, f"the filter has more than {_MAX_FILTER_CHARACTERS:,} characters"
             )
         table, snapshot = await self.describe.snapshot(name, request.snapshot_id)
+        if (await self.describe.record_of(table, snapshot)).vectors:
+            raise UnfitScanError(name, "deletion vectors name rows of its files")
         if request.table_id not in (None, table.table_id):
             raise TableNotFoundError(name)
         if snapshot.info.row_count is None:
