@@ -42,14 +42,39 @@ FILTERS = {
     "more = 'added'": [4],
 }
 WRITTEN = ("partitioned", "iceberg")
+# Values of a column in the parts of tables.
 PARTS = {
-    "ds IS NULL": [4],
-    "ds = '2026-11-01'": [1, 2],
-    "n < 2": [1, 2, 5],
-    "NOT n < 2 OR c='x'": [4, 5],
-    "n>=-9 or n is null": [1, 2, 3, 4, 5],
-    "c = 'none'": [],
+    ("partitioned", "id"): {
+        "ds IS NULL": [4],
+        "ds = '2026-11-01'": [1, 2],
+        "n < 2": [1, 2, 5],
+        "NOT n < 2 OR c='x'": [4, 5],
+        "n>=-9 or n is null": [1, 2, 3, 4, 5],
+        "c = 'none'": [],
+    },
+    ("insert_only", "v"): {
+        "c LIKE 'a%'": [2, 3, 4],
+        "c IS NULL": [6],
+        "c <> 'x'": [2, 3, 4],
+        "c = 'x'": [],
+    },
+    ("delta", "id"): {
+        "ds < '1582-01-01'": [3],
+        "n IS NULL OR n < 0": [3, 2**40],
+        "c LIKE 'a%'": [1],
+        "c IS NOT NULL": [1, 3, 2**40],
+    },
+    ("delta_elsewhere", "v"): {"p LIKE 'a%'": [1, 2], "p IS NULL": [3, 4], "p = 'wrong'": []},
+    ("delta_vectors", "v"): {
+        "p = 'x'": [1, 2, 2, 3, 3, 4, 4],
+        "p IS NULL": [1, 1, 1, 2, 2, 3, 3, 4, 4],
+    },
 }
+ALL_PARTS = [
+    (table, column, condition, values)
+    for (table, column), parts in PARTS.items()
+    for condition, values in parts.items()
+]
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _TIMEOUT_S = 300.0
 
@@ -99,7 +124,10 @@ def elsewhere(catalog: Catalog) -> dict[str, Any]:
     """Return what DuckDB and Polars's own planner answer."""
     sql = [f"SELECT * FROM w.t.{case.name}" for case in CASES]
     sql += [f"SELECT id FROM w.t.partitioned WHERE {condition}" for condition in FILTERS]
-    sql += [f'SELECT id FROM w.t."partitioned${condition}"' for condition in PARTS]
+    sql += [
+        f'SELECT {column} FROM w.t."{table}${condition}"'
+        for table, column, condition, _ in ALL_PARTS
+    ]
     sql += [f"INSERT INTO w.t.{name} SELECT * FROM w.t.{name}" for name in WRITTEN]
     questions = {"duckdb": sql, "polars": [f"t.{case.name}" for case in CASES]}
     result = subprocess.run(
@@ -233,12 +261,12 @@ def test_conditions_choose_the_rows_that_they_are_true_for(
 def test_parts_of_a_table_have_the_rows_of_the_partitions_that_are_named(
     catalog: Catalog, elsewhere: dict[str, Any]
 ) -> None:
-    by_duckdb = elsewhere["duckdb"][len(CASES) + len(FILTERS) :][: len(PARTS)]
+    by_duckdb = elsewhere["duckdb"][len(CASES) + len(FILTERS) :][: len(ALL_PARTS)]
 
-    for (condition, ids), answer in zip(PARTS.items(), by_duckdb, strict=True):
-        part = catalog.table(f"partitioned${condition}")
-        assert answer == row_texts([(one,) for one in ids]), condition
-        assert sorted(part.scan().to_arrow()["id"].to_pylist()) == ids, condition
+    for (table, column, condition, values), answer in zip(ALL_PARTS, by_duckdb, strict=True):
+        part = catalog.table(f"{table}${condition}")
+        assert answer == row_texts([(one,) for one in values]), (table, condition)
+        assert sorted(part.scan().to_arrow()[column].to_pylist()) == values, (table, condition)
 
 
 def test_parts_share_the_manifests_of_which_they_have_all_files(catalog: Catalog) -> None:
