@@ -157,6 +157,10 @@ def test_one_request_is_sent_for_each_file(proxy: ObjectProxy, files: Files) -> 
     assert counts["retries"] == 0
 
 
+def test_objects_that_are_decoded_together_have_the_rows_of_each(files: Files) -> None:
+    assert files.read(min_joined_files=2) == ALL
+
+
 @pytest.mark.parametrize("fault", ["cut", "longer"])
 def test_answers_that_end_early_are_requested_again(
     proxy: ObjectProxy, files: Files, fault: Any

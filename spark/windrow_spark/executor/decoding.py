@@ -105,7 +105,10 @@ class Decoder:
         self._format = _FORMATS[spec.format](spec)
         # If nothing is decoded, the footer is enough.
         self._by_footer = not self._target.names and self._format.has_short_footers
-        self._is_joined = bool(self._target.names) and self._format.has_joins
+        # Of larger files, not enough are in memory at a time.
+        self._max_joined_bytes = -1
+        if self._target.names and self._format.has_joins:
+            self._max_joined_bytes = _MAX_TOGETHER_BYTES // spec.limits.min_joined_files
         self._layouts: list[Layout] = []
         self._pieces = Pieces(spec, whole=files.takes_whole_files)
 
@@ -132,11 +135,15 @@ class Decoder:
             max_rows: About how many rows to hold at a time.
             max_bytes: About how many bytes to hold at a time.
         """
-        for is_small, pieces in groupby(self._fetched(splits), lambda one: self._is_small(one[0])):
+
+        def kind(one: tuple[Piece, Content]) -> tuple[bool, bool]:
+            return self._is_small(one[0]), one[0].size_bytes <= self._max_joined_bytes
+
+        for (is_small, is_joined), pieces in groupby(self._fetched(splits), kind):
             if not is_small:
                 for piece, content in pieces:
                     yield from self._decode_large(piece, content, max_rows, max_bytes)
-            elif self._is_joined:
+            elif is_joined:
                 for batch in self._read(pieces):
                     yield from self._decode_together(batch, max_rows, max_bytes)
             else:
@@ -152,7 +159,8 @@ class Decoder:
         batch: list[tuple[Split, bytes]] = []
         size_bytes = 0
         for piece, content in pieces:
-            batch.append((piece.split, self._content_of(piece.split, content)))
+            # Clients of object stores have buffers of their own, which are no bytes.
+            batch.append((piece.split, bytes(self._content_of(piece.split, content))))
             size_bytes += len(batch[-1][1])
             if size_bytes >= _MAX_TOGETHER_BYTES or len(batch) == most_files:
                 yield batch
