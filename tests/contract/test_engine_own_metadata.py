@@ -93,6 +93,44 @@ def test_only_snapshots_of_branches_and_tags_are_sent_if_that_is_asked_for(
     assert {one["snapshot-id"] for one in metadata["snapshot-log"]} == ids
 
 
+@pytest.mark.parametrize("log", ["none", "old", "whole"])
+def test_the_log_of_snapshots_ends_with_the_current_one_because_duckdb_reads_its_last(
+    client: windrow.Client, http: httpx.Client, name: str, table: Table, log: str
+) -> None:
+    first, second, third = (one.snapshot_id for one in table.snapshots())
+    metadata = own_json(table)
+    if log == "none":
+        del metadata["snapshot-log"]
+    elif log == "old":
+        del metadata["snapshot-log"][-1]
+    else:
+        metadata["current-snapshot-id"] = metadata["refs"]["main"]["snapshot-id"] = second
+    write_next(table, json.dumps(metadata).encode())
+    registered(client, name, table)
+
+    answers = [loaded(http, name, snapshots=some).json()["metadata"] for some in ("all", "refs")]
+
+    both = [[one["snapshot-id"] for one in answer["snapshot-log"]] for answer in answers]
+    whole = {"none": [first, second, third], "old": [first, second, third]}
+    assert both[0] == whole.get(log, [first, second, third, second])
+    assert both[1] == ([first, second] if log == "whole" else [first, third][log == "none" :])
+    times = [one["timestamp-ms"] for one in answers[0]["snapshot-log"]]
+    assert times == sorted(times)
+
+
+def test_a_table_with_snapshots_of_which_none_is_current_is_refused(
+    client: windrow.Client, http: httpx.Client, name: str, table: Table
+) -> None:
+    registered(client, name, table)
+    metadata = own_json(table)
+    metadata["current-snapshot-id"] = -1
+    metadata["snapshot-log"] = []
+    metadata["refs"] = {"nightly": metadata["refs"]["nightly"]}
+    write_next(table, json.dumps(metadata).encode())
+
+    assert "none of them is the current one" in refusal(loaded(http, name))
+
+
 def test_plans_of_the_server_are_refused_with_the_remedy(
     client: windrow.Client, http: httpx.Client, name: str, table: Table
 ) -> None:

@@ -42,6 +42,7 @@ FILTERS = {
     "more = 'added'": [4],
 }
 WRITTEN = ("partitioned", "iceberg")
+DELETED_FROM = ("partitioned", "delta_vectors", "iceberg_vectors")
 # Values of a column in the parts of tables.
 PARTS = {
     ("partitioned", "id"): {
@@ -128,6 +129,7 @@ def elsewhere(catalog: Catalog) -> dict[str, Any]:
         f'SELECT {column} FROM w.t."{table}${condition}"'
         for table, column, condition, _ in ALL_PARTS
     ]
+    sql += [f"DELETE FROM w.t.{name} WHERE true" for name in DELETED_FROM]
     sql += [f"INSERT INTO w.t.{name} SELECT * FROM w.t.{name}" for name in WRITTEN]
     questions = {"duckdb": sql, "polars": [f"t.{case.name}" for case in CASES]}
     result = subprocess.run(
@@ -360,6 +362,17 @@ def test_engines_that_write_fail_before_they_leave_files_below_a_table(
 
         assert "read-only://write-with-windrow" in answer
         assert set(home.rglob("*")) == files
+
+
+def test_engines_that_delete_fail_before_they_leave_files_below_a_table(
+    catalog: Catalog, elsewhere: dict[str, Any]
+) -> None:
+    end = -len(WRITTEN)
+    answers = elsewhere["duckdb"][end - len(DELETED_FROM) : end]
+
+    for name, answer in zip(DELETED_FROM, answers, strict=True):
+        assert "'write.delete.mode'" in answer
+        assert not list((catalog.folder / name).rglob("*-deletes.*"))
 
 
 def add(folder: Path, first: int, count: int) -> None:

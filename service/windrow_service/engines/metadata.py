@@ -27,6 +27,10 @@ NAME_MAPPING = "schema.name-mapping.default"
 # refresh would take them for the table's own; no engine has a file system of this name.
 READ_ONLY = dict.fromkeys(
     ("write.data.path", "write.metadata.path"), "read-only://write-with-windrow"
+) | dict.fromkeys(
+    # DuckDB writes deletion vectors into the folder `data` of the table's own, unless it must not.
+    ("write.delete.mode", "write.update.mode", "write.merge.mode"),
+    "copy-on-write",
 )
 _SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, parsed_metadata, read_metadata
 from windrow_service.iceberg.metadata_file import metadata_path
 from windrow_service.iceberg.paths import TableFolders
@@ -58,6 +59,7 @@ def _for_readers(
     metadata = parsed_metadata(content, path)
     if not all_snapshots:
         metadata |= _of_refs(metadata)
+    metadata["snapshot-log"] = _log_to_current(metadata, path)
     own = metadata.get("properties") or {}
     metadata["properties"] = {
         **{name: value for name, value in own.items() if not name.startswith(_OF_WRITERS)},
@@ -75,6 +77,34 @@ def _of_refs(metadata: Mapping[str, Any]) -> dict[str, Any]:
         for name in _BY_SNAPSHOT
         if metadata.get(name)
     }
+
+
+def _log_to_current(metadata: Mapping[str, Any], path: str) -> list[dict[str, int]]:
+    """Return the log of snapshots, whose last one is the current one.
+
+    DuckDB 1.5 reads the last snapshot of the log, or the newest of all if there is no log, whichever
+    is the current one. The specification leaves the log to writers.
+    """
+    log: list[dict[str, int]] = list(metadata.get("snapshot-log") or ())
+    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots") or ()}
+    current = snapshots.get(metadata.get("current-snapshot-id"))
+    if current is None:
+        if snapshots:
+            raise IcebergMetadataError(
+                path,
+                "has snapshots, but none of them is the current one, and some engines would read the "
+                "newest: commit to the table's main branch",
+            )
+        return log
+    if not log:
+        one: Mapping[str, Any] | None = current
+        while one is not None and len(log) < len(snapshots):
+            log.insert(0, {name: one[name] for name in ("snapshot-id", "timestamp-ms")})
+            one = snapshots.get(one.get("parent-snapshot-id"))
+    elif log[-1]["snapshot-id"] != current["snapshot-id"]:
+        at = max(metadata["last-updated-ms"], log[-1]["timestamp-ms"])
+        log.append({"snapshot-id": current["snapshot-id"], "timestamp-ms": at})
+    return log
 
 
 def _paths(metadata: Mapping[str, Any]) -> Iterator[str]:

@@ -515,6 +515,12 @@ CASES: tuple[EngineCase, ...] = (
         iceberg_tables.deleted_by_vector,
         [(1,), (3,)],
     ),
+    _iceberg(
+        "iceberg_rolled_back",
+        "rolled back to a snapshot, by a writer that keeps no log of them",
+        iceberg_tables.rolled_back,
+        [(1,), (2,), (3,), (4,)],
+    ),
 )
 
 

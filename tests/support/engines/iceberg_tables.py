@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -43,6 +44,21 @@ def deleted_by_vector(folder: Path) -> None:
     """Write a table with a deletion vector."""
     table = _of_numbers(folder)
     delete_by_vector(table, {_only_file(table): [1, 3]})
+
+
+def rolled_back(folder: Path) -> None:
+    """Write a table whose current snapshot is not the newest, and that has no log of snapshots."""
+    table = _of_numbers(folder)
+    table.append(pa.table({"v": [5]}))
+    path = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    first = metadata["snapshots"][0]["snapshot-id"]
+    metadata |= {"current-snapshot-id": first, "last-updated-ms": metadata["last-updated-ms"] + 1}
+    metadata["refs"]["main"]["snapshot-id"] = first
+    del metadata["snapshot-log"]
+    path.with_name(f"{int(path.name.split('-')[0]) + 1:05}-back.metadata.json").write_text(
+        json.dumps(metadata)
+    )
 
 
 def _of_numbers(folder: Path) -> Table:
