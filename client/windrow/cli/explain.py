@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.cli.arguments import tables
+from windrow.cli.errors import CommandError
 from windrow.client import Client
 from windrow.connecting import connect
+from windrow.errors import NotFoundError
 from windrow.terminal.bars import Bar
 from windrow.terminal.consoles import show_result
 from windrow.terminal.listings import Drawing, ListTable
@@ -77,19 +79,34 @@ def explain(
                 f"{names_text}: the options of an existing plan cannot change; give the name of a "
                 "table to make a new plan"
             )
-        plan_id = what if is_plan else client.plan(what, **options).info.plan_id
+        plan_id = what if is_plan else _new_plan(client, what, options)
         answer = client.explain(plan_id)
     show_result(answer, lambda: explanation(answer), as_json)
 
 
 def _is_plan(client: Client, what: str) -> bool:
     """Tell whether a text is a plan's id or its first digits; a table may be called like these."""
-    if not re.fullmatch("[0-9a-f]{8,32}", what):
+    if not _DIGITS.fullmatch(what):
         return False
     return len(what) == _ID_DIGITS or any(client.past_plans(plan_id=what))
 
 
+def _new_plan(client: Client, table: str, options: dict[str, Any]) -> str:
+    """Return the id of a new plan of a table."""
+    try:
+        return client.plan(table, **options).info.plan_id
+    except NotFoundError as error:
+        if error.problem.type != _NO_TABLE or not _DIGITS.fullmatch(table):
+            raise
+        raise CommandError(
+            f"no plan has an id that begins with {table}, and no table has this name: "
+            "`windrow history` lists plans"
+        ) from error
+
+
+_DIGITS = re.compile("[0-9a-f]{8,32}")
 _ID_DIGITS = 32
+_NO_TABLE = "urn:windrow:problem:table-not-found"
 _STEPS = {
     "manifest": "ranges of manifests",
     "partition": "partition values",

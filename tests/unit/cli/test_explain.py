@@ -152,6 +152,14 @@ def test_explain_of_a_missing_plan_is_refused_in_one_line(windrow: Command) -> N
     assert said.err.count("\n") == 1
 
 
+def test_explain_of_digits_that_name_nothing_speaks_of_plans_and_tables(windrow: Command) -> None:
+    said = windrow("explain", "ffffffff")
+
+    assert (said.code, said.out) == (1, "")
+    assert "no plan has an id that begins with ffffffff, and no table has this name" in said.err
+    assert said.err.count("\n") == 1
+
+
 def test_explain_of_a_plan_without_files_shows_only_pruning(
     windrow: Command, refreshed: str
 ) -> None:
