@@ -44,6 +44,7 @@ import windrow
 from windrow import Client
 from windrow.terminal.consoles import show
 from windrow.terminal.render import seconds_text
+from windrow_core.cards import count_text
 
 # The tests start the same servers and engines.
 sys.path.insert(0, str(ROOT))
@@ -82,11 +83,8 @@ def main() -> None:
                 sql = f"SELECT count(*) FROM iceberg_scan('{peer}')"
                 peer_s = median(ask(sql)[0] for _ in range(options.runs))
     figures = {name: median(run[name] for run in runs) for name in runs[0]}
-    console.print(
-        f"published in {seconds_text(figures['published_s'])}, with {figures['manifests']:.0f} new "
-        "manifests",
-        style="dim",
-    )
+    new = count_text(round(figures["manifests"]), "new manifest")
+    console.print(f"published in {seconds_text(figures['published_s'])}, with {new}", style="dim")
     results = [
         Result.in_seconds(case, "query after it", figures[case], PEER, peer_s)
         for case in _questions("")
