@@ -340,6 +340,18 @@ def test_manifests_say_which_files_cannot_match(
     assert [task.file.file_path for task in tasks] == [str(home / path) for path in paths]
 
 
+def test_manifests_say_that_null_partitions_hold_nothing_but_null(catalog: Catalog) -> None:
+    # Iceberg's library would keep their files for `n < 2`, and Trino return their rows.
+    table = catalog.table("partitioned")
+    (task,) = table.scan(row_filter="n IS NULL").plan_files()
+    ids = {name: table.schema().find_field(name).field_id for name in ("ds", "n", "c")}
+
+    counts, nulls = task.file.value_counts, task.file.null_value_counts
+
+    assert {name: nulls.get(key) for name, key in ids.items()} == {"ds": None, "n": 1, "c": 1}
+    assert {name: counts.get(key) for name, key in ids.items()} == {"ds": None, "n": 1, "c": 1}
+
+
 def test_nothing_is_written_below_a_table(catalog: Catalog) -> None:
     case: EngineCase = CASE["partitioned"]
     catalog.table("partitioned").scan().to_arrow()

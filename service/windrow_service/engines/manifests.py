@@ -210,6 +210,12 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
     rows = np.asarray(files["row_count"], np.int64)
     row_counts = encoding.longs(rows)
     null_counts, lower, upper = _statistics(flat(files["stats"]), columns)
+    # To Iceberg's library null is less than any value, unless these counts say that there is nothing
+    # else: Trino would return the rows of null partitions for conditions such as `n < 2`.
+    null_counts += [
+        (columns.ids[field.name.lower()], pc.if_else(values.is_null(), row_counts, None))
+        for field, values in _partitions(files, columns)
+    ]
     # A decoder pays for each entry of a map, and readers need a column's number of values only to
     # see that all of them are null.
     all_null = [
