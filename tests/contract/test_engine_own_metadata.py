@@ -75,6 +75,7 @@ def test_readers_get_the_newest_metadata_of_the_table_without_what_only_writers_
     properties = body["metadata"]["properties"]
     assert properties["owner"] == "sales"
     assert properties["write.data.path"].startswith("read-only:")
+    assert properties["gc.enabled"] == "false"
     assert body["metadata"] == {**own_json(table), "properties": properties}
     again = http.get(answer.url, headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 304

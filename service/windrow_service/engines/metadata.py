@@ -24,14 +24,16 @@ from windrow_service.engines.manifests import (
 
 NAME_MAPPING = "schema.name-mapping.default"
 # Engines write files before they commit, which is refused here. In the table's folder, the next
-# refresh would take them for the table's own; no engine has a file system of this name.
-READ_ONLY = dict.fromkeys(
-    ("write.data.path", "write.metadata.path"), "read-only://write-with-windrow"
-) | dict.fromkeys(
+# refresh would take them for the table's own; no engine has a file system of this name. And they
+# remove files that no snapshot names without any commit, unless the table says that it is not theirs.
+READ_ONLY = {
+    **dict.fromkeys(("write.data.path", "write.metadata.path"), "read-only://write-with-windrow"),
     # DuckDB writes deletion vectors into the folder `data` of the table's own, unless it must not.
-    ("write.delete.mode", "write.update.mode", "write.merge.mode"),
-    "copy-on-write",
-)
+    **dict.fromkeys(
+        ("write.delete.mode", "write.update.mode", "write.merge.mode"), "copy-on-write"
+    ),
+    "gc.enabled": "false",
+}
 _SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000
 _DATA, _DELETES = 0, 1
