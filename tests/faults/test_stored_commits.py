@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +325,7 @@ def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_sa
     location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
+    before_large: list[int] = []
     whole = changes.read_part
 
     def read_part(*args: Any, **kwargs: Any) -> Part:
@@ -334,19 +336,25 @@ def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_sa
             changes.upload(str(tmp_path / "late"), uri)
         return part
 
+    @contextmanager
+    def large() -> Iterator[None]:
+        before_large.append(len(sizes))
+        yield
+
+    monkeypatch.setattr(changes, "FIRST_BYTES", 600)
     monkeypatch.setattr(changes, "PIECE_BYTES", 1_000)
     monkeypatch.setattr(changes, "read_part", read_part)
     content, uri = bytes(range(256)) * 10, f"{location}/copied/a"
     (tmp_path / "a").write_bytes(content)
     changes.upload(str(tmp_path / "a"), uri)
 
-    status = changes.download(uri, str(tmp_path / "copy"))
+    status = changes.download(uri, str(tmp_path / "copy"), large())
 
     assert (tmp_path / "copy").read_bytes() == content
-    assert (status.size_bytes, sizes) == (2_560, [1_000, 1_000, 560])
+    assert (status.size_bytes, sizes, before_large) == (2_560, [600, 1_000, 960], [1])
     (tmp_path / "late").write_bytes(content[::-1])
     with pytest.raises(ChangedObjectError, match="changed"):
-        changes.download(uri, str(tmp_path / "other"))
+        changes.download(uri, str(tmp_path / "other"), large())
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import ListedObject, Traffic, requests
@@ -24,7 +24,8 @@ _Item = TypeVar("_Item")
 
 # Each change is one or two requests.
 _THREADS = 16
-# Of a file that is copied, so much is in memory at a time.
+# Of a file that is copied, so much is in memory at a time: of its beginning, and of the rest.
+FIRST_BYTES = 512 * 2**10
 PIECE_BYTES = 8 * 2**20
 # What S3 copies in one request.
 MAX_COPIED_BYTES = 5 * 2**30
@@ -55,24 +56,36 @@ def upload(path: str, uri: str) -> None:
         hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""))
 
 
-def download(uri: str, path: str) -> FileStatus:
+def download(uri: str, path: str, large: AbstractContextManager[Any]) -> FileStatus:
     """Copy a file to a new one on the local disk, a piece at a time; return its state.
+
+    Args:
+        uri: The file.
+        path: Path of the new one.
+        large: What is entered for the large pieces of a file that does not end with its first one,
+            such as a semaphore that bounds the memory of several copies.
 
     Raises:
         FileNotFoundError: The file does not exist.
         ChangedObjectError: It has changed between two pieces.
         OSError: It cannot be read.
     """
-    part = read_part(uri, end=PIECE_BYTES)
+    part = read_part(uri, end=FIRST_BYTES)
     status = part.state
     with open(path, "xb") as file:
         at = file.write(part.content)
-        while at < status.size_bytes:
-            part = read_part(uri, status, at, min(at + PIECE_BYTES, status.size_bytes))
-            if status.difference(part.state) is not None:
-                raise ChangedObjectError("has changed while it was copied")
-            at += file.write(part.content)
+        if at < status.size_bytes:
+            with large:
+                _append(uri, status, at, file)
     return status
+
+
+def _append(uri: str, status: FileStatus, at: int, file: BinaryIO) -> None:
+    while at < status.size_bytes:
+        part = read_part(uri, status, at, min(at + PIECE_BYTES, status.size_bytes))
+        if status.difference(part.state) is not None:
+            raise ChangedObjectError("has changed while it was copied")
+        at += file.write(part.content)
 
 
 def bring_all(moves: Collection[tuple[str, str]]) -> Iterator[None]:

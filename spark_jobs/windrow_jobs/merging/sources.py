@@ -7,6 +7,7 @@ import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from windrow_jobs.merging.physical import PhysicalSchema
 
 _MAX_BATCH_ROWS = 2**16
 _BATCH_BYTES = 32 * 2**20
+# Remote files of which a task has a large piece in memory, while it copies more files than these.
+_LARGE_COPIES = 4
 # Tables have few schemas over time.
 _HEADS = 16
 
@@ -112,6 +115,7 @@ class Sources:
         self._home = home_of(location)
         self._max_footer_bytes = max_footer_bytes
         self._heads: list[Head] = []
+        self._large = BoundedSemaphore(_LARGE_COPIES)
 
     def open(self, path: str) -> Source:
         """Open a file and read its footer.
@@ -153,7 +157,7 @@ class Sources:
     def _copied(self, path: str) -> tuple[str, FileStatus]:
         """Copy a remote file to the local disk; return the copy's path, and the file's state."""
         copy = os.path.join(self._copies, uuid.uuid4().hex)
-        return copy, changes.download(absolute_path(self._location, path), copy)
+        return copy, changes.download(absolute_path(self._location, path), copy, self._large)
 
     def _file(self, path: str, copy: str | None) -> Any:
         return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")

@@ -26,9 +26,8 @@ from windrow_spark.executor.spec import SortKey
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
 
-# What a task holds in memory of the remote files that it copies, a piece of each at a time.
-_COPY_BYTES = 64 * 2**20
-_DOWNLOADS = _COPY_BYTES // changes.PIECE_BYTES
+# How many remote files a task copies at once: of most of them, a first and small piece is all.
+_DOWNLOADS = 64
 
 # Number, home folder, paths of the files. A large partition is several pieces.
 Piece: TypeAlias = tuple[int, str, Sequence[str]]
