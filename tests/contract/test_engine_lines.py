@@ -19,6 +19,7 @@ from tests.support.laws import is_nightly
 from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import running
 from tests.support.servers.maven import jar_of
+from tests.support.servers.trino import trino_server
 from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables import hive
 from windrow.cli.app import run
@@ -157,6 +158,20 @@ def test_sail_reads_a_table_by_them(site: Site, table: str) -> None:
         )
 
     assert "name-" in site.answer([python, "-"], site.printed(table, "--engine", "sail"))
+
+
+@AT_NIGHT
+def test_trino_reads_tables_by_them(site: Site, tmp_path: Path) -> None:
+    texts = [site.printed(table, "--engine", "trino") for table in TABLES]
+    (settings,) = {text.rpartition("# SELECT")[0] for text in texts}
+    statements = [text.rpartition("\n# ")[2].strip() for text in texts]
+
+    with trino_server(tmp_path / "trino", {"windrow": settings}, WINDROW_TOKEN=site.token) as trino:
+        *tables, schemas = trino.answers([*statements, "SHOW SCHEMAS FROM windrow"])
+
+    for rows in tables:
+        assert len(rows) == 60
+    assert "['mine.deep-er']" in schemas
 
 
 def test_all_lines_are_printed_together_and_never_the_token(site: Site) -> None:

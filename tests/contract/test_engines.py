@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ from tests.support.engines.environment import python_with_engines
 from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.maven import jar_of
+from tests.support.servers.trino import trino_server
 from tests.support.spark.older_spark import python_with_spark
+from windrow.cli.engine_lines import Opening
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -209,6 +213,67 @@ def test_so_do_spark_with_icebergs_runtime_and_sail(catalog: Catalog, engine: st
     )
     assert result.returncode == 0, result.stderr
     require_answers(engine, json.loads(result.stdout.splitlines()[-1]))
+
+
+@pytest.mark.nightly
+def test_trino_does_so_too_and_changes_nothing(
+    catalog: Catalog, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    printed = Opening(catalog.url, None, has_token=False).lines("trino")
+    writable = printed.replace("iceberg.security=READ_ONLY", "")
+    assert writable != printed
+    with windrow.connect(catalog.url) as client:
+        add(catalog.folder / "two", 0, 3)
+        client.register_table("t.two", str(catalog.folder / "two"))
+        first = client.refresh("t.two").snapshot
+        assert first is not None
+        add(catalog.folder / "two", 3, 2)
+        client.refresh("t.two")
+    old = catalog.folder / "iceberg" / "data" / "of-nobody"
+    old.touch()
+    os.utime(old, (0, 0))
+    chosen = [("partitioned", "id", condition, ids) for condition, ids in FILTERS.items()]
+    chosen += [one for one in ALL_PARTS if one[0] != "delta_vectors"]
+    homes = [catalog.folder / name for name in WRITTEN]
+    files = {path for home in homes for path in home.rglob("*")}
+    refused = [
+        *(f"INSERT INTO {place}.t.{name} TABLE w.t.{name}" for name in WRITTEN for place in "wx"),
+        *(f"DELETE FROM {place}.t.partitioned WHERE id = 1" for place in "wx"),
+        "ALTER TABLE w.t.iceberg EXECUTE remove_orphan_files(retention_threshold => '7d')",
+    ]
+
+    with trino_server(tmp_path_factory.mktemp("t") / "t", {"w": printed, "x": writable}) as trino:
+        answers = iter(
+            trino.answers(
+                [
+                    *(f"SELECT * FROM w.t.{case.name}" for case in CASES),
+                    *(
+                        re.sub(
+                            r"'\d+-\d+-\d+'",
+                            r"DATE \g<0>",
+                            f"SELECT {column} FROM w.t.{table} WHERE {condition}",
+                        )
+                        for table, column, condition, _ in chosen
+                    ),
+                    f"SELECT id FROM w.t.two FOR VERSION AS OF BIGINT '{first.snapshot_id}'",
+                    "SELECT id FROM w.t.two",
+                    "SELECT * FROM w.t.\"partitioned$ds = '2026-11-01'\"",
+                    *refused,
+                ]
+            )
+        )
+
+    require_answers("Trino", [next(answers) for _ in CASES])
+    for table, _, condition, values in chosen:
+        assert next(answers) == row_texts([(one,) for one in values]), (table, condition)
+    assert next(answers) == row_texts([(0,), (1,), (2,)])
+    assert next(answers) == row_texts([(0,), (1,), (2,), (3,), (4,)])
+    # Trino has names of its own behind `$`.
+    assert "does not exist" in next(answers)
+    for statement, answer in zip(refused, answers, strict=True):
+        words = 'scheme "read-only"' if " x." in statement else "Access Denied"
+        assert words in answer, statement
+    assert {path for home in homes for path in home.rglob("*")} == files
 
 
 def require_answers(engine: str, answers: list[Any]) -> None:

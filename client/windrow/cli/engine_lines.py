@@ -15,7 +15,7 @@ TITLES: dict[EngineName, str] = {
     "pyiceberg": "PyIceberg, in Python",
     "spark": "Spark without Windrow, with Iceberg's runtime, in Python",
     "sail": "Sail, in Python",
-    "trino": "Trino, a file in its folder `etc/catalog`",
+    "trino": "Trino, its file `etc/catalog/windrow.properties`",
 }
 # Names the token in the environment; the token itself is never printed.
 _VARIABLE = "WINDROW_TOKEN"
@@ -176,10 +176,13 @@ class Opening:
             "connector.name=iceberg",
             "iceberg.catalog.type=rest",
             f"iceberg.rest-catalog.uri={self._uri}",
-            "iceberg.rest-catalog.nested-namespace-enabled=true" if "." in namespace else None,
+            "iceberg.rest-catalog.nested-namespace-enabled=true",
             "iceberg.rest-catalog.security=OAUTH2" if self.has_token else None,
             f"iceberg.rest-catalog.oauth2.token=${{ENV:{_VARIABLE}}}" if self.has_token else None,
-            "# Add the settings of the file system that the tables are on.",
+            "# Otherwise Trino's `remove_orphan_files` would delete files below tables.",
+            "iceberg.security=READ_ONLY",
+            "# For files on disks; those on S3 need fs.native-s3.enabled and its settings besides.",
+            "fs.hadoop.enabled=true",
             None if self.table is None else f'# SELECT * FROM windrow."{namespace}"."{name}"',
         )
 

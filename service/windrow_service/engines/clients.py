@@ -46,7 +46,7 @@ def misreads_settings(client: str) -> bool:
 def misreads_milliseconds(client: str) -> bool:
     """Tell whether a client reads times that files store in milliseconds as microseconds.
 
-    Spark with Iceberg's runtime 1.12 does, without an error; other engines with the same client were
-    not tried.
+    Spark with Iceberg's runtime 1.12 does, without an error. Trino 476, which has the same client,
+    fails on such files.
     """
     return client.startswith(_JAVA)

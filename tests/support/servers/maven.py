@@ -1,4 +1,4 @@
-"""Jars of Maven Central: fetched on first use, and kept beside this Python."""
+"""Jars and archives of Maven Central: fetched on first use, and kept beside this Python."""
 
 from __future__ import annotations
 
@@ -41,6 +41,26 @@ def jar_of(artifact: str) -> Path:
         if not jar.exists():
             _copy(artifact, ["dependency:copy", f"-Dartifact={artifact}"], _CACHE)
     return jar
+
+
+def unpacked(artifact: str) -> Path:
+    """Return the folder of an unpacked archive; the test is skipped if it cannot be had.
+
+    Args:
+        artifact: `group:name:version:tar.gz`; the archive has one folder, `name-version`.
+    """
+    _, name, version, ending = artifact.split(":")
+    folder, parts = _CACHE / f"{name}-{version}", _CACHE / f"{name}.parts"
+    with _turn():
+        if not folder.exists():
+            parts.mkdir(exist_ok=True)
+            _copy(artifact, ["dependency:copy", f"-Dartifact={artifact}"], parts)
+            archive = parts / f"{folder.name}.{ending}"
+            subprocess.run(["tar", "-xf", archive, "-C", parts], check=True)
+            archive.unlink()
+            (parts / folder.name).rename(folder)
+            parts.rmdir()
+    return folder
 
 
 def jars_of(name: str, project: str) -> list[Path]:
