@@ -47,8 +47,8 @@ def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:
     An error of the JVM's takes 20 to 100 ms, so what is missing is kept, as Hadoop keeps it.
     """
     missing = MISSING.setdefault(context, set())
-    wanted = scheme, settings.get(f"fs.{scheme}.impl")
-    if wanted in missing:
+    file_system = scheme, settings.get(f"fs.{scheme}.impl")
+    if file_system in missing:
         return False
     # A path of attributes would ask the JVM about each of them.
     files = JavaClass("org.apache.hadoop.fs.FileSystem", context._gateway._gateway_client)
@@ -56,7 +56,7 @@ def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:
         files.getFileSystemClass(scheme, settings)
     except Py4JJavaError:
         # Hadoop has none of this name, or lacks its classes.
-        missing.add(wanted)
+        missing.add(file_system)
         return False
     return True
 

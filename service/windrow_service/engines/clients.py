@@ -9,7 +9,6 @@ import pyarrow.types as pt
 
 # The last one that was tried.
 _PYICEBERG = re.compile(r"PyIceberg/0\.(?:[0-9]|1[0-2])\.")
-_DUCKDB = "duckdb/"
 # Iceberg's own client for Java, followed by its release. It does not say which engine it works for.
 _JAVA = "Apache Iceberg "
 _DUCKDB = "duckdb/"

@@ -128,8 +128,8 @@ def described(
     Raises:
         UnfitFileError: Other engines would read one of the files wrongly.
     """
-    named = pc.fill_null(pc.list_value_length(files["deletes"]), 0)
-    at = int(pc.index(pc.greater(files["delete_count"], named), True).as_py())
+    lengths = pc.fill_null(pc.list_value_length(files["deletes"]), 0)
+    at = int(pc.index(pc.greater(files["delete_count"], lengths), True).as_py())
     if at >= 0:
         raise UnfitFileError(
             f"file {files['path'][at].as_py()!r} has deleted rows, and the inventory does not say "

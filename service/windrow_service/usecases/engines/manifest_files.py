@@ -71,11 +71,11 @@ class ManifestFiles:
             blobs = self.table_files.vectors(definition, flat(some["deletes"]))
             puffin, offsets = puffin_file(blobs, some, location)
             path = self.files.write(folder, f"{name}.puffin", puffin)
-            vectors, listed = described_vectors(
+            vectors, manifest = described_vectors(
                 some, location, columns, (path, len(puffin)), offsets, [len(one) for one in blobs]
             )
             self.files.write(folder, f"{name}-vectors.avro", vectors)
-            figures = replace(figures, vectors=listed)
+            figures = replace(figures, vectors=manifest)
         self.files.write(folder, f"{name}.avro", content)
         self.files.write(folder, f"{name}.json", figures.to_text().encode())
         return figures
