@@ -17,6 +17,7 @@ from windrow_core.files.arrays import flat
 from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.sizes import size_text
 from windrow_service.delta.errors import DeltaLogError
 
 # Before a vector there is its length, and behind it the checksum.
@@ -60,7 +61,7 @@ def framed_vectors(location: str, deletes: pa.Array) -> list[bytes]:
     if sum(row["length"] + _FRAME_BYTES for row in rows) > _MAX_BYTES:
         raise DeltaLogError(
             location,
-            f"has deletion vectors of more than {_MAX_BYTES:,} bytes for files that are described "
+            f"has deletion vectors of more than {size_text(_MAX_BYTES)} for files that are described "
             "together: write such files anew (`REORG TABLE … APPLY (PURGE)`)",
         )
     frames: list[bytes] = [b""] * len(rows)
