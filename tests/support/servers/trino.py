@@ -21,7 +21,7 @@ from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import free_port
 from tests.support.servers.maven import unpacked
 
-# The last release on Maven Central.
+# Maven Central has its archive, unlike that of 483.
 RELEASE = "476"
 _JAVA = 24
 _CLIENT = ("trino==0.340.0",)
