@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,8 @@ from tests.support.plans.plans import group_of
 from tests.unit.inventory.files import take_inline
 from windrow_core.files.errors import InventoryError, UnreadableTypeError
 from windrow_core.files.excerpts.alike import alike_files
+from windrow_core.files.excerpts.pages import hold_their_values
+from windrow_core.files.excerpts.thrift import END, INT, STRUCT, field, integer
 from windrow_core.files.footers import footer_in
 from windrow_spark.executor.decoding import Decoder
 from windrow_spark.executor.errors import TaskReadError
@@ -279,3 +282,13 @@ def test_published_files_have_the_same_rows_together_and_one_by_one(
     assert outcome(tmp_path, group, columns, TOGETHER) == outcome(
         tmp_path, group, columns, ONE_BY_ONE
     )
+
+
+@pytest.mark.parametrize(("page_type", "counts"), [(0, True), (1, False), (2, False)])
+def test_values_are_counted_of_pages_that_have_some_alone(page_type: int, counts: bool) -> None:
+    values = field(INT) + integer(10) + END
+    head = field(INT) + integer(page_type) + field(INT, 2) + integer(0)
+    page = np.frombuffer(head + field(STRUCT, 2) + values + END, np.uint8)
+    begins, lengths = np.array([0]), np.array([len(page)])
+
+    assert hold_their_values(page, begins, lengths, np.array([10])).all() == counts

@@ -11,9 +11,9 @@ from windrow_core.files.excerpts.thrift import INT, STRUCT, ThriftError
 _MAX_PAGES = 64
 _MAX_SHAPES = 8
 
-# Fields of Parquet's PageHeader; each kind of page has its own, whose first field counts values.
-_BYTES = 3
-_DATA_PAGES = (5, 8)
+# Fields of Parquet's PageHeader; each type of data page has its own, whose first field counts values.
+_TYPE, _BYTES = 1, 3
+_DATA_PAGES = {5: 0, 8: 3}
 _VALUES = 1
 
 
@@ -64,11 +64,17 @@ def hold_their_values(data: Bytes, begins: Ints, lengths: Ints, values: Ints) ->
 
 def _page(heads: Lanes) -> tuple[Ints, Ints]:
     """Take the head of a page of each chunk, and return its bytes and values."""
+    page_type: int | None = None
     page_bytes: Ints | None = None
     page_values = np.zeros(len(heads.at), np.int64)
     for number, kind in heads.fields():
-        if (number, kind) == (_BYTES, INT):
+        if (number, kind) == (_TYPE, INT) and page_type is None:
+            page_type = heads.same_integer()
+        elif (number, kind) == (_BYTES, INT):
             page_bytes = heads.integers()
+        elif number == _TYPE or page_type != _DATA_PAGES.get(number, page_type):
+            # Readers pass over what is not of the page's type.
+            raise ThriftError
         elif number in _DATA_PAGES and kind == STRUCT:
             for own_number, own_kind in heads.fields():
                 if (own_number, own_kind) == (_VALUES, INT):
