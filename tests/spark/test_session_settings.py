@@ -98,8 +98,8 @@ def test_settings_are_known_however_long_they_are(spark: SparkSession) -> None:
     settings = {f"spark.test.{length}": "é" * length for length in (0, 7_990, 8_000, 50_000)}
     for name, value in settings.items():
         session.conf.set(name, value)
-    known = settings_of(session)
-    assert {name: known[name] for name in settings} == settings
+    answer = settings_of(session)
+    assert {name: answer[name] for name in settings} == settings
 
 
 @pytest.mark.parametrize("reader", READERS)
