@@ -25,9 +25,6 @@ from windrow_spark.relation.native_packing import partition_count
 # A task takes about as long as reading this much, so that less is not worth one elsewhere.
 _WORTH_A_TASK = 16 * 2**20
 
-# The relation of files whose tasks run wherever there is room.
-_ANYWHERE = -1
-
 # `PlannedFiles.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
 
@@ -72,14 +69,10 @@ def native_relations(
     if is_remote(plan.location):
         format_ = format_.remote()
     relations = []
-    for at in np.unique(place):
+    for at in range(int(place.max(initial=0)) + 1):
         mask = place == at
-        size_bytes = int(sizes[mask].sum())
-        if at == _ANYWHERE:
-            tasks = min(size_bytes // _WORTH_A_TASK, 2 * slots)
-        else:
-            tasks = round(slots * size_bytes / max(1, int(sizes.sum())))
-        some, count = files.filter(pa.array(mask)), partition_count(sizes[mask], max(1, tasks))
+        share = max(1, round(slots * int(sizes[mask].sum()) / max(1, int(sizes.sum()))))
+        some, count = files.filter(pa.array(mask)), partition_count(sizes[mask], share)
         relations.append(_relation(spark, factory, format_, plan, home, columns, some, count))
     return relations
 
@@ -100,8 +93,6 @@ def _places(
 ) -> tuple[pa.ChunkedArray, _Ints]:
     """Return the hosts that each file prefers, and the number of the relation that it belongs in.
 
-    The number is `_ANYWHERE` for files that exceed their host's share.
-
     Args:
         hosts: The hosts of each file, as one text.
         sizes: The bytes of each file.
@@ -117,14 +108,14 @@ def _places(
     beyond &= np.asarray(pc.not_equal(first, ""), np.bool_)
     others = pc.replace_substring_regex(hosts, f"^[^{_BETWEEN_HOSTS}]*{_BETWEEN_HOSTS}?", "")
     hosts = pc.if_else(pa.array(beyond), others, hosts)
-    return hosts, np.where(beyond, _ANYWHERE, place)
+    return hosts, np.where(beyond, len(places.dictionary), place)
 
 
 def beyond_share(host: _Ints, sizes: _Ints, hosts: int) -> npt.NDArray[np.bool_]:
     """Mark the last files of each host that exceed its even share of all bytes.
 
-    The file that the share ends in is one of them. A host keeps everything if the excess is less
-    than a task is worth.
+    A host keeps the file that its share ends in, and everything if the excess is less than a task
+    is worth.
 
     Args:
         host: The number of the host of each file.
@@ -132,14 +123,12 @@ def beyond_share(host: _Ints, sizes: _Ints, hosts: int) -> npt.NDArray[np.bool_]
         hosts: How many hosts share the bytes.
     """
     order = np.argsort(host, kind="stable")
-    until = np.cumsum(sizes[order])
+    before = np.cumsum(sizes[order]) - sizes[order]
     begins = np.flatnonzero(np.diff(host[order], prepend=-1))
-    before = (until - sizes[order])[begins]
-    until -= np.repeat(before, np.diff(np.append(begins, len(order))))
-    share = sizes.sum() / max(1, hosts)
+    before -= np.repeat(before[begins], np.diff(np.append(begins, len(order))))
     beyond = np.zeros(len(sizes), np.bool_)
-    beyond[order] = until > share
-    excess = np.bincount(host, sizes) - share
+    beyond[order] = before >= sizes.sum() / max(1, hosts)
+    excess = np.bincount(host, sizes * beyond)
     marks: npt.NDArray[np.bool_] = beyond & (excess[host] >= _WORTH_A_TASK)
     return marks
 
