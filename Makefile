@@ -13,7 +13,7 @@ QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks check format openapi pictures states bench java older-spark other-sparks image chromium clean
+.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks check format openapi pictures states bench java other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -43,13 +43,10 @@ $(QUICK_SPARKS): $(INSTALLED) | java # Halves the start-up time of the tests' JV
 	@$(@D)/bin/python -m tests.support.spark.quick_spark >/dev/null 2>&1 || \
 	  echo "No archive of Spark's classes could be written: each JVM of the tests takes longer to start" >&2
 
-.venv-spark35/spark.jsa: | older-spark
+.venv-spark35/spark.jsa: | other-sparks
 
-older-spark: $(INSTALLED) # In a separate environment, which is kept.
+other-sparks: $(INSTALLED) # In separate environments, 1.8 GB, which are kept.
 	@$(BIN)/python -m tests.support.spark.older_spark
-
-other-sparks: older-spark # 1.3 GB, kept as well.
-	@$(BIN)/python -m tests.support.spark.older_spark --all
 
 image: $(INSTALLED) # Installs what the Dockerfile installs, without Docker; kept until a copied file changes.
 	@$(BIN)/python -m tests.deploy.image_build
@@ -76,7 +73,7 @@ demo-engines: java $(ENGINES_INSTALLED) ## Read them with DuckDB, Polars, PyIceb
 
 # What tests need is made at the same time, as most of it keeps one core busy or waits for a download.
 test: $(INSTALLED) ## Run all tests
-	@$(MAKE) --no-print-directory --jobs=4 $(QUICK_SPARK) older-spark image chromium
+	@$(MAKE) --no-print-directory --jobs=4 $(QUICK_SPARK) image chromium
 	$(BIN)/pytest
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute and a half

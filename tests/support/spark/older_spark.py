@@ -1,14 +1,12 @@
 """Virtual environments with older releases of Spark, for subprocesses.
 
-    python -m tests.support.spark.older_spark [--all]
+    python -m tests.support.spark.older_spark
 
-creates the environment of the oldest release, or of all, unless they exist. They share everything
-except Spark with the environment that runs this.
+creates them, unless they exist. They share everything except Spark with the environment that runs
+this.
 """
 
 from __future__ import annotations
-
-import sys
 
 from tests.support.processes.environments import python_with
 
@@ -31,5 +29,5 @@ def python_with_spark(version: str) -> str:
 
 
 if __name__ == "__main__":
-    for version in (OLDEST, *OTHERS) if "--all" in sys.argv else (OLDEST,):
+    for version in (OLDEST, *OTHERS):
         python_with_spark(version)
