@@ -57,6 +57,20 @@ def in_another_process(*arguments: str, content: bytes = b"") -> list[dict[str, 
     return rows
 
 
+def test_a_scan_does_not_import_pandas_which_takes_longer_than_most_reads(
+    client: windrow.Client, events: str
+) -> None:
+    code = (
+        "import sys, windrow\n"
+        "url, table = sys.argv[1:]\n"
+        "with windrow.connect(url) as client:\n"
+        "    rows = client.scan(table).to_table()\n"
+        "print(rows.num_rows, 'pandas' in sys.modules)"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", code, client.url, events], text=True)
+    assert printed == "60 False\n"
+
+
 def test_every_form_has_the_same_rows_and_reads_them_anew(
     client: windrow.Client, events: str
 ) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_core.files.arrays import array_of, numbers_of
 from windrow_core.files.objects.pacing import Pace
 from windrow_core.files.objects.requests import Traffic
 from windrow_spark.executor.acid import AcidDecoder, DeleteFile
@@ -90,7 +91,7 @@ def read_group(
             counts["rows"] += batch.num_rows
             yield batch
         # If several groups share a file, its first split counts it.
-        counts["files"] += pc.sum(pc.equal(splits.column("start"), 0), min_count=0).as_py()
+        counts["files"] += int(np.count_nonzero(numbers_of(splits.column("start")) == 0))
         counts["bytes"] += pc.sum(splits.column("length"), min_count=0).as_py()
         counts["cache_hits"] += files.hits
         counts["requests"] += traffic.requests
@@ -269,7 +270,7 @@ class _Group:
         """
         origin = rows.origins()
         table = rows.table
-        at = pa.array(origin)
+        at = array_of(origin)
         for name, values in self._partition.items():
             # A table without columns has no rows, so the first column makes a table of its own.
             column = values.take(at)

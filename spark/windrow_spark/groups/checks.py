@@ -32,20 +32,21 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
     if type_.get_field_index("grouped") < 0:
         return
     splits = pa.chunked_array([chunk.flatten() for chunk in groups["splits"].chunks], type_)
-    unlike = pc.equal(pc.struct_field(splits, "grouped"), False)
-    at = pc.index(unlike, True).as_py()
-    if at >= 0 and plan.transactional == "full":
+    are_alike = pc.struct_field(splits, "grouped")
+    if pc.all(are_alike).as_py() is not False:
+        return
+    at = pc.index(are_alike, False).as_py()
+    if plan.transactional == "full":
         raise UnfitReadError(
             f"one of the columns asked for has values in file {splits[at].as_py()['path']!r} of "
             f"transactional table {plan.table!r} that cannot be read exactly",
             "leave out char columns, times in lists, maps and structs, and times and decimals "
             "without statistics in the file, or compact the table in Hive ('major')",
         )
-    if at >= 0:
-        raise OnlySparkReadsError(
-            plan.table,
-            plan.format,
-            "this call reads all files in groups",
-            'leave the column out, or use `client.read` on a classic session, without `reader="grouped"`',
-            splits[at].as_py()["path"],
-        )
+    raise OnlySparkReadsError(
+        plan.table,
+        plan.format,
+        "this call reads all files in groups",
+        'leave the column out, or use `client.read` on a classic session, without `reader="grouped"`',
+        splits[at].as_py()["path"],
+    )

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_core.files.arrays import array_of, numbers_of
+
 # Spark reads one partition, then four times as many as before, until it has enough rows.
 _GROWTH = 4
 # The open cost, in bytes, as in the planner.
@@ -50,7 +52,7 @@ def shares_of(groups: pa.Table, count: int) -> list[pa.Table]:
     """
     if not len(groups):
         return [groups] * count
-    costs = np.asarray(splits_of(groups)["length"], np.int64) + OPEN_COST
+    costs = numbers_of(splits_of(groups)["length"]) + OPEN_COST
     ends = np.cumsum(costs)
     # A split belongs to the worker in whose part of the work its middle lies.
     owner = (ends - costs / 2) * count // ends[-1]
@@ -74,14 +76,14 @@ def _cut(groups: pa.Table, group: _Ints, size: _Ints) -> pa.Table:
     splits = splits_of(groups)
     begins = np.cumsum(size) - size
     lists = pa.ListArray.from_arrays(
-        pa.array(np.append(begins, len(splits)), pa.int32()),
+        array_of(np.append(begins, len(splits)).astype(np.int32)),
         splits.to_struct_array().combine_chunks(),
     )
-    lengths = np.asarray(splits["length"], np.int64)
-    pieces = groups.take(pa.array(group))
+    lengths = numbers_of(splits["length"])
+    pieces = groups.take(array_of(group))
     for name, column in (
-        ("group_id", pa.array(np.arange(len(group)), groups.schema.field("group_id").type)),
-        ("size_bytes", pa.array(np.add.reduceat(lengths, begins))),
+        ("group_id", array_of(np.arange(len(group))).cast(groups.schema.field("group_id").type)),
+        ("size_bytes", array_of(np.add.reduceat(lengths, begins))),
         ("splits", lists.cast(groups.schema.field("splits").type)),
     ):
         pieces = pieces.set_column(pieces.column_names.index(name), name, column)
@@ -89,7 +91,7 @@ def _cut(groups: pa.Table, group: _Ints, size: _Ints) -> pa.Table:
 
 
 def _split_counts(groups: pa.Table) -> _Ints:
-    return np.asarray(pc.list_value_length(groups["splits"]), np.int64)
+    return numbers_of(pc.list_value_length(groups["splits"])).astype(np.int64)
 
 
 def _growing(counts: Sequence[int]) -> tuple[_Ints, _Ints]:
