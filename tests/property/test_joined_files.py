@@ -26,6 +26,7 @@ from tests.support.plans.plans import group_of
 from tests.unit.inventory.files import take_inline
 from windrow_core.files.errors import InventoryError, UnreadableTypeError
 from windrow_core.files.excerpts.alike import alike_files
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.pages import hold_their_values
 from windrow_core.files.excerpts.thrift import END, INT, STRUCT, field, integer
 from windrow_core.files.footers import footer_in
@@ -175,7 +176,7 @@ def test_numbers_of_alike_files_are_those_that_each_footer_says(
     drawn: tuple[pa.Table, list[bytes]],
 ) -> None:
     _, contents = drawn
-    for alike in alike_files(contents, 2):
+    for alike in alike_files(Gathered.of(contents), 2):
         for file, groups in zip(alike.files.tolist(), alike.groups, strict=True):
             metadata = pq.read_metadata(io.BytesIO(contents[file]))
             assert groups[:, 0].tolist() == [

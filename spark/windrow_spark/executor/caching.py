@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from windrow_core.files.excerpts.excerpt import ExcerptFile
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.footers import TAIL_BYTES
 from windrow_core.files.objects.requests import Traffic, requests
-from windrow_core.files.schemes import is_object
+from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import home_for, home_of, path_in
 from windrow_spark.executor.files import (
@@ -28,6 +29,7 @@ from windrow_spark.executor.files import (
     open_excerpt,
     open_stream,
     read_footer,
+    read_small_files,
     read_whole,
 )
 from windrow_spark.executor.spec import ReadSpec, Split
@@ -83,6 +85,14 @@ class Files:
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
         return read_whole(self._home_of(split), split.path, self._state_of(split), self._traffic)
+
+    def gathered(self, splits: Sequence[Split]) -> Gathered:
+        """Return the contents of small files that no request is needed for."""
+        if any(is_remote(split.path) for split in splits):
+            return Gathered.of([self.whole(split) for split in splits])
+        return read_small_files(
+            [(self._home_of(split), split.path, self._state_of(split)) for split in splits]
+        )
 
     def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
         """Ask for a file, and return the request, or the content if it is at hand.
@@ -177,6 +187,10 @@ class CachedFiles(Files):
             if content is None
             else content
         )
+
+    def gathered(self, splits: Sequence[Split]) -> Gathered:
+        """See `Files.gathered`."""
+        return Gathered.of([self.whole(split) for split in splits])
 
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
 from windrow_spark.executor.caching import Content, Files
@@ -35,6 +36,7 @@ from windrow_spark.executor.parquet import ParquetFormat, rows_before
 from windrow_spark.executor.pieces import Piece, Pieces
 from windrow_spark.executor.prefetching import asked_ahead
 from windrow_spark.executor.spec import KIB, MIB, ReadSpec, Split
+from windrow_spark.executor.turns import in_turn
 
 # Most files whose decoded tables wait to be joined, even if they hold hardly any rows.
 _MAX_JOINED_FILES = 16 * KIB
@@ -144,41 +146,48 @@ class Decoder:
                 for piece, content in pieces:
                     yield from self._decode_large(piece, content, max_rows, max_bytes)
             elif is_joined:
-                for batch in self._read(pieces):
-                    yield from self._decode_together(batch, max_rows, max_bytes)
+                for batch, contents in self._batches(pieces):
+                    yield from self._decode_together(batch, contents, max_rows, max_bytes)
             else:
                 small = ((piece.split, content) for piece, content in pieces)
                 yield from self._decode_one_by_one(small, max_rows, max_bytes)
 
-    def _read(self, pieces: Iterable[tuple[Piece, Content]]) -> Iterator[list[tuple[Split, bytes]]]:
-        """Yield small files with their contents, as many as are decoded together."""
-        most_files = _MAX_TOGETHER_FILES
-        if is_remote(self._spec.location):
-            # Requests are made while files are taken, and answered meanwhile.
-            most_files = 2 * self._spec.limits.prefetch_files
-        batch: list[tuple[Split, bytes]] = []
+    def _batches(
+        self, pieces: Iterable[tuple[Piece, Content]]
+    ) -> Iterator[tuple[list[Split], list[Any]]]:
+        """Yield small files, as many as are decoded together, and their contents if they were asked for."""
+        is_asked = is_remote(self._spec.location)
+        # Requests are made while files are taken, and answered meanwhile.
+        most_files = 2 * self._spec.limits.prefetch_files if is_asked else _MAX_TOGETHER_FILES
+        splits: list[Split] = []
+        contents: list[Any] = []
         size_bytes = 0
         for piece, content in pieces:
-            # Clients of object stores have buffers of their own, which are no bytes.
-            batch.append((piece.split, bytes(self._content_of(piece.split, content))))
-            size_bytes += len(batch[-1][1])
-            if size_bytes >= _MAX_TOGETHER_BYTES or len(batch) == most_files:
-                yield batch
-                batch, size_bytes = [], 0
-        if batch:
-            yield batch
+            if splits and (size_bytes >= _MAX_TOGETHER_BYTES or len(splits) == most_files):
+                yield splits, contents
+                splits, contents, size_bytes = [], [], 0
+            splits.append(piece.split)
+            if is_asked:
+                contents.append(self._content_of(piece.split, content))
+            size_bytes += piece.size_bytes
+        yield splits, contents
 
     def _decode_together(
-        self, batch: Sequence[tuple[Split, bytes]], max_rows: int, max_bytes: int
+        self, batch: Sequence[Split], contents: Sequence[Any], max_rows: int, max_bytes: int
     ) -> Iterator[Rows]:
         """Decode small files, where possible many as if they were one."""
 
         def lead(file: int) -> tuple[Layout, Any]:
-            split, content = batch[file]
-            reader = self._format.opened(split.path, pa.BufferReader(content), 0)
-            return self._layout_of(split, reader), reader
+            content = pa.BufferReader(gathered.content(file))
+            reader = self._format.opened(batch[file].path, content, 0)
+            return self._layout_of(batch[file], reader), reader
 
-        joins = self._format.joins([content for _, content in batch], lead)
+        def apart(files: range) -> Iterator[tuple[Split, Content]]:
+            return ((batch[file], gathered.content(file)) for file in files)
+
+        with in_turn():
+            gathered = Gathered.of(contents) if contents else self._files.gathered(batch)
+            joins = list(self._format.joins(gathered, lead))
         # For each file, the join that it is in, and its place there.
         places: list[tuple[Join | None, int]] = [(None, 0)] * len(batch)
         for join in joins:
@@ -187,16 +196,16 @@ class Decoder:
         begin = 0
         for own, run in groupby(places, itemgetter(0)):
             first, *more = (at for _, at in run)
-            files = batch[begin : begin + 1 + len(more)]
-            begin += len(files)
+            files = range(begin, begin + 1 + len(more))
+            begin = files.stop
             if own is None:
-                yield from self._decode_one_by_one(files, max_rows, max_bytes)
+                yield from self._decode_one_by_one(apart(files), max_rows, max_bytes)
                 continue
             for start, end in own.parts(first, first + len(files), max_rows, max_bytes):
                 part = files[start - first : end - first]
-                rows = self._decode_join(own, start, [split for split, _ in part])
+                rows = self._decode_join(own, start, batch[part.start : part.stop])
                 if rows is None:
-                    yield from self._decode_one_by_one(part, max_rows, max_bytes)
+                    yield from self._decode_one_by_one(apart(part), max_rows, max_bytes)
                 else:
                     yield rows
 

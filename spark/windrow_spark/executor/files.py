@@ -9,10 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.excerpts.excerpt import ExcerptFile
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.spliced import SplicedFile
 from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow_core.files.objects.requests import Part, Traffic
@@ -69,6 +71,49 @@ def read_whole(home: str, path: str, state: FileStatus, traffic: Traffic | None 
             os.close(descriptor)
     _require(path, state, _status_of(now))
     return content
+
+
+def read_small_files(files: Sequence[tuple[str, str, FileStatus]]) -> Gathered:
+    """Return the bytes of small files of this machine.
+
+    Args:
+        files: At least one; for each, what `read_whole` takes.
+    """
+    sizes = np.array([state.size_bytes for _, _, state in files], np.int64)
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    # One byte more than planned shows that a file has grown; the next file takes its place.
+    buffer = pa.allocate_buffer(int(ends[-1]) + 1)
+    memory = memoryview(buffer)
+    for (home, path, state), begin in zip(files, begins.tolist(), strict=True):
+        room = memory[begin : begin + state.size_bytes + 1]
+        try:
+            count, now = _read_into(room, open_beneath(home, path))
+        except OSError:
+            with translated(path, state):
+                raise
+        _require(path, state, now)
+        if count != state.size_bytes:
+            reason = f"{count:,} bytes could be read of {state.size_bytes:,}"
+            raise UnreadableFileError(path, reason)
+    return Gathered(np.frombuffer(buffer, np.uint8), begins, ends)
+
+
+def _read_into(room: memoryview, descriptor: int) -> tuple[int, FileStatus]:
+    """Read a file into room for a byte more than it should have, and close it.
+
+    Returns:
+        How many bytes it had, and its state.
+    """
+    try:
+        # One read is usually enough; a network file system may return fewer bytes than wanted.
+        count = os.readv(descriptor, [room])
+        while 0 < count < len(room) - 1 and (more := os.readv(descriptor, [room[count:]])):
+            count += more
+        # Checked after the read: if the file changes later, these are still its old bytes.
+        return count, _status_of(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def whole_of(path: str, state: FileStatus, part: Part) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_spark.executor.errors import InaccessibleFileError, UnreadableFileError
 from windrow_spark.executor.layouts import Layout
 from windrow_spark.executor.spec import Split
@@ -108,11 +109,11 @@ class FileFormat(ABC):
     def decoded(self, reader: Any, layout: Layout) -> pa.Table:
         """Return the selected columns of a whole file; at least one is selected."""
 
-    def joins(self, contents: Sequence[bytes], lead: Lead) -> Iterator[Join]:
+    def joins(self, files: Gathered, lead: Lead) -> Iterator[Join]:
         """Yield joins of small files, if the format has any.
 
         Args:
-            contents: The files.
+            files: The files.
             lead: Opens the first file of a join, and returns its layout and a reader of it.
         """
         return iter(())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -16,6 +16,7 @@ from pyarrow._parquet import ParquetReader
 
 from windrow_core.files.excerpts.alike import Alike, alike_files
 from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.joined import JoinedFiles
 from windrow_core.files.excerpts.outlines import outline_of
 from windrow_core.files.file_fields import is_mapped
@@ -76,10 +77,15 @@ class ParquetFormat(FileFormat):
 
     def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
         """See `FileFormat.opened`."""
+        return self._opened(path, file, buffer_bytes)
+
+    def _opened(self, path: str, file: Any, buffer_bytes: int = 0, metadata: Any = None) -> Any:
+        """Open a file; its footer is read unless `metadata` is given."""
         reader = ParquetReader()
         try:
             reader.open(
                 file,
+                metadata=metadata,
                 pre_buffer=False,
                 buffer_size=buffer_bytes,
                 coerce_int96_timestamp_unit="us",
@@ -112,24 +118,24 @@ class ParquetFormat(FileFormat):
         """See `FileFormat.decoded`."""
         return reader.read_all(column_indices=layout.selection, use_threads=False)
 
-    def joins(self, contents: Sequence[bytes], lead: Lead) -> Iterator[Join]:
+    def joins(self, files: Gathered, lead: Lead) -> Iterator[Join]:
         """See `FileFormat.joins`."""
-        for alike in alike_files(contents, self._spec.limits.min_joined_files):
-            first = int(alike.files[0])
-            layout, reader = lead(first)
-            join = self._join(contents, alike, layout, contents[first], reader.metadata)
+        for alike in alike_files(files, self._spec.limits.min_joined_files):
+            layout, reader = lead(int(alike.files[0]))
+            join = self._join(files, alike, layout, reader.metadata)
             if join is not None:
                 yield join
 
-    def _join(
-        self,
-        contents: Sequence[bytes],
-        alike: Alike,
-        layout: Layout,
-        first: bytes,
-        metadata: Any,
-    ) -> Join | None:
-        """Return a join of files of one shape; None if they are better decoded one by one."""
+    def _join(self, files: Gathered, alike: Alike, layout: Layout, metadata: Any) -> Join | None:
+        """Return a join of files of one shape; None if they are better decoded one by one.
+
+        Args:
+            files: The files.
+            alike: Those of the shape.
+            layout: Their layout.
+            metadata: The footer of the first of them.
+        """
+        first = files.content(int(alike.files[0]))
         ranges = chunk_ranges_in(metadata, len(first))
         outline = outline_of(footer_in(first), metadata, ranges.codecs) if ranges else None
         if outline is None:
@@ -144,10 +150,11 @@ class ParquetFormat(FileFormat):
         ):
             return None
         alike = alike.only_leaves(leaves)
-        files = JoinedFiles(contents, alike, outline)
-        if not files.are_separable().all():
+        joined = JoinedFiles(files, alike, outline)
+        if not joined.are_separable().all():
             return None
-        reader = self.opened("", pa.BufferReader(files.content), 0)
+        footer = self._opened("", pa.BufferReader(joined.footer)).metadata
+        reader = self._opened("", pa.BufferReader(files.data), metadata=footer)
         groups = alike.groups.shape[1]
 
         def decoded(begin: int, end: int) -> pa.Table:

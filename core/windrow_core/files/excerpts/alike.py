@@ -13,6 +13,7 @@ import numpy as np
 
 from windrow_core.files.excerpts.chunk_ranges import Ints, are_possible, columns_for
 from windrow_core.files.excerpts.excerpt import MAGIC
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.lanes import Bytes, Lanes, Mask
 from windrow_core.files.excerpts.thrift import INT, LIST, LONG, STRUCT, Skimmer, ThriftError
 
@@ -62,34 +63,26 @@ class Alike(NamedTuple):
         return Alike(self.files, self.groups[:, :, columns], self.decoded_bytes[:, list(leaves)])
 
 
-def alike_files(contents: Sequence[bytes], min_files: int) -> Iterator[Alike]:
+def alike_files(files: Gathered, min_files: int) -> Iterator[Alike]:
     """Yield the files that share a shape with enough others.
 
     Args:
-        contents: n Parquet files, or what claims to be one.
+        files: n Parquet files, or what claims to be one.
         min_files: Fewest files of a shape.
     """
-    sizes = np.array([len(content) for content in contents], np.int64)
-    left = np.flatnonzero(sizes >= 2 * len(MAGIC) + _LENGTH_BYTES)
-    tails = np.frombuffer(
-        b"".join([contents[file][-_END_BYTES:] for file in left.tolist()]), np.uint8
-    )
-    tails = tails.reshape(-1, _END_BYTES)
-    lengths = np.zeros(len(contents), np.int64)
+    left = np.flatnonzero(files.ends - files.begins >= 2 * len(MAGIC) + _LENGTH_BYTES)
+    ends = files.ends - _END_BYTES
+    tails = files.data[ends[left, np.newaxis] + np.arange(_END_BYTES)]
+    lengths = np.zeros(len(ends), np.int64)
     lengths[left] = np.ascontiguousarray(tails[:, :_LENGTH_BYTES]).view("<u4")[:, 0]
-    rooms = sizes - _END_BYTES - lengths
+    # Of the bytes before the footer.
+    rooms = ends - lengths - files.begins
     has_footer = (tails[:, _LENGTH_BYTES:] == np.frombuffer(MAGIC, np.uint8)).all(axis=1)
     left = left[has_footer & (lengths <= _MAX_FOOTER_BYTES)[left] & (rooms > 0)[left]]
-    own = zip(left.tolist(), rooms[left].tolist(), strict=True)
-    data = np.frombuffer(
-        b"".join([contents[file][room:-_END_BYTES] for file, room in own]), np.uint8
-    )
-    ends = np.zeros(len(contents), np.int64)
-    ends[left] = np.cumsum(lengths[left])
     for _ in range(_MAX_SHAPES):
         if len(left) < min_files:
             return
-        footers = _Footers(data, (ends - lengths)[left], ends[left])
+        footers = _Footers(files.data, (ends - lengths)[left], ends[left])
         try:
             groups, decoded_bytes = footers.read()
         except ThriftError:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from windrow_core.files.excerpts.alike import Alike
-from windrow_core.files.excerpts.excerpt import tail_of
+from windrow_core.files.excerpts.excerpt import MAGIC, tail_of
+from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.lanes import Mask
 from windrow_core.files.excerpts.outlines import Outline
 from windrow_core.files.excerpts.pages import hold_their_values
 
 
 class JoinedFiles:
-    """Files in memory, one after the other, with a footer that has the row groups of all.
+    """Files in memory, with a footer that has the row groups of all.
 
     Args:
-        contents: Files.
+        files: Files.
         alike: m of them, with some of their leaves.
         outline: Outline of these leaves.
 
     Attributes:
-        content: The Parquet file.
+        footer: The footer, in a Parquet file that has nothing else.
     """
 
-    def __init__(self, contents: Sequence[bytes], alike: Alike, outline: Outline) -> None:
-        own = [contents[file] for file in alike.files.tolist()]
-        sizes = np.array([len(content) for content in own], np.int64)
+    def __init__(self, files: Gathered, alike: Alike, outline: Outline) -> None:
+        self._data = files.data
         self._groups = alike.groups.copy()
-        self._groups[:, :, 1::4] += (np.cumsum(sizes) - sizes)[:, np.newaxis, np.newaxis]
+        self._groups[:, :, 1::4] += files.begins[alike.files, np.newaxis, np.newaxis]
         footer = outline.footer(self._groups.reshape(-1, self._groups.shape[2]))
-        self.content = b"".join((*own, tail_of(footer)))
+        self.footer = MAGIC + tail_of(footer)
 
     def are_separable(self) -> Mask:
         """Tell which files have the same rows when they are read one after the other at once.
@@ -41,8 +39,7 @@ class JoinedFiles:
         has too little. The leaves must have one value per row.
         """
         begins, lengths, _, values = (self._groups[:, :, 1 + at :: 4] for at in range(4))
-        data = np.frombuffer(self.content, np.uint8)
         flat = (each.reshape(-1) for each in (begins, lengths, values))
-        whole = hold_their_values(data, *flat).reshape(values.shape)
+        whole = hold_their_values(self._data, *flat).reshape(values.shape)
         separable: Mask = (whole & (values == self._groups[:, :, :1])).all(axis=(1, 2))
         return separable
