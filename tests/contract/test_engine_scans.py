@@ -24,6 +24,7 @@ from pyiceberg import expressions as ice
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.expressions import visitors
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.typedef import Record
 
 import windrow
@@ -33,6 +34,14 @@ from tests.support.processes.environments import skipped_without
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
+from tests.support.tables.delta_tables import (
+    DeltaLog,
+    column,
+    inline_vector,
+    metadata,
+    protocol,
+    write_vectors,
+)
 from windrow_service import administration
 from windrow_service.settings import Settings
 from windrow_service.wiring import rooms
@@ -130,6 +139,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         path = folder / "nulls" / f"kind={kind}" / "f.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), path)
+    write_deleted(folder / "deleted")
     with (
         pytest.MonkeyPatch.context() as patch,
         start_blocking_portal() as portal,
@@ -150,6 +160,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                         bloom_columns=["id"] if name == "many" else (),
                     )
                     client.refresh(f"mine.{name}")
+                client.register_table("mine.deleted", str(folder / "deleted"), "delta")
+                client.refresh("mine.deleted")
                 client.register_table("other.t", str(folder / "days"))
                 client.refresh("other.t")
             catalogs = [
@@ -159,6 +171,37 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             yield Site(url, http, admin, mine, others, *catalogs)
             for catalog in catalogs:
                 catalog.close()
+
+
+def write_deleted(folder: Path) -> None:
+    """Write a Delta table of 45 files of three rows, some of which are deleted in two files of three."""
+    log = DeltaLog(folder)
+    paths = {
+        number: f"kind={KINDS[number % 3]}/n={number // 3 % 3}/{number:02}.parquet"
+        for number in range(45)
+    }
+    positions = {number: [number % 3 - 1, 2] for number in paths if number % 3}
+    vectors = dict(zip(positions, write_vectors(folder, positions.values()), strict=True))
+    # One is in the log itself, and one names nothing.
+    vectors[1], vectors[2] = inline_vector([0, 1]), inline_vector([])
+    columns = [column("id", "long"), column("kind", "string"), column("n", "integer")]
+    actions = [protocol(3, "deletionVectors"), metadata(columns, ["kind", "n"])]
+    for number, path in paths.items():
+        ids = [number * 3, number * 3 + 1, number * 3 + 2]
+        values = {"kind": KINDS[number % 3], "n": str(number // 3 % 3)}
+        file = log.write_file(path, pa.table({"id": ids}), partitionValues=values)
+        stats = {"numRecords": 3, "minValues": {"id": ids[0]}, "maxValues": {"id": ids[2]}}
+        file["add"]["stats"] = json.dumps(stats | {"nullCount": {"id": 0}})
+        if number in vectors:
+            file["add"]["deletionVector"] = vectors[number]
+        actions.append(file)
+    log.commit(*actions)
+
+
+@pytest.fixture(scope="module")
+def deleted(site: Site) -> tuple[Table, Table]:
+    """Return the table with deletion vectors, planned by the coordinator and by PyIceberg."""
+    return site.by_server.load_table("mine.deleted"), site.by_client.load_table("mine.deleted")
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +331,94 @@ def test_rows_and_counts_are_the_same_whoever_plans(
 
     assert rows[0] == rows[1]
     assert server.count() == client.count() == len(rows[0])
+
+
+FILTERS_OF_DELETED = st.recursive(
+    st.one_of(
+        condition("kind"),
+        condition("n"),
+        st.integers(-1, 140).map(partial(ice.LessThan, "id")),
+        st.integers(-1, 140).map(partial(ice.EqualTo, "id")),
+    ),
+    lambda inner: st.one_of(st.builds(ice.And, inner, inner), st.builds(ice.Or, inner, inner)),
+    max_leaves=4,
+)
+
+
+@examples(FEW if is_nightly() else 8, deadline=None)
+@given(FILTERS_OF_DELETED)
+def test_plans_name_the_deletion_vectors_that_pyiceberg_finds_for_the_same_files(
+    deleted: tuple[Table, Table], filter: ice.BooleanExpression
+) -> None:
+    server, client = (table.scan(row_filter=filter) for table in deleted)
+    by_server, by_client = (
+        {
+            task.file.file_path: sorted(one.file_path for one in task.delete_files)
+            for task in scan.plan_files()
+        }
+        for scan in (server, client)
+    )
+
+    assert by_server == {path: by_client[path] for path in by_server}
+    rows = [sorted(scan.to_arrow()["id"].to_pylist()) for scan in (server, client)]
+    assert rows[0] == rows[1]
+    assert server.count() == client.count() == len(rows[0])
+
+
+def test_deletion_vectors_of_plans_lie_where_their_file_says(site: Site) -> None:
+    plan = site.plan("deleted")
+    answers = [site.post(TASKS.format("deleted"), {"plan-task": one}) for one in plan["plan-tasks"]]
+    vectors, names = {}, set()
+    for answer in (one.json() for one in answers):
+        for task in answer["file-scan-tasks"]:
+            file = task["data-file"]
+            for at in task.get("delete-file-references", ()):
+                vector = answer["delete-files"][at]
+                assert vector["referenced-data-file"] == file["file-path"]
+                assert vector["partition"] == file["partition"]
+                assert vector["spec-id"] == 0
+                assert vector["file-size-in-bytes"] == Path(vector["file-path"]).stat().st_size
+                names.add(vector["file-path"])
+                place = vector["content-offset"], vector["content-size-in-bytes"]
+                vectors[file["file-path"]] = *place, str(vector["record-count"])
+    expected = {}
+    for name in names:
+        for blob in PuffinFile(Path(name).read_bytes()).footer.blobs:
+            count = blob.properties["cardinality"]
+            expected[blob.properties["referenced-data-file"]] = blob.offset, blob.length, count
+
+    assert len(answers) == 3
+    assert len(vectors) == 29
+    assert vectors == expected
+
+
+def test_a_limit_counts_no_rows_of_files_with_deleted_ones(site: Site) -> None:
+    wanted = {"type": "eq", "term": "kind", "value": "a"}
+
+    assert (
+        len(site.tasks("deleted", site.plan("deleted", wanted, **{"min-rows-requested": 4}))) == 2
+    )
+    wanted["value"] = "b"
+    assert (
+        len(site.tasks("deleted", site.plan("deleted", wanted, **{"min-rows-requested": 4}))) == 15
+    )
+
+
+def test_a_plan_is_refused_if_a_file_of_its_deletion_vectors_is_gone(site: Site) -> None:
+    with windrow.connect(site.url, token=site.admin) as client:
+        location = client.table("mine.deleted").definition.location
+        client.register_table("mine.harmed", location, "delta")
+        client.refresh("mine.harmed")
+        path = PLAN.format("harmed")
+        metadata = site.post(path.removesuffix("/plan"), None, method="GET").json()
+        for puffin in Path(metadata["metadata-location"]).parent.glob("*.puffin"):
+            puffin.unlink()
+
+        answer = site.post(path, {})
+
+        client.delete_table("mine.harmed")
+    assert answer.status_code == 406
+    assert "has removed a file of its deletion vectors" in answer.json()["error"]["message"]
 
 
 def test_residuals_say_which_files_are_wanted_whole(site: Site) -> None:
@@ -481,6 +612,7 @@ CONDITIONS_OF_SPARK = {
     ],
     "days": ["true", "ds IS NULL", "ds = DATE'2026-11-01'", "ds <> DATE'2026-11-02'"],
     "nulls": ["kind IS NULL", "kind <> 'b'"],
+    "deleted": ["true", "kind = 'b'", "id < 50 AND n = 1", "id IN (3, 4, 5, 100)"],
 }
 
 

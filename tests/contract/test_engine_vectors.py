@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,6 +43,7 @@ def refusal(answer: httpx.Response) -> str:
 
 def file_of(log: DeltaLog, name: str, p: str, vector: dict[str, Any] | None = None) -> Action:
     file = log.write_file(name, ROWS, partitionValues={"p": p})
+    file["add"]["stats"] = json.dumps({"numRecords": 3})
     if vector is not None:
         file["add"]["deletionVector"] = vector
     return file
@@ -117,11 +119,33 @@ def test_tables_whose_vectors_are_gone_are_what_engines_know_longest(
     assert newest["format-version"] == 3
 
 
-def test_plans_are_left_to_engines(http: httpx.Client, name: str, log: DeltaLog) -> None:
-    answer = http.post(f"/iceberg/v1/namespaces/default/tables/{name}/plan", json={})
+def test_each_snapshot_is_planned_with_its_own_vectors(
+    client: windrow.Client, http: httpx.Client, name: str, log: DeltaLog
+) -> None:
+    first = load(http, name).json()
+    again = file_of(log, "one", "a", inline_vector([0, 2]))
+    log.commit(remove("one"), remove("two"), again, file_of(log, "three", "c"))
+    client.refresh(name)
 
-    assert "deletion vectors name rows of its files" in refusal(answer)
-    assert load(http, name).json()["config"] == {"scan-planning-mode": "client"}
+    assert first["config"] == {}
+    assert deleted_by_file(http, name) == {"one": 2, "three": 0}
+    snapshot_id = first["metadata"]["current-snapshot-id"]
+    assert deleted_by_file(http, name, snapshot_id) == {"one": 1, "two": 1}
+
+
+def deleted_by_file(
+    http: httpx.Client, name: str, snapshot_id: int | None = None
+) -> dict[str, int]:
+    body = {} if snapshot_id is None else {"snapshot-id": snapshot_id}
+    path = f"/iceberg/v1/namespaces/default/tables/{name}/plan"
+    plan = http.post(path, json=body).json()
+    return {
+        Path(task["data-file"]["file-path"]).name: sum(
+            plan["delete-files"][at]["record-count"]
+            for at in task.get("delete-file-references", ())
+        )
+        for task in plan["file-scan-tasks"]
+    }
 
 
 @pytest.mark.parametrize("harm", ["gone", "short", "other", "checksum", "uncounted", "inline"])

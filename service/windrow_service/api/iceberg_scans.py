@@ -18,7 +18,6 @@ from windrow_service.api.iceberg_requests import TABLE, client_of, first_of, nam
 from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.parameters import PageTokensDep
 from windrow_service.api.services import EnginesDep, EngineServices
-from windrow_service.engines.tasks import joined
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.engines.errors import (
     CatalogDisabledError,
@@ -132,7 +131,7 @@ async def fetch_scan_tasks(
     except (PageTokenError, TableNotFoundError, SnapshotNotFoundError) as error:
         principal.require_table("read", names[-1])
         raise ScanTaskNotFoundError(names[-1]) from error
-    return _json(b'{"file-scan-tasks":%s}' % joined(tasks))
+    return _json(b"{%s}" % tasks.to_json())
 
 
 def _planner(services: EngineServices) -> PlanScan:
@@ -154,9 +153,9 @@ def _request(
 def _completed(scan: PlannedScan, tokens: PageTokens, name: str) -> Response:
     plan_id = tokens.make(_plans_of(name), scan.request.to_text())
     pages = [tokens.make(_tasks_of(name), page.to_text()) for page in scan.pages]
-    body = b'{"status":"completed","plan-id":%s,"plan-tasks":%s,"file-scan-tasks":%s}'
+    body = b'{"status":"completed","plan-id":%s,"plan-tasks":%s,%s}'
     return _json(
-        body % (json.dumps(plan_id).encode(), json.dumps(pages).encode(), joined(scan.tasks))
+        body % (json.dumps(plan_id).encode(), json.dumps(pages).encode(), scan.tasks.to_json())
     )
 
 

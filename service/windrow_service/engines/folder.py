@@ -38,6 +38,13 @@ class MetadataFolder:
         except FileNotFoundError:
             return None
 
+    def size(self, table: str, name: str) -> int | None:
+        """Return the length of a file in bytes; None if there is none."""
+        try:
+            return (self._root / table / name).stat().st_size
+        except FileNotFoundError:
+            return None
+
     def write(self, table: str, name: str, content: bytes) -> str:
         """Write a file, so that readers see all of it or nothing; return where it is."""
         target = self._root / table / name

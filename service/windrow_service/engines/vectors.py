@@ -24,9 +24,12 @@ from windrow_service.engines.manifests import (
     listed,
     partition_values,
 )
+from windrow_service.planner.pruning.bounds import Ints
 
 _MAGIC = b"PFA1"
 _NO_FLAGS = bytes(4)
+# A vector has its length before it, and a checksum behind it.
+_FRAME_BYTES = 8
 # The id of the column of paths in files of deleted positions.
 _PATH_ID = 2147483546
 _POSITION_DELETES = 1
@@ -54,10 +57,35 @@ def marked(files: pa.Table) -> pa.Table:
     return some.filter(pc.greater(counts, 0))
 
 
-def puffin_file(
-    blobs: Sequence[bytes], files: pa.Table, location: str
-) -> tuple[bytes, Sequence[int]]:
-    """Return a Puffin file of deletion vectors, and where each begins.
+def located(files: pa.Table) -> pa.Table:
+    """Return files with a column `vector`: where the Puffin file has theirs, and its rows, or null.
+
+    Args:
+        files: All files of a manifest, which `marked` accepts.
+    """
+    rows = np.arange(len(files))
+    some = marked(files.append_column("row", pa.array(rows)))
+    offsets, lengths = _places(some)
+    vectors = pa.StructArray.from_arrays(
+        [
+            pa.array(offsets),
+            pa.array(lengths),
+            flat(pc.struct_field(some["deletes"], "row_count")),
+        ],
+        ["offset", "length", "row_count"],
+    )
+    at = pc.index_in(pa.array(rows), flat(some["row"]))
+    return files.append_column("vector", vectors.take(at))
+
+
+def _places(files: pa.Table) -> tuple[Ints, Ints]:
+    """Return where the vectors of files begin in a Puffin file, and how long they are."""
+    lengths = np.asarray(pc.struct_field(files["deletes"], "length"), np.int64) + _FRAME_BYTES
+    return len(_MAGIC) + np.cumsum(lengths) - lengths, lengths
+
+
+def puffin_file(blobs: Sequence[bytes], files: pa.Table, location: str) -> bytes:
+    """Return a Puffin file of deletion vectors.
 
     Args:
         blobs: The vectors, with their lengths and checksums.
@@ -66,25 +94,24 @@ def puffin_file(
     """
     paths = absolute_paths(files["path"], location).to_pylist()
     counts = pc.struct_field(files["deletes"], "row_count").to_pylist()
-    offsets, at, entries = [], len(_MAGIC), []
-    for blob, path, count in zip(blobs, paths, counts, strict=True):
-        offsets.append(at)
-        entries.append(
-            {
-                "type": "deletion-vector-v1",
-                "fields": [],
-                # Which snapshot has added it, its manifest says.
-                "snapshot-id": -1,
-                "sequence-number": -1,
-                "offset": at,
-                "length": len(blob),
-                "properties": {"referenced-data-file": path, "cardinality": str(count)},
-            }
+    entries = [
+        {
+            "type": "deletion-vector-v1",
+            "fields": [],
+            # Which snapshot has added it, its manifest says.
+            "snapshot-id": -1,
+            "sequence-number": -1,
+            "offset": offset,
+            "length": length,
+            "properties": {"referenced-data-file": path, "cardinality": str(count)},
+        }
+        for offset, length, path, count in zip(
+            *(numbers.tolist() for numbers in _places(files)), paths, counts, strict=True
         )
-        at += len(blob)
+    ]
     footer = json.dumps({"blobs": entries}, separators=(",", ":")).encode()
     end = len(footer).to_bytes(4, "little") + _NO_FLAGS + _MAGIC
-    return b"".join([_MAGIC, *blobs, _MAGIC, footer, end]), offsets
+    return b"".join([_MAGIC, *blobs, _MAGIC, footer, end])
 
 
 def described_vectors(
@@ -92,8 +119,6 @@ def described_vectors(
     location: str,
     columns: TableColumns,
     puffin: tuple[str, int],
-    offsets: Sequence[int],
-    lengths: Sequence[int],
 ) -> tuple[bytes, ListedManifest]:
     """Return a manifest of deletion vectors.
 
@@ -102,9 +127,8 @@ def described_vectors(
         location: The table's location.
         columns: The table's columns.
         puffin: Path and length of the file that holds them.
-        offsets: Where each begins.
-        lengths: How long each is.
     """
+    offsets, lengths = _places(files)
     counts = np.asarray(pc.struct_field(files["deletes"], "row_count"), np.int64)
     paths = encoding.data(absolute_paths(files["path"], location))
     # PyIceberg finds the file that a vector belongs to by bounds of paths.
@@ -120,8 +144,8 @@ def described_vectors(
             bounds,
             bounds,
             encoding.optional(paths),
-            encoding.optional(encoding.longs(np.asarray(offsets, np.int64))),
-            encoding.optional(encoding.longs(np.asarray(lengths, np.int64))),
+            encoding.optional(encoding.longs(offsets)),
+            encoding.optional(encoding.longs(lengths)),
         ]
     )
     blocks = (

@@ -258,7 +258,6 @@ class DescribeTable:
             metadata_path=self.files.path(folder, name),
             version=version,
             partition=current.partition_schema,
-            engines_plan=bool(records[-1].vectors),
             milliseconds=sorted({column for one in records for column in one.milliseconds}),
         )
 

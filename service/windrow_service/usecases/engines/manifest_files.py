@@ -69,11 +69,9 @@ class ManifestFiles:
         some = marked(files)
         if len(some):
             blobs = self.table_files.vectors(definition, flat(some["deletes"]))
-            puffin, offsets = puffin_file(blobs, some, location)
+            puffin = puffin_file(blobs, some, location)
             path = self.files.write(folder, f"{name}.puffin", puffin)
-            vectors, manifest = described_vectors(
-                some, location, columns, (path, len(puffin)), offsets, [len(one) for one in blobs]
-            )
+            vectors, manifest = described_vectors(some, location, columns, (path, len(puffin)))
             self.files.write(folder, f"{name}-vectors.avro", vectors)
             figures = replace(figures, vectors=manifest)
         self.files.write(folder, f"{name}.avro", content)

@@ -19,6 +19,9 @@ class MetadataFiles(Protocol):
     def read(self, table: str, name: str) -> str | None:
         """Return the text of a file; None if there is none."""
 
+    def size(self, table: str, name: str) -> int | None:
+        """Return the length of a file in bytes; None if there is none."""
+
     def write(self, table: str, name: str, content: bytes) -> str:
         """Write a file, so that readers see all of it or nothing; return where it is."""
 

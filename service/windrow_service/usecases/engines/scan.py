@@ -9,9 +9,9 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,9 @@ from windrow_core.files.arrays import flat
 from windrow_core.models import PastPlan, PlanSummary
 from windrow_service.engines.clients import misreads_nulls, misreads_plans
 from windrow_service.engines.filters import EngineFilter, read_engine_filter
-from windrow_service.engines.tasks import scan_tasks
+from windrow_service.engines.metadata import table_uuid
+from windrow_service.engines.tasks import ScanTasks, described_files
+from windrow_service.engines.vectors import located
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.pruning.bounds import Bools, Ints
@@ -114,13 +116,34 @@ class PlannedScan:
 
     Attributes:
         request: What was asked for, with the table's number and its snapshot.
-        tasks: A task for each file, as JSON.
+        tasks: A task for each file.
         pages: What to ask for, if the tasks are too many for one answer; then there are none here.
     """
 
     request: ScanRequest
-    tasks: Sequence[bytes]
+    tasks: ScanTasks
     pages: Sequence[ScanPage]
+
+
+# Path and length of the file with the deletion vectors of a manifest's files.
+_Puffin: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a scan reads.
+
+    Attributes:
+        table: The table.
+        snapshot: Its snapshot.
+        predicate: The filter.
+        puffins: The files with deletion vectors, by the positions of the manifests.
+    """
+
+    table: StoredTable
+    snapshot: Snapshot
+    predicate: EngineFilter
+    puffins: Mapping[int, _Puffin]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +155,17 @@ class _Part:
     rows: Ints
     certain: Bools
     counts: Counter[str]
+    puffin: _Puffin | None
 
     @property
     def row_counts(self) -> Ints:
         return np.asarray(self.files["row_count"])[self.rows]
+
+    @property
+    def sure_rows(self) -> int:
+        """How many rows are wanted at least; how many are deleted is not always known."""
+        is_whole = np.asarray(self.files["delete_count"])[self.rows] == 0
+        return int(self.row_counts[self.certain & is_whole].sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +209,8 @@ class PlanScan:
         And what `DescribeTable.snapshot` raises.
         """
         created_at, since = self.clock(), time.perf_counter()
-        table, snapshot, predicate = await self._opened(name, request, engine)
+        opened = await self._opened(name, request, engine)
+        table, snapshot, predicate = opened.table, opened.snapshot, opened.predicate
         request = ScanRequest(
             table.table_id, snapshot.info.snapshot_id, request.filter, request.limit
         )
@@ -192,7 +223,7 @@ class PlanScan:
 
         def work() -> tuple[PlannedScan, Counter[str]]:
             limit = request.limit if predicate.is_exact else None
-            parts = list(_needed(scan, tables, limit))
+            parts = list(_needed(scan, tables, opened.puffins, limit))
             _require_readable(name, engine, parts)
             figures = Counter(dict.fromkeys(_FIGURES, 0))
             for part in parts:
@@ -200,7 +231,7 @@ class PlanScan:
             most = self._most(request)
             if sum(len(part.rows) for part in parts) > most:
                 pages = [ScanPage(request, runs) for runs in _pages(parts, most)]
-                return PlannedScan(request, (), pages), figures
+                return PlannedScan(request, ScanTasks(), pages), figures
             return PlannedScan(request, _tasks(table, request, predicate, parts), ()), figures
 
         plan, figures = await self.runner.run(work)
@@ -225,32 +256,28 @@ class PlanScan:
         )
         return plan
 
-    async def page(self, name: str, page: ScanPage, engine: str) -> Sequence[bytes]:
+    async def page(self, name: str, page: ScanPage, engine: str) -> ScanTasks:
         """Return the tasks of a page; those of the same page are always the same."""
-        table, snapshot, predicate = await self._opened(name, page.request, engine)
+        opened = await self._opened(name, page.request, engine)
         positions = sorted({run.manifest for run in page.runs})
-        scan = SnapshotScan(snapshot, predicate.expression, positions, NOTHING)
+        scan = SnapshotScan(opened.snapshot, opened.predicate.expression, positions, NOTHING)
         tables = await self.manifests.read(
-            name, snapshot, scan.manifests, bloom=scan.asks_for_values
+            name, opened.snapshot, scan.manifests, bloom=scan.asks_for_values
         )
 
-        def work() -> Sequence[bytes]:
-            parts = list(_needed(scan, tables, None, page.runs))
+        def work() -> ScanTasks:
+            parts = list(_needed(scan, tables, opened.puffins, None, page.runs))
             _require_readable(name, engine, parts)
-            return _tasks(table, page.request, predicate, parts)
+            return _tasks(opened.table, page.request, opened.predicate, parts)
 
         return await self.runner.run(work)
 
-    async def _opened(
-        self, name: str, request: ScanRequest, engine: str
-    ) -> tuple[StoredTable, Snapshot, EngineFilter]:
+    async def _opened(self, name: str, request: ScanRequest, engine: str) -> _Opened:
         if request.filter is not None and len(request.filter) > _MAX_FILTER_CHARACTERS:
             raise UnfitScanError(
                 name, f"the filter has more than {_MAX_FILTER_CHARACTERS:,} characters"
             )
         table, snapshot = await self.describe.snapshot(name, request.snapshot_id)
-        if (await self.describe.record_of(table, snapshot)).vectors:
-            raise UnfitScanError(name, "deletion vectors name rows of its files")
         if request.table_id not in (None, table.table_id):
             raise TableNotFoundError(name)
         if snapshot.info.row_count is None:
@@ -266,18 +293,42 @@ class PlanScan:
             predicate = await self.runner.run(
                 lambda: read_engine_filter(tree, types, self.filter_limits)
             )
-        return table, snapshot, predicate
+        puffins = await self._puffins(table, snapshot)
+        return _Opened(table, snapshot, predicate, puffins)
+
+    async def _puffins(self, table: StoredTable, snapshot: Snapshot) -> dict[int, _Puffin]:
+        record = await self.describe.record_of(table, snapshot)
+        if not record.vectors:
+            return {}
+        folder, store = table_uuid(table.info, table.table_id), self.describe.files
+        with_vectors = set(record.vectors)
+
+        def find() -> dict[int, _Puffin]:
+            puffins = {}
+            for position, manifest in enumerate(record.manifests):
+                if manifest in with_vectors:
+                    name = f"{manifest}.puffin"
+                    size = store.size(folder, name)
+                    if size is None:
+                        raise UnfitScanError(
+                            table.info.name, "somebody has removed a file of its deletion vectors"
+                        )
+                    puffins[position] = store.path(folder, name), size
+            return puffins
+
+        return await self.runner.run(find)
 
     def _most(self, request: ScanRequest) -> int:
         """Return how many files an answer may have."""
         return max(
-            1, min(self.max_files, _MAX_ANSWER_CHARACTERS // (len(request.filter or "") + 1_000))
+            1, min(self.max_files, _MAX_ANSWER_CHARACTERS // (len(request.filter or "") + 2_000))
         )
 
 
 def _needed(
     scan: SnapshotScan,
     tables: Sequence[pa.Table],
+    puffins: Mapping[int, _Puffin],
     limit: int | None,
     runs: Sequence[Run] | None = None,
 ) -> Iterator[_Part]:
@@ -286,7 +337,9 @@ def _needed(
     parts = []
     for position, rows in zip(scan.positions, tables, strict=True):
         one = SnapshotScan(scan.snapshot, scan.expression, [position], NOTHING)
-        live = one.files([rows])
+        live, puffin = one.files([rows]), puffins.get(position)
+        if puffin is not None:
+            live = located(live)
         mine = [run for run in runs or () if run.manifest == position]
         for begin, end in [(run.begin, run.end) for run in mine] if runs else [(0, len(live))]:
             files = live.slice(begin, end - begin)
@@ -296,13 +349,14 @@ def _needed(
                 {f"files_pruned_by_{step}": by.files for step, by in pruning.pruned.items()}
                 | {f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruning.pruned.items()}
             )
-            part = _Part(position, files, survivors, pruning.open[survivors] == 0, counts)
+            certain = pruning.open[survivors] == 0
+            part = _Part(position, files, survivors, certain, counts, puffin)
             counts["files_total"] = len(files)
             counts["files_planned"] = len(survivors)
             counts["row_count"] = int(part.row_counts.sum())
             counts["size_bytes"] = int(np.asarray(files["size_bytes"])[survivors].sum())
             parts.append(part)
-            row_count += int(part.row_counts[part.certain].sum())
+            row_count += part.sure_rows
         if limit is not None and row_count >= limit:
             break
     yield from parts
@@ -328,14 +382,15 @@ def _pages(parts: Sequence[_Part], most: int) -> Iterator[list[Run]]:
 
 def _tasks(
     table: StoredTable, request: ScanRequest, predicate: EngineFilter, parts: Sequence[_Part]
-) -> list[bytes]:
-    tasks = []
+) -> ScanTasks:
+    tasks = ScanTasks()
     for part in parts:
         certain = part.certain if predicate.is_exact else np.zeros(len(part.rows), np.bool_)
-        files = part.files.select(["path", "partition", "row_count", "size_bytes"])
-        tasks += scan_tasks(
-            files.take(part.rows), table.info.definition.location, certain, request.filter
-        )
+        names = ["path", "partition", "row_count", "size_bytes"]
+        files = part.files.select([*names, "vector"] if part.puffin else names)
+        location = table.info.definition.location
+        some = described_files(files.take(part.rows), location, part.puffin)
+        tasks.add(some, certain, request.filter)
     return tasks
 
 
