@@ -311,21 +311,3 @@ def test_explain_read_gives_the_reader_of_files_and_the_reason(
     assert (told["grouped"].native_files, told["grouped"].groups > 0) == (0, True)
     assert "as asked for" in told["grouped"].reason
     assert told["auto"].native_files + told["auto"].grouped_files == 4
-
-
-def test_one_column_of_files_costs_as_little_in_columns_as_in_a_select(
-    spark: SparkSession, client: windrow.Client, folder: Path
-) -> None:
-    location = folder / "wide text"
-    text = pa.array(np.random.default_rng(1).bytes(30_000).hex(" ").split())
-    write(location / "0.parquet", id=np.arange(30_000), **{f"text_{at}": text for at in range(9)})
-    for at in range(1, 80):
-        os.link(location / "0.parquet", location / f"{at}.parquet")
-    table = registered(client, location, "native.wide")
-
-    def read(**arguments: Any) -> DataFrame:
-        return client.read(spark, table, parallelism=1, **arguments)
-
-    assert native_files(read(), table) == 80
-    assert native_files(read().select("id"), table) == 0
-    assert native_files(read(columns=["id"]), table) == 0

@@ -69,10 +69,9 @@ def open_table(
         check_native(first, reader, hadoop_location(spark, first.location))
     else:
         check_readable(spark, first)
-    if columns is not None:
+    if columns is not None and first.format != "parquet":
         names = [column.name for column in first.columns]
-        # All columns are needed to divide the lines of a file, to match columns by position, and to
-        # estimate which part of a file is read.
+        # All columns are needed to divide the lines of a file, or to match columns by position.
         first = client.probe(table, filter=filter, snapshot_id=first.snapshot_id, **options).info
     schema = spark_schema(first.columns)
     arrow_schema(schema)
