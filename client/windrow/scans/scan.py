@@ -241,7 +241,8 @@ def _spec_of(plan: Plan, groups: pa.Table) -> ReadSpec:
     kinds = (plan.columns, plan.hidden_columns, plan.partition_columns)
     # As in Spark 4 by default. Only Spark has the offsets of old local times, and the zone of files
     # that name none: such times are refused.
-    return spec_of(plan, PlanSchemas(*map(_schema_of, kinds)), lambda: Calendars(zone=""))
+    spec = spec_of(plan, PlanSchemas(*map(_schema_of, kinds)), lambda: Calendars(zone=""))
+    return replace(spec, keeps_rows=True)
 
 
 def _schema_of(columns: Sequence[Column]) -> pa.Schema:

@@ -87,6 +87,7 @@ class ReadSpec:
         valid_write_ids: For such a table, the valid write ids; None for all.
         logged: Whether the table keeps a log of its files, which never change once written.
         outlines: Outlines of the files whose splits have an `excerpt`.
+        keeps_rows: Whether the rows stay in this process.
     """
 
     table: str
@@ -103,6 +104,7 @@ class ReadSpec:
     valid_write_ids: str | None = None
     logged: bool = False
     outlines: tuple[str, ...] = ()
+    keeps_rows: bool = False
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""
