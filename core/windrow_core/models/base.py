@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints
+from pydantic import VERSION, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints
 from pydantic_core import CoreSchema, core_schema
 
 from windrow_core.cards import Shown
 from windrow_core.sizes import parse_size
+
+# Building all models takes longer than connecting, and a client uses few of them. Before 2.14, threads
+# that build a model at the same time get in each other's way.
+_IS_BUILT_LATER = tuple(map(int, VERSION.split(".")[:2])) >= (2, 14)
 
 TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
 
@@ -83,7 +87,7 @@ class Request(Shown, BaseModel):
     times the memory of an item.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=_IS_BUILT_LATER)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -96,4 +100,4 @@ class Request(Shown, BaseModel):
 class Answer(Shown, BaseModel):
     """Base of the coordinator's answers: frozen; readers ignore unknown fields."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=_IS_BUILT_LATER)
