@@ -19,6 +19,8 @@ from windrow_core.files.schema import fields_in
 FIELD_ID = b"PARQUET:field_id"
 # A JSON list of the names that the field may have in files; if it has an id, in files without ids.
 NAMES_IN_FILES = b"windrow:names"
+# The number that a log gives the field, if it is not found by it; files may have it as the field's id.
+COLUMN_ID = b"windrow:id"
 # The field's value, as JSON, in rows of files that lack it.
 DEFAULT = b"windrow:default"
 
@@ -29,6 +31,19 @@ _WITHIN = {pt.is_list: ("element",), pt.is_large_list: ("element",), pt.is_map: 
 def is_mapped(field: pa.Field) -> bool:
     """Tell whether a field, or one within it, is not found by its name alone."""
     return bool(_KEYS & (field.metadata or {}).keys()) or any(map(is_mapped, fields_in(field.type)))
+
+
+def column_id(field: pa.Field) -> int | None:
+    """Return the number that a log gives a field; None if it gives none."""
+    metadata = field.metadata or {}
+    number = metadata.get(FIELD_ID, metadata.get(COLUMN_ID))
+    return None if number is None else int(number)
+
+
+def name_in_files(field: pa.Field) -> str:
+    """Return the name that files have for a field whose log names one name; else its own."""
+    names = json.loads((field.metadata or {}).get(NAMES_IN_FILES, b"[]"))
+    return str(names[0]) if names else field.name
 
 
 def named_children(type_: pa.DataType) -> list[tuple[str, pa.Field]]:

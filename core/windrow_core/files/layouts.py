@@ -7,7 +7,7 @@ some types in their own way. Files of one writer have one layout.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,6 +29,8 @@ _FIELD_ID = b"PARQUET:field_id"
 
 # A type's name in Arrow; or `struct`, `list` or `map`, followed by names and types.
 StoredType: TypeAlias = str | list[Any]
+# A field's id or None, and the same of the fields within it.
+FieldIds: TypeAlias = list[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,15 @@ class Layout:
         has_ids: Whether any column has a field id.
         is_old: Whether the footer says that dates or times are in the calendar before Gregory's.
         has_duplicates: Whether two columns have the same name.
+        ids: For each column, its field id or None, and the same of the fields within it; empty if no
+            column has an id, or they are not known.
     """
 
     columns: Mapping[str, StoredType]
     has_ids: bool
     is_old: bool
     has_duplicates: bool
+    ids: Mapping[str, FieldIds]
 
     @classmethod
     def of_text(cls, text: str) -> Layout | None:
@@ -54,7 +59,8 @@ class Layout:
         if not parts:
             return None
         columns = dict(parts["columns"])
-        return cls(columns, parts["ids"], parts["old"], len(columns) < len(parts["columns"]))
+        ids = dict(zip(columns, parts.get("field_ids", ()), strict=False))
+        return cls(columns, parts["ids"], parts["old"], len(columns) < len(parts["columns"]), ids)
 
 
 def is_layout(text: str) -> bool:
@@ -68,10 +74,11 @@ def is_layout(text: str) -> bool:
         return isinstance(parts, dict) and (
             not parts
             or (
-                parts.keys() == {"columns", "ids", "old"}
+                parts.keys() - {"field_ids"} == {"columns", "ids", "old"}
                 and isinstance(parts["ids"], bool)
                 and isinstance(parts["old"], bool)
                 and _are_columns(parts["columns"])
+                and _are_ids(parts.get("field_ids", []))
             )
         )
     except (ValueError, RecursionError):
@@ -82,6 +89,16 @@ def _are_columns(columns: Any) -> bool:
     return isinstance(columns, list) and all(
         isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and _is_type(one[1])
         for one in columns
+    )
+
+
+def _are_ids(ids: Any) -> bool:
+    return isinstance(ids, list) and all(
+        isinstance(one, list)
+        and len(one) == 2
+        and (one[0] is None or type(one[0]) is int)
+        and _are_ids(one[1])
+        for one in ids
     )
 
 
@@ -98,7 +115,7 @@ class Layouts:
         leaves = iter(range(len(parquet.names)))
         arrow = parquet.to_arrow_schema()
         self._columns = [[field.name, _stored(field.type, parquet, leaves)] for field in arrow]
-        self._has_ids = any(map(_has_id, arrow))
+        self._ids = _ids_of(arrow) if any(map(_has_id, arrow)) else None
         self._texts: dict[bool, str] = {}
 
     def of(self, metadata: Mapping[bytes, bytes] | None) -> str:
@@ -109,7 +126,10 @@ class Layouts:
         """
         is_old = _is_old(metadata or {})
         if is_old not in self._texts:
-            parts = {"columns": self._columns, "ids": self._has_ids, "old": is_old}
+            has_ids = self._ids is not None
+            parts = {"columns": self._columns, "ids": has_ids, "old": is_old}
+            if has_ids:
+                parts["field_ids"] = self._ids
             text = json.dumps(parts, separators=(",", ":"))
             self._texts[is_old] = text if len(text) <= MAX_LAYOUT_CHARACTERS else UNDESCRIBED
         return self._texts[is_old]
@@ -119,6 +139,16 @@ def _is_old(metadata: Mapping[bytes, bytes]) -> bool:
     version = metadata.get(VERSION)
     is_spark_2 = version is not None and version < DATETIMES_MARKED_SINCE
     return is_spark_2 or DATETIME_MARK in metadata or _OLD_INT96_MARK in metadata
+
+
+def _ids_of(fields: Iterable[pa.Field]) -> list[FieldIds]:
+    return [
+        [
+            int(field.metadata[_FIELD_ID]) if _FIELD_ID in (field.metadata or {}) else None,
+            _ids_of(fields_in(field.type)),
+        ]
+        for field in fields
+    ]
 
 
 def _has_id(field: pa.Field) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow_core.files.file_fields import FIELD_ID, NAMES_IN_FILES
+from windrow_core.files.file_fields import COLUMN_ID, FIELD_ID, NAMES_IN_FILES
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
@@ -181,8 +181,11 @@ class _SchemaReader:
         number, physical_name = metadata.get(_MAPPING_ID), metadata.get(_MAPPING_NAME)
         if not isinstance(physical_name, str) or not physical_name or type(number) is not int:
             raise _damaged(self._location, f"no name or id in its files for column {name[:60]!r}")
-        names = {NAMES_IN_FILES: json.dumps([physical_name]).encode()}
-        return names if self._mode == "name" else {**names, FIELD_ID: str(number).encode()}
+        key = COLUMN_ID if self._mode == "name" else FIELD_ID
+        return {
+            NAMES_IN_FILES: json.dumps([physical_name]).encode(),
+            key: str(number).encode(),
+        }
 
     def _type(self, type_: Any, column: str, depth: int) -> pa.DataType:
         if isinstance(type_, str):

@@ -1,25 +1,34 @@
 """A table's columns as Iceberg's: their ids, their types, and their names in files.
 
 A field's id is made from its name, so that the same name always has the same id, on each replica
-and whatever columns come and go: files are read by name, and so are columns.
+and whatever columns come and go: files are read by name, and so are columns. Fields of Delta's column
+mapping have the ids of Delta's log, which their files may have, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_core.files.file_fields import named_children
+from windrow_core.files.file_fields import (
+    DEFAULT,
+    NAMES_IN_FILES,
+    column_id,
+    name_in_files,
+    named_children,
+)
+from windrow_core.files.schema import fields_in
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 
 # Iceberg reserves the ids of the last two hundred 32-bit numbers.
 _IDS = 2**30
+_MAX_ID = 2**31 - 201
 _FIRST_PARTITION_ID = 1000
 _TYPES = {
     pa.bool_(): "boolean",
@@ -52,12 +61,14 @@ class TableColumns:
         partition: Partition columns.
         ids: The id of each top-level column, by its name in lower case.
         fields: All of them, as the fields of an Iceberg schema.
+        names: How files call the fields of Delta's column mapping, by their ids; empty without it.
     """
 
     data: pa.Schema
     partition: pa.Schema
     ids: Mapping[str, int]
     fields: Sequence[Mapping[str, Any]]
+    names: Mapping[int, str]
 
     @classmethod
     def of(cls, data: pa.Schema, partition: pa.Schema) -> TableColumns:
@@ -72,10 +83,11 @@ class TableColumns:
                     f"partition column {field.name!r} is of type {field.type}, whose values "
                     "engines write in different ways: register it as a string"
                 )
-        ids = _Ids()
+        names = _mapped_names(data)
+        ids = _Ids(names)
         fields = [ids.field(field, ()) for field in [*data, *partition]]
         by_name = {one["name"].lower(): one["id"] for one in fields}
-        return cls(data, partition, by_name, fields)
+        return cls(data, partition, by_name, fields, names)
 
     @property
     def schema_id(self) -> int:
@@ -85,7 +97,12 @@ class TableColumns:
     @property
     def last_id(self) -> int:
         """The greatest id of all fields."""
-        return max(map(_greatest, self.fields), default=0)
+        return max(self.all_ids, default=0)
+
+    @property
+    def all_ids(self) -> set[int]:
+        """The ids of all fields, at all depths."""
+        return set(_ids_within(self.fields))
 
     def as_schema(self) -> dict[str, Any]:
         """Return Iceberg's schema."""
@@ -102,6 +119,70 @@ class TableColumns:
             }
             for at, field in enumerate(self.partition)
         ]
+
+
+def _mapped_names(fields: Iterable[pa.Field]) -> dict[int, str]:
+    """Return how files call fields at all depths, by the ids of Delta's column mapping."""
+    names: dict[int, str] = {}
+    beside: set[str] = set()
+    for field in fields:
+        metadata, number = field.metadata or {}, column_id(field)
+        if DEFAULT in metadata or (NAMES_IN_FILES in metadata) != (number is not None):
+            raise UnfitColumnError(
+                f"what files have for column {field.name!r} is not known: refresh the table in full "
+                "(`windrow refresh --full`)"
+            )
+        pairs = list(_mapped_names(fields_in(field.type)).items())
+        if number is not None:
+            pairs.append((number, name_in_files(field)))
+        for one, name in pairs:
+            if one in names or not 0 < one < _MAX_ID:
+                raise UnfitColumnError(
+                    f"column {field.name!r} has the id {one}, which another one has, or Iceberg does not "
+                    "allow: read the table with Windrow's client"
+                )
+            names[one] = name
+        if number is not None and name_in_files(field).lower() in beside:
+            raise UnfitColumnError(
+                f"column {field.name!r} has a name in files that another one has: read the table with "
+                "Windrow's client"
+            )
+        beside.add(name_in_files(field).lower())
+    return names
+
+
+def mapped_fields(
+    fields: Sequence[Mapping[str, Any]],
+    names: Mapping[int, str],
+    spellings: Mapping[str, Sequence[str]],
+) -> list[dict[str, Any]]:
+    """Return Iceberg's name mapping of a table with Delta's column mapping.
+
+    Partition columns are not in it: their values are not in the files, where other columns may have
+    their names.
+
+    Args:
+        fields: Fields of a schema.
+        names: How files call fields, by their ids.
+        spellings: By names in lower case, how files spell their columns.
+    """
+    known = [field for field in fields if field["id"] in names]
+    own = {names[field["id"]].lower() for field in known}
+    ids = _Ids({*names, *(field["id"] for field in fields)})
+    return [
+        {"field-id": ids.of((name,)), "names": list(some)}
+        for name, some in sorted(spellings.items())
+        if name not in own
+    ] + [_mapped_field(field, names) for field in known]
+
+
+def _mapped_field(field: Mapping[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
+    children = [_mapped_field(one, names) for one in _children(field["type"])]
+    return {
+        "field-id": field["id"],
+        "names": [names.get(field["id"], field["name"])],
+        **({"fields": children} if children else {}),
+    }
 
 
 def name_mapping(
@@ -153,8 +234,10 @@ def _children(type_: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _greatest(field: Mapping[str, Any]) -> int:
-    return max([int(field["id"]), *map(_greatest, _children(field["type"]))])
+def _ids_within(fields: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    for field in fields:
+        yield int(field["id"])
+        yield from _ids_within(_children(field["type"]))
 
 
 def _number(text: str) -> int:
@@ -169,8 +252,9 @@ class _Ids:
 
     def field(self, field: pa.Field, above: tuple[str, ...]) -> dict[str, Any]:
         path = (*above, field.name.lower())
+        number = column_id(field)
         return {
-            "id": self.of(path),
+            "id": self.of(path) if number is None else number,
             "name": field.name,
             "required": False,
             "type": self._type(field.type, path),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windrow_core.models import TableInfo
 from windrow_service.avro import encoding
-from windrow_service.engines.columns import TableColumns, name_mapping
+from windrow_service.engines.columns import TableColumns, mapped_fields, name_mapping
 from windrow_service.engines.manifests import (
     DATA_SEQUENCE,
     VECTOR_SEQUENCE,
@@ -55,6 +55,7 @@ class SnapshotRecord:
         vectors: Those of them of which some files have deletion vectors.
         figures: Totals, as texts.
         milliseconds: Columns whose times some of its files store in milliseconds.
+        names: How files call the fields of Delta's column mapping, by their ids; empty without it.
     """
 
     snapshot_id: int
@@ -68,6 +69,7 @@ class SnapshotRecord:
     vectors: list[str]
     figures: dict[str, str]
     milliseconds: list[str]
+    names: dict[int, str] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -76,7 +78,9 @@ class SnapshotRecord:
     @classmethod
     def of_text(cls, text: str) -> SnapshotRecord:
         """Return it from JSON."""
-        return cls(**json.loads(text))
+        parts = json.loads(text)
+        names = {int(number): name for number, name in parts.pop("names", {}).items()}
+        return cls(**parts, names=names)
 
     @property
     def types(self) -> dict[int, str]:
@@ -84,9 +88,39 @@ class SnapshotRecord:
         types = {field["id"]: json.dumps(field["type"]) for field in self.schema["fields"]}
         return {one["source-id"]: types[one["source-id"]] for one in self.spec}
 
-    def is_of_one_spec(self, other: SnapshotRecord) -> bool:
-        """Tell whether the metadata of a table can have both: it has one partition spec."""
-        return self.spec == other.spec and self.types == other.types
+    @property
+    def mapping(self) -> list[dict[str, Any]]:
+        """How its files call the columns of Delta's column mapping."""
+        return mapped_fields(self.schema["fields"], self.names, {})
+
+
+def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
+    """Return the records that the metadata of a table can have beside the last one.
+
+    It has one partition spec, and one mapping of names: a name in files has one id, and an id one name,
+    also within columns.
+
+    Args:
+        records: Records of snapshots, oldest first; the last one is always among the result.
+    """
+    current = records[-1]
+    known: dict[int | str, str] = {}
+    some: list[SnapshotRecord] = []
+    for one in reversed(records):
+        entries = {
+            key: json.dumps(entry)
+            for entry in one.mapping
+            for key in (entry["field-id"], entry["names"][0])
+        }
+        if (
+            one.spec == current.spec
+            and one.types == current.types
+            and bool(one.names) == bool(current.names)
+            and all(known.get(key, text) == text for key, text in entries.items())
+        ):
+            known |= entries
+            some.append(one)
+    return some[::-1]
 
 
 def in_ms(at: datetime) -> int:
@@ -190,13 +224,16 @@ def table_metadata(
         table: The table.
         number: Its number in the database.
         records: Its snapshots, oldest first; the last one is the current one. Older ones with other
-            partition columns are left out: the metadata has one partition spec.
+            partition columns, or another mapping of names, are left out.
     """
     current = records[-1]
-    history = [one for one in records if one.is_of_one_spec(current)]
+    history = beside_the_last(records)
     schemas = {one.schema["schema-id"]: one.schema for one in history}
     spellings = joined_spellings([one.spellings for one in history])
     all_fields = {field["id"]: field for one in history for field in one.schema["fields"]}
+    names = {number: name for one in history for number, name in one.names.items()}
+    fields = list(all_fields.values())
+    mapping = mapped_fields(fields, names, spellings) if names else name_mapping(fields, spellings)
     has_vectors = any(one.vectors for one in history)
     snapshots = [_snapshot(one, history[at - 1] if at else None) for at, one in enumerate(history)]
     return {
@@ -214,7 +251,7 @@ def table_metadata(
         "last-partition-id": _FIRST_PARTITION_ID - 1 + len(current.spec),
         "properties": {
             **READ_ONLY,
-            NAME_MAPPING: json.dumps(name_mapping(list(all_fields.values()), spellings)),
+            NAME_MAPPING: json.dumps(mapping),
         },
         "current-snapshot-id": current.snapshot_id,
         "snapshots": snapshots,

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.calendars import has_calendar
-from windrow_core.files.layouts import INT96, Layout, StoredType
+from windrow_core.files.file_fields import column_id, name_in_files
+from windrow_core.files.layouts import INT96, FieldIds, Layout, StoredType
 from windrow_core.files.schema import fields_in
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.engines.columns import TableColumns
@@ -34,6 +35,10 @@ _STORED: Mapping[pa.DataType, tuple[str, ...]] = {
     TIMESTAMP_NTZ: ("timestamp[us]", "timestamp[ms]"),
 }
 _DECIMAL = re.compile(r"decimal128\(([0-9]+), ([0-9]+)\)")
+_END_MAPPING = (
+    "end the mapping (`delta.columnMapping.mode` = `none`, which writes the files anew), or read the "
+    "table with Windrow's client"
+)
 _REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
 
 
@@ -70,13 +75,13 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
     in_ms = [
         field.name
         for field in columns.data
-        if _is_in_ms(layout.columns.get(spellings.get(field.name.lower(), ""), ""))
+        if _is_in_ms(layout.columns.get(spellings.get(name_in_files(field).lower(), ""), ""))
     ]
     return Stored(spellings, _trouble(layout, spellings, columns), in_ms)
 
 
 def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns) -> str | None:
-    if layout.has_ids:
+    if layout.has_ids and not columns.names:
         return f"it has field ids, by which engines find columns whatever their names: {_REWRITE}"
     if layout.has_duplicates or len(spellings) < len(layout.columns):
         return f"it has two columns whose names differ by case at most: {_REWRITE}"
@@ -86,8 +91,12 @@ def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns
                 f"it also holds the partition column {field.name!r}, which engines would take from "
                 f"the file and not from the folder: {_REWRITE}"
             )
+    if columns.names:
+        trouble = _mapping_trouble(layout, spellings, columns)
+        if trouble is not None:
+            return trouble
     for field in columns.data:
-        spelling = spellings.get(field.name.lower())
+        spelling = spellings.get(name_in_files(field).lower())
         if spelling is None:
             continue
         own = layout.columns[spelling]
@@ -102,6 +111,67 @@ def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns
                 f"or not as the table's {field.type}: {_REWRITE}"
             )
     return None
+
+
+def _mapping_trouble(
+    layout: Layout, spellings: Mapping[str, str], columns: TableColumns
+) -> str | None:
+    """Return why Delta's column mapping would not find the columns of files by both names and ids."""
+    by_name = {name_in_files(field): field for field in columns.data}
+    for name in by_name:
+        spelling = spellings.get(name.lower(), name)
+        if spelling != name:
+            return (
+                f"column {spelling!r} is called {name!r} by Delta's column mapping, and some engines "
+                f"do not tell the two apart: {_END_MAPPING}"
+            )
+    if not layout.has_ids:
+        return None
+    if not layout.ids:
+        return f"its field ids are not known: {_END_MAPPING}"
+    all_ids = columns.all_ids
+    for name, type_ in layout.columns.items():
+        field = by_name.get(name)
+        if field is not None and not _has_no_lists(type_):
+            return (
+                f"column {name!r} has lists or maps, whose elements have no field ids in Delta's column "
+                f"mapping, and engines find columns of this file by ids: {_END_MAPPING}"
+            )
+        if not _agree(type_, layout.ids[name], field, all_ids):
+            return (
+                f"column {name!r} has other field ids than Delta's column mapping has for this name, or "
+                f"none, and engines find columns of this file by ids: {_END_MAPPING}"
+            )
+    return None
+
+
+def _has_no_lists(own: StoredType) -> bool:
+    if isinstance(own, str):
+        return True
+    kind, *children = own
+    return kind == "struct" and all(_has_no_lists(type_) for _, type_ in children)
+
+
+def _agree(
+    own: StoredType, ids: FieldIds, field: pa.Field | None, all_ids: Collection[int]
+) -> bool:
+    """Tell whether a column of a file without lists has the ids of the table's column of its name.
+
+    Columns that the table lacks must not have the id of another one, at any depth.
+    """
+    number, within = ids
+    if field is None:
+        return number not in all_ids and all(_agree("", one, None, all_ids) for one in within)
+    if number is None or number != column_id(field):
+        return False
+    if isinstance(own, str):
+        return True
+    _, *children = own
+    by_name = {name_in_files(one): one for one in fields_in(field.type)}
+    return all(
+        _agree(type_, one, by_name.get(child), all_ids)
+        for (child, type_), one in zip(children, within, strict=True)
+    )
 
 
 def _is_in_ms(own: StoredType) -> bool:
@@ -130,7 +200,7 @@ def _reads_as(own: StoredType, type_: pa.DataType) -> bool:
     if not kinds[kind](type_) or len(children) != len(fields):
         return False
     return all(
-        _reads_as(child, field.type) and (kind != "struct" or name == field.name)
+        _reads_as(child, field.type) and (kind != "struct" or name == name_in_files(field))
         for (name, child), field in zip(children, fields, strict=True)
     )
 

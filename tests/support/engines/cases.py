@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from decimal import Decimal, localcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -480,11 +481,26 @@ CASES: tuple[EngineCase, ...] = (
         ],
         Trino="error",
     ),
+    *(
+        _delta(
+            f"delta_mapped_by_{mode}",
+            f"with column mapping by {mode}: columns renamed, dropped, added; ids in some files",
+            partial(delta_tables.mapped, mode=mode),
+            [(1, 101, None, 1), (2, 102, None, 2), (3, 103, "x3", None)],
+        )
+        for mode in ("name", "id")
+    ),
     _delta(
-        "delta_mapped",
-        "with column mapping",
-        delta_tables.mapped,
-        refusal="by Delta's column mapping",
+        "delta_mapped_structs",
+        "with column mapping, renamed within structs",
+        delta_tables.mapped_structs,
+        [({"b": 1, "a": "x"},), (None,)],
+    ),
+    _delta(
+        "delta_mapped_otherwise",
+        "with column mapping, of files with other ids",
+        delta_tables.mapped_otherwise,
+        refusal="has other field ids than Delta's column mapping",
     ),
     _delta(
         "delta_widened",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -74,16 +75,81 @@ def with_vectors(folder: Path) -> None:
     log.commit(protocol(3, "deletionVectors"), metadata(columns, ["p"]), *files)
 
 
-def mapped(folder: Path) -> None:
-    """Write a table whose files have other names for its columns."""
-    physical = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+def mapped(folder: Path, mode: str) -> None:
+    """Write a table with column mapping, of files with and without ids.
+
+    It was mapped when it had files already; then the columns `v` and `w` swapped names, `x` was
+    dropped, another column got its name, and the partition column was renamed.
+    """
+    log = DeltaLog(folder)
+    files = [
+        log.write_file(
+            str(number),
+            _in_files(number, names, ids),
+            partitionValues={"p": None if number == 3 else str(number)},
+        )
+        for number, names, ids in (
+            (1, "vwx", None),
+            (2, "vwx", (1, 2, 3)),
+            (3, ("v", "w", "col-5"), (1, 2, 5)),
+        )
+    ]
+    columns = [
+        _mapped("w", "long", 1, "v"),
+        _mapped("v", "long", 2, "w"),
+        _mapped("x", "string", 5, "col-5"),
+        _mapped("q", "integer", 4, "p"),
+    ]
+    mapping = {"delta.columnMapping.mode": mode}
+    log.commit(protocol(2), metadata(columns, ["q"], mapping), *files)
+
+
+def _in_files(number: int, names: Sequence[str], ids: Sequence[int] | None) -> pa.Table:
+    types = (pa.int64(), pa.int64(), pa.string())
+    fields = [
+        pa.field(name, type_, metadata=None if ids is None else {_ID: str(ids[at])})
+        for at, (name, type_) in enumerate(zip(names, types, strict=True))
+    ]
+    return pa.table([[number], [number + 100], [f"x{number}"]], pa.schema(fields))
+
+
+def mapped_structs(folder: Path) -> None:
+    """Write a table with column mapping, whose files have ids within structs."""
+    inner = pa.struct(
+        [
+            pa.field("a", pa.int64(), metadata={_ID: "2"}),
+            pa.field("col-3", pa.string(), metadata={_ID: "3"}),
+        ]
+    )
+    rows = pa.table(
+        [pa.array([{"a": 1, "col-3": "x"}, None], inner)],
+        pa.schema([pa.field("s", inner, metadata={_ID: "1"})]),
+    )
+    struct = [_mapped("b", "long", 2, "a"), _mapped("a", "string", 3, "col-3")]
     _commit(
         DeltaLog(folder),
-        _NUMBERS.rename_columns(["col-1"]),
-        column("v", "long", **physical),
+        rows,
+        _mapped("v", {"type": "struct", "fields": struct}, 1, "s"),
         ("columnMapping",),
         {"delta.columnMapping.mode": "name"},
     )
+
+
+def mapped_otherwise(folder: Path) -> None:
+    """Write a table with column mapping, whose file has another id for the column."""
+    field = pa.field("col-1", pa.int64(), metadata={_ID: "2"})
+    _commit(
+        DeltaLog(folder),
+        pa.table([[1]], pa.schema([field])),
+        _mapped("v", "long", 1, "col-1"),
+        ("columnMapping",),
+        {"delta.columnMapping.mode": "name"},
+    )
+
+
+def _mapped(name: str, type_: Any, number: int, physical: str) -> dict[str, Any]:
+    known = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return column(name, type_, **known)
 
 
 def widened(folder: Path) -> None:

@@ -13,8 +13,14 @@ from pyiceberg.table.name_mapping import parse_mapping_from_json
 from pyiceberg.types import NestedField
 
 from tests.support.laws import examples
+from windrow_core.files.file_fields import COLUMN_ID, NAMES_IN_FILES
 from windrow_core.files.types import TIMESTAMP
-from windrow_service.engines.columns import TableColumns, UnfitColumnError, name_mapping
+from windrow_service.engines.columns import (
+    TableColumns,
+    UnfitColumnError,
+    mapped_fields,
+    name_mapping,
+)
 
 TYPES = st.recursive(
     st.sampled_from([pa.int8(), pa.int64(), pa.string(), TIMESTAMP, pa.decimal128(38, 9)]),
@@ -78,3 +84,43 @@ def test_small_integers_are_ints() -> None:
 
     fields = [NestedField.model_validate(field) for field in columns.fields]
     assert [str(field.field_type) for field in fields] == ["int", "int"]
+
+
+def mapped(name: str, number: int | None, type_: pa.DataType | None = None) -> pa.Field:
+    ids = {} if number is None else {COLUMN_ID: str(number)}
+    names = {NAMES_IN_FILES: json.dumps([f"col-{name}"])}
+    return pa.field(name, type_ or pa.int64(), metadata={**names, **ids})
+
+
+def test_columns_of_deltas_column_mapping_have_the_ids_of_the_log_at_all_depths() -> None:
+    struct = pa.struct([mapped("x", 3)])
+    data = pa.schema([mapped("a", 1), mapped("l", 2, pa.list_(struct))])
+
+    columns = TableColumns.of(data, pa.schema([("p", pa.int32())]))
+
+    assert columns.names == {1: "col-a", 2: "col-l", 3: "col-x"}
+    assert columns.ids["a"] == 1
+    (_, of_list) = mapped_fields(columns.fields, columns.names, {})
+    (element,) = of_list["fields"]
+    assert (of_list["field-id"], of_list["names"]) == (2, ["col-l"])
+    assert element["names"] == ["element"]
+    assert element["fields"] == [{"field-id": 3, "names": ["col-x"]}]
+    assert len(columns.all_ids) == 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ([mapped("a", None)], "refresh the table in full"),
+        ([mapped("a", 1), mapped("b", 1)], "has the id 1"),
+        ([mapped("a", 1, pa.struct([mapped("x", 1)]))], "has the id 1"),
+        ([mapped("a", 0)], "has the id 0"),
+        ([mapped("a", 2**31 - 1)], "has the id 2147483647"),
+        ([mapped("a", 1), mapped("A", 2)], "a name in files that another one has"),
+    ],
+)
+def test_mappings_in_which_a_column_is_not_one_alone_are_refused(
+    fields: list[pa.Field], words: str
+) -> None:
+    with pytest.raises(UnfitColumnError, match=words):
+        TableColumns.of(pa.schema(fields), pa.schema([]))

@@ -70,3 +70,23 @@ def test_a_layout_that_is_too_long_is_not_kept(
     monkeypatch.setattr(layouts, "MAX_LAYOUT_CHARACTERS", 10)
 
     assert layouts_in(tmp_path) == [None]
+
+
+def test_a_layout_has_the_field_ids_of_each_column_at_all_depths(tmp_path: Path) -> None:
+    def field(name: str, number: int | None, type_: pa.DataType) -> pa.Field:
+        ids = None if number is None else {"PARQUET:field_id": str(number)}
+        return pa.field(name, type_, metadata=ids)
+
+    struct = pa.struct([field("x", 3, pa.int64()), field("y", None, pa.int64())])
+    schema = pa.schema([field("a", 1, pa.int64()), field("s", 2, struct)])
+    pq.write_table(pa.table([[1], [{"x": 1, "y": 2}]], schema), tmp_path / "f")
+
+    (text,) = take_inline(str(tmp_path)).files["layout"].to_pylist()
+
+    layout = Layout.of_text(text)
+    assert layout is not None
+    assert layout.has_ids
+    assert layout.ids == {"a": [1, []], "s": [2, [[3, []], [None, []]]]}
+    assert layouts.is_layout(text)
+    for harmed in ('["1",[]]', "[1]", "[true,[]]", "[1,[[1]]]"):
+        assert not layouts.is_layout(text.replace("[1,[]]", harmed))

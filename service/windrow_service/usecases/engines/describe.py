@@ -28,6 +28,7 @@ from windrow_service.engines.manifests import (
 from windrow_service.engines.metadata import (
     READ_ONLY,
     SnapshotRecord,
+    beside_the_last,
     in_ms,
     joined_spellings,
     table_metadata,
@@ -160,7 +161,7 @@ class DescribeTable:
         if snapshot_id is not None:
             _, current = await self.snapshots.get(name, None)
             newest = await self.record_of(table, current)
-            if not record.is_of_one_spec(newest):
+            if len(beside_the_last([record, newest])) < 2:
                 raise SnapshotNotFoundError(name, snapshot_id)
         return table, snapshot
 
@@ -297,7 +298,6 @@ class DescribeTable:
     async def _make(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
         folder = table_uuid(table.info, table.table_id)
         try:
-            _require_own_names(snapshot.data_schema)
             columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
             manifests = await self._manifests(table, folder, snapshot, columns)
         except (InventoryError, UnfitColumnError, UnfitFileError) as error:
@@ -319,6 +319,7 @@ class DescribeTable:
                 vectors=[name for name, one in manifests if one.vectors is not None],
                 figures=_totals(info, [one for _, one in manifests]),
                 milliseconds=sorted({name for _, one in manifests for name in one.milliseconds}),
+                names=dict(columns.names),
             )
             self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
             return record
@@ -379,16 +380,6 @@ def unfitness(definition: TableDefinition) -> str | None:
             "hold the column, or declare it without"
         )
     return None
-
-
-def _require_own_names(columns: pa.Schema) -> None:
-    for column in columns:
-        if column.metadata:
-            raise UnfitColumnError(
-                f"column {column.name!r} may have another name in the files, by Delta's column mapping: "
-                "end that (`delta.columnMapping.mode` = `none`, which writes the files anew), or read "
-                "the table with Windrow's client"
-            )
 
 
 def live_files(manifest: Manifest, body: bytes) -> pa.Table:

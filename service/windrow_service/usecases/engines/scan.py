@@ -20,7 +20,7 @@ from windrow_core.files.arrays import flat
 from windrow_core.models import PastPlan, PlanSummary
 from windrow_service.engines.clients import misreads_nulls, misreads_plans
 from windrow_service.engines.filters import EngineFilter, read_engine_filter
-from windrow_service.engines.metadata import table_uuid
+from windrow_service.engines.metadata import SnapshotRecord, table_uuid
 from windrow_service.engines.tasks import ScanTasks, described_files
 from windrow_service.engines.vectors import located
 from windrow_service.filters.limits import FilterLimits
@@ -278,6 +278,7 @@ class PlanScan:
                 name, f"the filter has more than {_MAX_FILTER_CHARACTERS:,} characters"
             )
         table, snapshot = await self.describe.snapshot(name, request.snapshot_id)
+        record = await self.describe.record_of(table, snapshot)
         if request.table_id not in (None, table.table_id):
             raise TableNotFoundError(name)
         if snapshot.info.row_count is None:
@@ -289,15 +290,17 @@ class PlanScan:
         predicate = EngineFilter(outcome=True, is_exact=True)
         if request.filter is not None:
             tree: Any = json.loads(request.filter)
-            types = types_of(snapshot)
+            # The engine may know another schema than an older snapshot's: columns are renamed.
+            current = table.info.current_snapshot
+            is_current = current is not None and current.snapshot_id == snapshot.info.snapshot_id
+            types = types_of(snapshot) if is_current or not record.names else {}
             predicate = await self.runner.run(
                 lambda: read_engine_filter(tree, types, self.filter_limits)
             )
-        puffins = await self._puffins(table, snapshot)
+        puffins = await self._puffins(table, record)
         return _Opened(table, snapshot, predicate, puffins)
 
-    async def _puffins(self, table: StoredTable, snapshot: Snapshot) -> dict[int, _Puffin]:
-        record = await self.describe.record_of(table, snapshot)
+    async def _puffins(self, table: StoredTable, record: SnapshotRecord) -> dict[int, _Puffin]:
         if not record.vectors:
             return {}
         folder, store = table_uuid(table.info, table.table_id), self.describe.files
