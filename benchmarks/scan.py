@@ -1,15 +1,16 @@
 """Read a table without Spark: `client.scan`, Polars, DuckDB and PyArrow's dataset.
 
     python benchmarks/scan.py [--quick] [--json FILE] [--cases cold,warm,store] [--files N]
-                              [--store-files N] [--delay SECONDS] [--runs N]
+                              [--store-files N] [--delay SECONDS] [--server NAME] [--runs N]
 
 All sides make an Arrow table of all rows, with the partition column, and all tables are compared.
 
 - `cold`: each read in a process of its own, from its start to the table: imports, and planning or
   listing, included. The files are in memory.
 - `warm`: reads in a process that has already read, planning or listing included.
-- `store`: as `warm`, but the files are in an S3 store on loopback, behind a proxy that delays each
-  answer. DuckDB takes part where its extension `httpfs` is installed.
+- `store`: as `warm`, but the files are in an S3 store on loopback, each answer of which is delayed:
+  one in memory that costs little, or `rclone` behind a proxy. DuckDB takes part where its extension
+  `httpfs` is installed.
 
 The sides take turns. Windrow's coordinator runs beside them and knows the table.
 """
@@ -30,6 +31,7 @@ from statistics import median
 from typing import Any
 
 from common import ROOT, Result, arguments, console, times_table, write_json
+from memory_store import memory_store
 from object_stores import BUCKET, duckdb_if_installed, served, store_client
 from rclone import environment
 from scan_sides import BEGAN
@@ -57,7 +59,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, help="number of files; 10,000 by default")
     parser.add_argument("--store-files", type=int, help="number in the store; 2,000 by default")
     parser.add_argument("--delay", type=float, default=0.02, help="seconds each answer waits")
-    parser.add_argument("--server", choices=("rclone", "moto"), default="rclone")
+    parser.add_argument("--server", choices=("memory", "rclone"), default="memory")
     options = parser.parse_args()
     runs = 1 if options.quick else options.runs
     files = options.files or (60 if options.quick else 10_000)
@@ -97,13 +99,16 @@ def _store(options: argparse.Namespace, files: int, runs: int) -> list[Result]:
     generate(store / BUCKET, spec)
     location = f"s3://{BUCKET}/{spec.name}"
     with ExitStack() as stack:
-        endpoint = stack.enter_context(served(store, options.server))
-        proxy = stack.enter_context(object_proxy(endpoint))
-        client = stack.enter_context(store_client(proxy.url))
+        if options.server == "memory":
+            endpoint = stack.enter_context(memory_store(store, options.delay))
+        else:
+            proxy = stack.enter_context(object_proxy(stack.enter_context(served(store, "rclone"))))
+            proxy.delay(options.delay)
+            endpoint = proxy.url
+        client = stack.enter_context(store_client(endpoint))
         client.register_table(TABLE, location)
         client.refresh(TABLE)
-        stack.enter_context(_environment(environment(proxy.url)))
-        proxy.delay(options.delay)
+        stack.enter_context(_environment(environment(endpoint)))
         title = f"{spec.title}, {options.delay * 1_000:.0f} ms away"
         sides = (WINDROW, POLARS, *duckdb_if_installed(), DATASET)
         return _results(title, "store", sides, location, client.url, runs)
