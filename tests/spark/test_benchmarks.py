@@ -128,7 +128,7 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
 
 @pytest.mark.nightly
 def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
-    content = quick("scan", "--server", "moto", "--delay", "0")
+    content = quick("scan", "--delay", "0")
 
     seen = {(row["metric"], row["peer"]) for row in content["results"]}
     assert {(f"{case} read", "polars") for case in ("cold", "warm", "store")} <= seen
