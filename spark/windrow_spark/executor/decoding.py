@@ -178,16 +178,16 @@ class Decoder:
         """Decode small files, where possible many as if they were one."""
 
         def lead(file: int) -> tuple[Layout, Any]:
-            content = pa.BufferReader(gathered.content(file))
+            content = pa.BufferReader(memory.content(file))
             reader = self._format.opened(batch[file].path, content, 0)
             return self._layout_of(batch[file], reader), reader
 
         def apart(files: range) -> Iterator[tuple[Split, Content]]:
-            return ((batch[file], gathered.content(file)) for file in files)
+            return ((batch[file], memory.content(file)) for file in files)
 
         with in_turn():
-            gathered = Gathered.of(contents) if contents else self._files.gathered(batch)
-            joins = list(self._format.joins(gathered, lead))
+            memory = Gathered.of(contents) if contents else self._files.gathered(batch)
+            joins = list(self._format.joins(memory, lead))
         # For each file, the join that it is in, and its place there.
         places: list[tuple[Join | None, int]] = [(None, 0)] * len(batch)
         for join in joins:

@@ -154,10 +154,10 @@ class ParquetFormat(FileFormat):
         ):
             return None
         alike = alike.only_leaves(leaves)
-        joined = JoinedFiles(files, alike, outline)
-        if not joined.are_separable().all():
+        join = JoinedFiles(files, alike, outline)
+        if not join.are_separable().all():
             return None
-        footer = self._opened("", pa.BufferReader(joined.footer)).metadata
+        footer = self._opened("", pa.BufferReader(join.footer)).metadata
         reader = self._opened("", pa.BufferReader(files.data), metadata=footer)
         groups = alike.groups.shape[1]
 
