@@ -130,7 +130,7 @@ def _mapped_names(fields: Iterable[pa.Field]) -> dict[int, str]:
         if DEFAULT in metadata or (NAMES_IN_FILES in metadata) != (number is not None):
             raise UnfitColumnError(
                 f"what files have for column {field.name!r} is not known: refresh the table in full "
-                "(`windrow refresh --full`)"
+                "(`windrow table refresh --full`)"
             )
         pairs = list(_mapped_names(fields_in(field.type)).items())
         if number is not None:
