@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -45,6 +45,8 @@ _TYPES = {
     TIMESTAMP: "timestamptz",
     TIMESTAMP_NTZ: "timestamp",
 }
+# Names of fields, and what lies within each.
+NameTree: TypeAlias = dict[str, Any]
 _UNFIT_PARTITIONS = {pa.float32(), pa.float64(), pa.binary()}
 
 
@@ -155,6 +157,7 @@ def mapped_fields(
     fields: Sequence[Mapping[str, Any]],
     names: Mapping[int, str],
     spellings: Mapping[str, Sequence[str]],
+    within: NameTree,
 ) -> list[dict[str, Any]]:
     """Return Iceberg's name mapping of a table with Delta's column mapping.
 
@@ -165,15 +168,27 @@ def mapped_fields(
         fields: Fields of a schema.
         names: How files call fields, by their ids.
         spellings: By names in lower case, how files spell their columns.
+        within: What lies in columns of files that the table lacks, by their names in lower case.
     """
     known = [field for field in fields if field["id"] in names]
     own = {names[field["id"]].lower() for field in known}
-    ids = _Ids({*names, *(field["id"] for field in fields)})
-    return [
-        {"field-id": ids.of((name,)), "names": list(some)}
-        for name, some in sorted(spellings.items())
-        if name not in own
-    ] + [_mapped_field(field, names) for field in known]
+    ids = _Ids({*names, *_ids_within(fields)})
+    others = {name: some for name, some in sorted(spellings.items()) if name not in own}
+    return _other_fields(others, within, ids) + [_mapped_field(field, names) for field in known]
+
+
+def _other_fields(
+    spellings: Mapping[str, Sequence[str]], within: NameTree, ids: _Ids, above: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Return entries of a name mapping for fields that the table lacks: PyIceberg asks for all."""
+    entries = []
+    for name, some in spellings.items():
+        path, inner = (*above, name), within.get(name, {})
+        entry = {"field-id": ids.of(path), "names": list(some)}
+        if inner:
+            entry["fields"] = _other_fields({one: [one] for one in inner}, inner, ids, path)
+        entries.append(entry)
+    return entries
 
 
 def _mapped_field(field: Mapping[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
@@ -185,25 +200,33 @@ def _mapped_field(field: Mapping[str, Any], names: Mapping[int, str]) -> dict[st
     }
 
 
+def joined_trees(trees: Iterable[NameTree]) -> NameTree:
+    """Return all names that some trees have."""
+    joined: NameTree = {}
+    for tree in trees:
+        for name, inner in tree.items():
+            joined[name] = joined_trees([joined[name], inner]) if name in joined else inner
+    return joined
+
+
 def name_mapping(
-    fields: Sequence[Mapping[str, Any]], spellings: Mapping[str, Sequence[str]]
+    fields: Sequence[Mapping[str, Any]],
+    spellings: Mapping[str, Sequence[str]],
+    within: NameTree,
 ) -> list[dict[str, Any]]:
     """Return Iceberg's name mapping, by which columns are found in files without ids.
 
-    It also has the columns of files that the table lacks, because PyIceberg asks for all.
+    It also has the columns of files that the table lacks.
 
     Args:
         fields: Fields of a schema.
         spellings: By names in lower case, how files spell their columns.
+        within: What lies in columns of files that the table lacks, by their names in lower case.
     """
     own = {field["name"].lower() for field in fields}
-    ids = _Ids({field["id"] for field in fields})
-    others = [
-        {"field-id": ids.of((name,)), "names": list(names)}
-        for name, names in sorted(spellings.items())
-        if name not in own
-    ]
-    return others + [
+    ids = _Ids(set(_ids_within(fields)))
+    others = {name: some for name, some in sorted(spellings.items()) if name not in own}
+    return _other_fields(others, within, ids) + [
         {
             "field-id": field["id"],
             "names": sorted({field["name"], *spellings.get(field["name"].lower(), ())}),
@@ -215,7 +238,7 @@ def name_mapping(
 
 def _mapping_within(type_: Any) -> dict[str, Any]:
     children = _children(type_)
-    return {"fields": name_mapping(children, {})} if children else {}
+    return {"fields": name_mapping(children, {}, {})} if children else {}
 
 
 def _children(type_: Any) -> list[dict[str, Any]]:

@@ -18,12 +18,12 @@ from windrow_core.files.arrays import flat
 from windrow_core.files.table_paths import is_outside
 from windrow_core.files.types import stored_as
 from windrow_service.avro import encoding
-from windrow_service.engines.columns import TableColumns
+from windrow_service.engines.columns import NameTree, TableColumns, joined_trees
 from windrow_service.engines.storage import stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
-EDITION = 3
+EDITION = 4
 # The columns of Windrow's manifests that Iceberg's are made from.
 NEEDED = (
     "path",
@@ -84,12 +84,14 @@ class ManifestFigures:
         vectors: The same of the manifest of the files' deletion vectors; None if there are none.
         spellings: How the files spell their columns, by their names in lower case.
         milliseconds: Columns whose times some files store in milliseconds.
+        within: What lies in columns of files that the table lacks, by their names in lower case.
     """
 
     files: ListedManifest
     vectors: ListedManifest | None
     spellings: Mapping[str, Sequence[str]]
     milliseconds: Sequence[str]
+    within: NameTree
 
     def to_text(self) -> str:
         """Return them as JSON."""
@@ -136,7 +138,7 @@ def described(
             f"file {files['path'][at].as_py()!r} has deleted rows, and the inventory does not say "
             "which: read the table with Windrow's client"
         )
-    spellings, milliseconds = _storage(files, columns)
+    spellings, milliseconds, within = _storage(files, columns)
     at = int(pc.index(files["row_count"].is_null(), True).as_py())
     if at >= 0:
         raise UnfitFileError(
@@ -154,6 +156,7 @@ def described(
         vectors=None,
         spellings=spellings,
         milliseconds=milliseconds,
+        within=within,
     )
 
 
@@ -190,8 +193,11 @@ def listed(
     return ListedManifest(len(content), len(files), row_count, partitions)
 
 
-def _storage(files: pa.Table, columns: TableColumns) -> tuple[dict[str, list[str]], list[str]]:
+def _storage(
+    files: pa.Table, columns: TableColumns
+) -> tuple[dict[str, list[str]], list[str], NameTree]:
     spellings: dict[str, set[str]] = {}
+    trees: list[NameTree] = []
     milliseconds: set[str] = set()
     layouts = flat(files["layout"])
     for layout in pc.unique(layouts).to_pylist():
@@ -203,7 +209,9 @@ def _storage(files: pa.Table, columns: TableColumns) -> tuple[dict[str, list[str
         for name, spelling in kind.spellings.items():
             spellings.setdefault(name, set()).add(spelling)
         milliseconds.update(kind.milliseconds)
-    return {name: sorted(some) for name, some in spellings.items()}, sorted(milliseconds)
+        trees.append(kind.within)
+    by_name = {name: sorted(some) for name, some in spellings.items()}
+    return by_name, sorted(milliseconds), joined_trees(trees)
 
 
 def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:

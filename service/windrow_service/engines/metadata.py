@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,13 @@ import pyarrow as pa
 
 from windrow_core.models import TableInfo
 from windrow_service.avro import encoding
-from windrow_service.engines.columns import TableColumns, mapped_fields, name_mapping
+from windrow_service.engines.columns import (
+    NameTree,
+    TableColumns,
+    joined_trees,
+    mapped_fields,
+    name_mapping,
+)
 from windrow_service.engines.manifests import (
     DATA_SEQUENCE,
     VECTOR_SEQUENCE,
@@ -56,6 +62,7 @@ class SnapshotRecord:
         figures: Totals, as texts.
         milliseconds: Columns whose times some of its files store in milliseconds.
         names: How files call the fields of Delta's column mapping, by their ids; empty without it.
+        within: What lies in columns of its files that it lacks, by their names in lower case.
     """
 
     snapshot_id: int
@@ -69,7 +76,8 @@ class SnapshotRecord:
     vectors: list[str]
     figures: dict[str, str]
     milliseconds: list[str]
-    names: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str]
+    within: NameTree
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -79,7 +87,7 @@ class SnapshotRecord:
     def of_text(cls, text: str) -> SnapshotRecord:
         """Return it from JSON."""
         parts = json.loads(text)
-        names = {int(number): name for number, name in parts.pop("names", {}).items()}
+        names = {int(number): name for number, name in parts.pop("names").items()}
         return cls(**parts, names=names)
 
     @property
@@ -91,7 +99,7 @@ class SnapshotRecord:
     @property
     def mapping(self) -> list[dict[str, Any]]:
         """How its files call the columns of Delta's column mapping."""
-        return mapped_fields(self.schema["fields"], self.names, {})
+        return mapped_fields(self.schema["fields"], self.names, {}, {})
 
 
 def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
@@ -233,7 +241,12 @@ def table_metadata(
     all_fields = {field["id"]: field for one in history for field in one.schema["fields"]}
     names = {number: name for one in history for number, name in one.names.items()}
     fields = list(all_fields.values())
-    mapping = mapped_fields(fields, names, spellings) if names else name_mapping(fields, spellings)
+    within = joined_trees([one.within for one in history])
+    mapping = (
+        mapped_fields(fields, names, spellings, within)
+        if names
+        else name_mapping(fields, spellings, within)
+    )
     has_vectors = any(one.vectors for one in history)
     snapshots = [_snapshot(one, history[at - 1] if at else None) for at, one in enumerate(history)]
     return {

@@ -14,7 +14,7 @@ from windrow_core.files.file_fields import column_id, name_in_files
 from windrow_core.files.layouts import INT96, FieldIds, Layout, StoredType
 from windrow_core.files.schema import fields_in
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
-from windrow_service.engines.columns import TableColumns
+from windrow_service.engines.columns import NameTree, TableColumns
 
 _SMALL = ("int8", "int16", "int32")
 # For each type, the types in files that every engine turns into it.
@@ -50,11 +50,13 @@ class Stored:
         spellings: How the files spell the table's columns, by their names in lower case.
         trouble: Why other engines would read other values, and what to do; None if they do not.
         milliseconds: The table's columns whose times are stored in milliseconds.
+        within: What lies in columns that the table lacks, by their names in lower case.
     """
 
     spellings: Mapping[str, str]
     trouble: str | None
-    milliseconds: Collection[str] = ()
+    milliseconds: Collection[str]
+    within: NameTree
 
 
 def stored(text: str | None, columns: TableColumns) -> Stored:
@@ -70,6 +72,8 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
             {},
             "the inventory does not say how its columns are stored: refresh the table; if you "
             "published its inventory, delete the table first and register it again",
+            (),
+            {},
         )
     spellings = {name.lower(): name for name in layout.columns}
     in_ms = [
@@ -77,7 +81,23 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
         for field in columns.data
         if _is_in_ms(layout.columns.get(spellings.get(name_in_files(field).lower(), ""), ""))
     ]
-    return Stored(spellings, _trouble(layout, spellings, columns), in_ms)
+    own = {name_in_files(field).lower() for field in columns.data}
+    within = {
+        name: _names_in(layout.columns[spelling])
+        for name, spelling in spellings.items()
+        if name not in own
+    }
+    trouble = _trouble(layout, spellings, columns)
+    return Stored(spellings, trouble, in_ms, {name: one for name, one in within.items() if one})
+
+
+def _names_in(own: StoredType) -> NameTree:
+    if isinstance(own, str):
+        return {}
+    kind, *children = own
+    # What a file calls elements, engines do not care about.
+    names = {"list": ["element"], "map": ["key", "value"]}.get(kind, [name for name, _ in children])
+    return {name: _names_in(type_) for name, (_, type_) in zip(names, children, strict=True)}
 
 
 def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns) -> str | None:

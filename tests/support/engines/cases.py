@@ -362,9 +362,16 @@ CASES: tuple[EngineCase, ...] = (
     ),
     EngineCase(
         "extra",
-        "columns of files that the table lacks",
-        {"f": {"v": pa.array([1]), "q": pa.array(["x"])}},
-        [(1,)],
+        "columns of files that the table lacks, also nested ones",
+        {
+            "f": {"v": pa.array([1]), "q": pa.array(["x"])},
+            "g": {"v": pa.array([2]), "q": pa.array([[{"w": 1}]])},
+            "h": {
+                "v": pa.array([3]),
+                "q": pa.array([[("k", [1])]], pa.map_(pa.string(), pa.list_(pa.int64()))),
+            },
+        },
+        [(1,), (2,), (3,)],
         columns={"v": "bigint"},
     ),
     EngineCase(

@@ -18,6 +18,7 @@ from windrow_core.files.types import TIMESTAMP
 from windrow_service.engines.columns import (
     TableColumns,
     UnfitColumnError,
+    joined_trees,
     mapped_fields,
     name_mapping,
 )
@@ -61,7 +62,7 @@ def test_the_mapping_has_all_spellings_and_columns_that_the_table_lacks() -> Non
         pa.schema([("Id", pa.int64()), ("n", nested)]), pa.schema([("ds", pa.date32())])
     )
 
-    mapping = name_mapping(columns.fields, {"id": ["ID", "id"], "other": ["Other"]})
+    mapping = name_mapping(columns.fields, {"id": ["ID", "id"], "other": ["Other"]}, {})
 
     by_names = {tuple(one.names): one for one in parse_mapping_from_json(json.dumps(mapping)).root}
     assert set(by_names) == {("ID", "Id", "id"), ("n",), ("ds",), ("Other",)}
@@ -100,7 +101,7 @@ def test_columns_of_deltas_column_mapping_have_the_ids_of_the_log_at_all_depths(
 
     assert columns.names == {1: "col-a", 2: "col-l", 3: "col-x"}
     assert columns.ids["a"] == 1
-    (_, of_list) = mapped_fields(columns.fields, columns.names, {})
+    (_, of_list) = mapped_fields(columns.fields, columns.names, {}, {})
     (element,) = of_list["fields"]
     assert (of_list["field-id"], of_list["names"]) == (2, ["col-l"])
     assert element["names"] == ["element"]
@@ -124,3 +125,22 @@ def test_mappings_in_which_a_column_is_not_one_alone_are_refused(
 ) -> None:
     with pytest.raises(UnfitColumnError, match=words):
         TableColumns.of(pa.schema(fields), pa.schema([]))
+
+
+def test_mappings_have_what_lies_in_columns_that_the_table_lacks() -> None:
+    within = joined_trees([{"o": {"x": {}}}, {"o": {"x": {"element": {}}, "y": {}}}])
+    data = pa.schema([("id", pa.int64())])
+    plain = TableColumns.of(data, pa.schema([]))
+    with_ids = TableColumns.of(pa.schema([mapped("id", 1)]), pa.schema([]))
+    spellings = {"o": ["O"], "id": ["id"]}
+
+    for mapping in (
+        name_mapping(plain.fields, spellings, within),
+        mapped_fields(with_ids.fields, with_ids.names, {"o": ["O"], "col-id": ["col-id"]}, within),
+    ):
+        assert parse_mapping_from_json(json.dumps(mapping))
+        (x, y) = mapping[0]["fields"]
+        assert (mapping[0]["names"], x["names"], y["names"]) == (["O"], ["x"], ["y"])
+        assert x["fields"][0]["names"] == ["element"]
+        assert len({mapping[0]["field-id"], x["field-id"], y["field-id"]}) == 3
+        assert len(mapping) == 2

@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from windrow_core.files.errors import InventoryError
 from windrow_core.files.formats import LOGGED
 from windrow_core.models import SnapshotInfo, TableDefinition
-from windrow_service.engines.columns import TableColumns, UnfitColumnError
+from windrow_service.engines.columns import TableColumns, UnfitColumnError, joined_trees
 from windrow_service.engines.manifests import (
     EDITION,
     NEEDED,
@@ -320,6 +320,7 @@ class DescribeTable:
                 figures=_totals(info, [one for _, one in manifests]),
                 milliseconds=sorted({name for _, one in manifests for name in one.milliseconds}),
                 names=dict(columns.names),
+                within=joined_trees([one.within for _, one in manifests]),
             )
             self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
             return record
