@@ -170,11 +170,11 @@ def mapped_fields(
         spellings: By names in lower case, how files spell their columns.
         within: What lies in columns of files that the table lacks, by their names in lower case.
     """
-    known = [field for field in fields if field["id"] in names]
-    own = {names[field["id"]].lower() for field in known}
+    in_files = [field for field in fields if field["id"] in names]
+    own = {names[field["id"]].lower() for field in in_files}
     ids = _Ids({*names, *_ids_within(fields)})
     others = {name: some for name, some in sorted(spellings.items()) if name not in own}
-    return _other_fields(others, within, ids) + [_mapped_field(field, names) for field in known]
+    return _other_fields(others, within, ids) + [_mapped_field(field, names) for field in in_files]
 
 
 def _other_fields(
@@ -202,11 +202,11 @@ def _mapped_field(field: Mapping[str, Any], names: Mapping[int, str]) -> dict[st
 
 def joined_trees(trees: Iterable[NameTree]) -> NameTree:
     """Return all names that some trees have."""
-    joined: NameTree = {}
+    union: NameTree = {}
     for tree in trees:
         for name, inner in tree.items():
-            joined[name] = joined_trees([joined[name], inner]) if name in joined else inner
-    return joined
+            union[name] = joined_trees([union[name], inner]) if name in union else inner
+    return union
 
 
 def name_mapping(

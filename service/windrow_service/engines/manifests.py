@@ -111,8 +111,8 @@ class ManifestFigures:
 
 def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> str:
     """Return the name of a manifest, which says everything that its content depends on."""
-    named = [columns.names] if columns.names else []
-    digest = hashlib.sha256(json.dumps([EDITION, location, columns.as_schema(), *named]).encode())
+    names = [columns.names] if columns.names else []
+    digest = hashlib.sha256(json.dumps([EDITION, location, columns.as_schema(), *names]).encode())
     digest.update(manifest.manifest_id.encode())
     digest.update(manifest.removed.tobytes())
     return digest.hexdigest()[:40]

@@ -112,7 +112,7 @@ def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
         records: Records of snapshots, oldest first; the last one is always among the result.
     """
     current = records[-1]
-    known: dict[int | str, str] = {}
+    text_of: dict[int | str, str] = {}
     some: list[SnapshotRecord] = []
     for one in reversed(records):
         entries = {
@@ -124,9 +124,9 @@ def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
             one.spec == current.spec
             and one.types == current.types
             and bool(one.names) == bool(current.names)
-            and all(known.get(key, text) == text for key, text in entries.items())
+            and all(text_of.get(key, text) == text for key, text in entries.items())
         ):
-            known |= entries
+            text_of |= entries
             some.append(one)
     return some[::-1]
 

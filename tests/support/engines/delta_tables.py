@@ -148,8 +148,8 @@ def mapped_otherwise(folder: Path) -> None:
 
 
 def _mapped(name: str, type_: Any, number: int, physical: str) -> dict[str, Any]:
-    known = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
-    return column(name, type_, **known)
+    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return column(name, type_, **metadata)
 
 
 def widened(folder: Path) -> None:

@@ -130,7 +130,7 @@ _Puffin: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _Inputs:
     """What a scan reads.
 
     Attributes:
@@ -209,8 +209,8 @@ class PlanScan:
         And what `DescribeTable.snapshot` raises.
         """
         created_at, since = self.clock(), time.perf_counter()
-        opened = await self._opened(name, request, engine)
-        table, snapshot, predicate = opened.table, opened.snapshot, opened.predicate
+        inputs = await self._inputs(name, request, engine)
+        table, snapshot, predicate = inputs.table, inputs.snapshot, inputs.predicate
         request = ScanRequest(
             table.table_id, snapshot.info.snapshot_id, request.filter, request.limit
         )
@@ -223,7 +223,7 @@ class PlanScan:
 
         def work() -> tuple[PlannedScan, Counter[str]]:
             limit = request.limit if predicate.is_exact else None
-            parts = list(_needed(scan, tables, opened.puffins, limit))
+            parts = list(_needed(scan, tables, inputs.puffins, limit))
             _require_readable(name, engine, parts)
             figures = Counter(dict.fromkeys(_FIGURES, 0))
             for part in parts:
@@ -258,21 +258,21 @@ class PlanScan:
 
     async def page(self, name: str, page: ScanPage, engine: str) -> ScanTasks:
         """Return the tasks of a page; those of the same page are always the same."""
-        opened = await self._opened(name, page.request, engine)
+        inputs = await self._inputs(name, page.request, engine)
         positions = sorted({run.manifest for run in page.runs})
-        scan = SnapshotScan(opened.snapshot, opened.predicate.expression, positions, NOTHING)
+        scan = SnapshotScan(inputs.snapshot, inputs.predicate.expression, positions, NOTHING)
         tables = await self.manifests.read(
-            name, opened.snapshot, scan.manifests, bloom=scan.asks_for_values
+            name, inputs.snapshot, scan.manifests, bloom=scan.asks_for_values
         )
 
         def work() -> ScanTasks:
-            parts = list(_needed(scan, tables, opened.puffins, None, page.runs))
+            parts = list(_needed(scan, tables, inputs.puffins, None, page.runs))
             _require_readable(name, engine, parts)
-            return _tasks(opened.table, page.request, opened.predicate, parts)
+            return _tasks(inputs.table, page.request, inputs.predicate, parts)
 
         return await self.runner.run(work)
 
-    async def _opened(self, name: str, request: ScanRequest, engine: str) -> _Opened:
+    async def _inputs(self, name: str, request: ScanRequest, engine: str) -> _Inputs:
         if request.filter is not None and len(request.filter) > _MAX_FILTER_CHARACTERS:
             raise UnfitScanError(
                 name, f"the filter has more than {_MAX_FILTER_CHARACTERS:,} characters"
@@ -298,7 +298,7 @@ class PlanScan:
                 lambda: read_engine_filter(tree, types, self.filter_limits)
             )
         puffins = await self._puffins(table, record)
-        return _Opened(table, snapshot, predicate, puffins)
+        return _Inputs(table, snapshot, predicate, puffins)
 
     async def _puffins(self, table: StoredTable, record: SnapshotRecord) -> dict[int, _Puffin]:
         if not record.vectors:
