@@ -94,8 +94,7 @@ def read_small_files(files: Sequence[tuple[str, str, FileStatus]]) -> Gathered:
                 raise
         _require(path, state, now)
         if count != state.size_bytes:
-            reason = f"{count:,} bytes could be read of {state.size_bytes:,}"
-            raise UnreadableFileError(path, reason)
+            raise StaleFileError(path, "size in bytes", state.size_bytes, count)
     return Gathered(np.frombuffer(buffer, np.uint8), begins, ends)
 
 
