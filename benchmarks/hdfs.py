@@ -1,9 +1,10 @@
 """Read tables on HDFS: Windrow beside Spark's own reader, and where the tasks of both ran.
 
     python benchmarks/hdfs.py [--quick] [--json FILE] [--cases small,mix,large] [--share 0.2]
+                              [--replicas 1]
 
-A NameNode and three DataNodes of Hadoop run on loopback addresses, each block on one of them, and a
-Spark standalone cluster with an executor on each address. The inventory job takes the inventory,
+A NameNode and three DataNodes of Hadoop run on loopback addresses, each block on `--replicas` of them,
+and a Spark standalone cluster with an executor on each address. The inventory job takes the inventory,
 with the hosts of blocks. All sides run the same queries in one session, in turns, after an untimed
 round; Spark's figures exclude its listing, Windrow's include planning.
 
@@ -94,6 +95,7 @@ def main() -> None:
     parser = arguments("Read tables on HDFS.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     parser.add_argument("--share", type=float, default=1.0, help="share of the files of each case")
+    parser.add_argument("--replicas", type=int, default=1, help="DataNodes that hold a block")
     options = parser.parse_args()
     require_java()
     cases = [
@@ -105,7 +107,7 @@ def main() -> None:
         generate(data, case)
     results: list[Result] = []
     localities: list[Locality] = []
-    with _place(data, cases) as (spark, client, root):
+    with _place(data, cases, options.replicas) as (spark, client, root):
         for case in cases:
             bench = _Bench(spark, client, case, f"{root}/{case.name}")
             results += bench.results(1 if options.quick else options.runs, warm=not options.quick)
@@ -128,13 +130,15 @@ def _part_of(case: TableSpec, share: float) -> TableSpec:
 
 
 @contextmanager
-def _place(data: Path, cases: Sequence[TableSpec]) -> Iterator[tuple[SparkSession, Client, str]]:
+def _place(
+    data: Path, cases: Sequence[TableSpec], replicas: int
+) -> Iterator[tuple[SparkSession, Client, str]]:
     """Run everything until the end of the block; yield session, client and the tables' folder."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name in ("hdfs", "spark"):
             (folder / name).mkdir()
-        hdfs = stack.enter_context(hdfs_cluster(folder / "hdfs"))
+        hdfs = stack.enter_context(hdfs_cluster(folder / "hdfs", replication=replicas))
         for case in cases:
             console.print(f"{case.title}: copying it to HDFS", style="dim")
             upload(data / case.name, f"{hdfs.uri}/{case.name}")
