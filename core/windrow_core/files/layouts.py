@@ -78,7 +78,7 @@ def is_layout(text: str) -> bool:
                 and isinstance(parts["ids"], bool)
                 and isinstance(parts["old"], bool)
                 and _are_columns(parts["columns"])
-                and _are_ids(parts.get("field_ids", []))
+                and ("field_ids" not in parts or _are_ids(parts["field_ids"], parts["columns"]))
             )
         )
     except (ValueError, RecursionError):
@@ -92,13 +92,16 @@ def _are_columns(columns: Any) -> bool:
     )
 
 
-def _are_ids(ids: Any) -> bool:
-    return isinstance(ids, list) and all(
+def _are_ids(ids: Any, columns: list[Any]) -> bool:
+    """Return whether there is an id, or None, for each of some columns and for what lies in it."""
+    if not isinstance(ids, list) or len(ids) != len(columns):
+        return False
+    return all(
         isinstance(one, list)
         and len(one) == 2
         and (one[0] is None or type(one[0]) is int)
-        and _are_ids(one[1])
-        for one in ids
+        and _are_ids(one[1], [] if isinstance(type_, str) else type_[1:])
+        for one, (_, type_) in zip(ids, columns, strict=True)
     )
 
 
@@ -141,11 +144,15 @@ def _is_old(metadata: Mapping[bytes, bytes]) -> bool:
     return is_spark_2 or DATETIME_MARK in metadata or _OLD_INT96_MARK in metadata
 
 
+def _storage_of(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
 def _ids_of(fields: Iterable[pa.Field]) -> list[FieldIds]:
     return [
         [
             int(field.metadata[_FIELD_ID]) if _FIELD_ID in (field.metadata or {}) else None,
-            _ids_of(fields_in(field.type)),
+            _ids_of(fields_in(_storage_of(field.type))),
         ]
         for field in fields
     ]
@@ -156,8 +163,7 @@ def _has_id(field: pa.Field) -> bool:
 
 
 def _stored(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> StoredType:
-    if isinstance(type_, pa.BaseExtensionType):
-        return _stored(type_.storage_type, parquet, leaves)
+    type_ = _storage_of(type_)
     if not pt.is_nested(type_):
         return INT96 if parquet.column(next(leaves)).physical_type == "INT96" else str(type_)
     kind = "struct" if pt.is_struct(type_) else "map" if pt.is_map(type_) else "list"

@@ -88,5 +88,19 @@ def test_a_layout_has_the_field_ids_of_each_column_at_all_depths(tmp_path: Path)
     assert layout.has_ids
     assert layout.ids == {"a": [1, []], "s": [2, [[3, []], [None, []]]]}
     assert layouts.is_layout(text)
-    for harmed in ('["1",[]]', "[1]", "[true,[]]", "[1,[[1]]]"):
+    for harmed in ('["1",[]]', "[1]", "[true,[]]", "[1,[[1]]]", "[1,[[3,[]]]]", "[1,[]],[1,[]]"):
         assert not layouts.is_layout(text.replace("[1,[]]", harmed))
+    assert not layouts.is_layout(text.replace(",[null,[]]", ""))
+
+
+def test_field_ids_have_the_shape_of_lists_and_maps(tmp_path: Path) -> None:
+    types = (pa.list_(pa.int64()), pa.map_(pa.string(), pa.list_(pa.int64())))
+    number = {"PARQUET:field_id": "1"}
+    schema = pa.schema(
+        [pa.field(f"c{at}", type_, metadata=number) for at, type_ in enumerate(types)]
+    )
+    pq.write_table(schema.empty_table(), tmp_path / "f")
+
+    (text,) = take_inline(str(tmp_path)).files["layout"].to_pylist()
+
+    assert layouts.is_layout(text)
