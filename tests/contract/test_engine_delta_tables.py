@@ -16,20 +16,11 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import windrow
 from tests.programs import delta_writer
+from tests.support.engines.answers import load, refusal
 from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
 
 ROWS = pa.table({"id": [1, 2, 3]})
 NUMBER = column("id", "long")
-
-
-def load(http: httpx.Client, name: str) -> httpx.Response:
-    return http.get(f"/iceberg/v1/namespaces/default/tables/{name}")
-
-
-def refusal(answer: httpx.Response) -> str:
-    assert answer.status_code == 406
-    message: str = answer.json()["error"]["message"]
-    return message
 
 
 def plan(http: httpx.Client, name: str, predicate: dict[str, Any]) -> httpx.Response:

@@ -17,6 +17,7 @@ from pyiceberg.table import Table
 
 import windrow
 from tests.programs import mapped_delta_on_spark
+from tests.support.engines.answers import load, refusal
 from tests.support.laws import is_nightly
 from tests.support.processes.environments import skipped_without
 from tests.support.servers.maven import jar_of
@@ -34,19 +35,9 @@ _ID = "PARQUET:field_id"
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
-def load(http: httpx.Client, name: str) -> httpx.Response:
-    return http.get(f"/iceberg/v1/namespaces/default/tables/{name}")
-
-
-def refusal(answer: httpx.Response) -> str:
-    assert answer.status_code == 406
-    message: str = answer.json()["error"]["message"]
-    return message
-
-
 def mapped(name: str, number: int, physical: str, type_: Any = "long") -> dict[str, Any]:
-    known = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
-    return column(name, type_, **known)
+    keys = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return column(name, type_, **keys)
 
 
 def field(name: str, number: int | None = None, type_: pa.DataType | None = None) -> pa.Field:
@@ -102,11 +93,11 @@ def catalog(url: str) -> Iterable[RestCatalog]:
 
 def rows(table: Table, snapshot_id: int | None = None, **more: Any) -> list[Mapping[str, Any]]:
     """Return the rows that PyIceberg reads, and, without a filter, Polars too."""
-    found = table.scan(snapshot_id=snapshot_id, **more).to_arrow().to_pylist()
+    by_pyiceberg = table.scan(snapshot_id=snapshot_id, **more).to_arrow().to_pylist()
     if not more:
         by_polars = pl.scan_iceberg(table, snapshot_id=snapshot_id).collect().to_dicts()
-        assert sorted(map(repr, found)) == sorted(map(repr, by_polars))
-    return sorted(found, key=repr)
+        assert sorted(map(repr, by_pyiceberg)) == sorted(map(repr, by_polars))
+    return sorted(by_pyiceberg, key=repr)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.table import Table
 
 import windrow
+from tests.support.engines.answers import load, refusal
 from tests.support.tables.iceberg import catalog_in
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -36,16 +37,6 @@ def table(location: Path) -> Table:
     return made
 
 
-def loaded(http: httpx.Client, name: str, **query: str) -> httpx.Response:
-    return http.get(f"/iceberg/v1/namespaces/default/tables/{name}", params=query)
-
-
-def refusal(answer: httpx.Response) -> str:
-    assert answer.status_code == 406
-    message: str = answer.json()["error"]["message"]
-    return message
-
-
 def registered(client: windrow.Client, name: str, table: Table, **options: str) -> None:
     location = table.location().removeprefix("file://")
     client.register_table(name, location, "iceberg", format_options=options, replace=True)
@@ -67,7 +58,7 @@ def test_readers_get_the_newest_metadata_of_the_table_without_what_only_writers_
     registered(client, name, table)
     table.append(ROWS)
 
-    answer = loaded(http, name)
+    answer = load(http, name)
 
     body = answer.json()
     assert body["metadata-location"] == str(metadata_file(table))
@@ -86,7 +77,7 @@ def test_only_snapshots_of_branches_and_tags_are_sent_if_that_is_asked_for(
 ) -> None:
     registered(client, name, table)
 
-    metadata = loaded(http, name, snapshots="refs").json()["metadata"]
+    metadata = load(http, name, snapshots="refs").json()["metadata"]
 
     ids = {ref.snapshot_id for ref in table.metadata.refs.values()}
     assert len(table.snapshots()) == 3
@@ -109,7 +100,7 @@ def test_the_log_of_snapshots_ends_with_the_current_one_because_duckdb_reads_its
     write_next(table, json.dumps(metadata).encode())
     registered(client, name, table)
 
-    answers = [loaded(http, name, snapshots=some).json()["metadata"] for some in ("all", "refs")]
+    answers = [load(http, name, snapshots=some).json()["metadata"] for some in ("all", "refs")]
 
     both = [[one["snapshot-id"] for one in answer["snapshot-log"]] for answer in answers]
     whole = {"none": [first, second, third], "old": [first, second, third]}
@@ -129,7 +120,7 @@ def test_a_table_with_snapshots_of_which_none_is_current_is_refused(
     metadata["refs"] = {"nightly": metadata["refs"]["nightly"]}
     write_next(table, json.dumps(metadata).encode())
 
-    assert "none of them is the current one" in refusal(loaded(http, name))
+    assert "none of them is the current one" in refusal(load(http, name))
 
 
 def test_plans_of_the_server_are_refused_with_the_remedy(
@@ -147,9 +138,9 @@ def test_a_table_that_is_read_at_a_branch_or_tag_is_refused(
 ) -> None:
     registered(client, name, table, ref="nightly")
 
-    assert "it is read at 'nightly', and engines read 'main'" in refusal(loaded(http, name))
+    assert "it is read at 'nightly', and engines read 'main'" in refusal(load(http, name))
     registered(client, name, table, ref="main")
-    assert loaded(http, name).status_code == 200
+    assert load(http, name).status_code == 200
 
 
 @pytest.mark.parametrize("what", ["location", "manifest-list", "statistics-path", "metadata-file"])
@@ -176,7 +167,7 @@ def test_metadata_that_names_files_elsewhere_is_refused_by_name(
         metadata["metadata-log"].append({what: f"file://{elsewhere}/x", "timestamp-ms": 1})
     write_next(table, json.dumps(metadata).encode())
 
-    message = refusal(loaded(http, name))
+    message = refusal(load(http, name))
 
     assert elsewhere in message
     assert "WINDROW_ALLOWED_LOCATIONS" in message
@@ -202,7 +193,7 @@ def test_metadata_that_windrow_would_not_read_is_refused_by_name(
     registered(client, name, table)
     path = write_next(table, content)
 
-    message = refusal(loaded(http, name))
+    message = refusal(load(http, name))
 
     assert words in message
     assert path.name in message

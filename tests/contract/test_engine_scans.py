@@ -393,14 +393,16 @@ def test_deletion_vectors_of_plans_lie_where_their_file_says(site: Site) -> None
 
 
 def test_a_limit_counts_no_rows_of_files_with_deleted_ones(site: Site) -> None:
-    wanted = {"type": "eq", "term": "kind", "value": "a"}
+    predicate = {"type": "eq", "term": "kind", "value": "a"}
 
     assert (
-        len(site.tasks("deleted", site.plan("deleted", wanted, **{"min-rows-requested": 4}))) == 2
+        len(site.tasks("deleted", site.plan("deleted", predicate, **{"min-rows-requested": 4})))
+        == 2
     )
-    wanted["value"] = "b"
+    predicate["value"] = "b"
     assert (
-        len(site.tasks("deleted", site.plan("deleted", wanted, **{"min-rows-requested": 4}))) == 15
+        len(site.tasks("deleted", site.plan("deleted", predicate, **{"min-rows-requested": 4})))
+        == 15
     )
 
 

@@ -16,6 +16,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
 import windrow
+from tests.support.engines.answers import load, refusal
 from tests.support.tables.delta_tables import (
     Action,
     DeltaLog,
@@ -29,16 +30,6 @@ from tests.support.tables.delta_tables import (
 
 ROWS = pa.table({"id": [1, 2, 3]})
 COLUMNS = [column("id", "long"), column("p", "string")]
-
-
-def load(http: httpx.Client, name: str) -> httpx.Response:
-    return http.get(f"/iceberg/v1/namespaces/default/tables/{name}")
-
-
-def refusal(answer: httpx.Response) -> str:
-    assert answer.status_code == 406
-    message: str = answer.json()["error"]["message"]
-    return message
 
 
 def file_of(log: DeltaLog, name: str, p: str, vector: dict[str, Any] | None = None) -> Action:
