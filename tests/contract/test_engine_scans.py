@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from functools import partial, reduce
@@ -13,15 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from anyio.from_thread import start_blocking_portal
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.expressions import visitors
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.puffin import PuffinFile
@@ -29,9 +25,10 @@ from pyiceberg.typedef import Record
 
 import windrow
 from tests.programs import iceberg_on_spark
+from tests.support.engines.filters import Filters, conditions_on, filters_of
+from tests.support.engines.scan_sites import PLAN, TASKS, ScanSite, scan_site
 from tests.support.laws import examples, is_nightly
 from tests.support.processes.environments import skipped_without
-from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables.delta_tables import (
@@ -42,14 +39,9 @@ from tests.support.tables.delta_tables import (
     protocol,
     write_vectors,
 )
-from windrow_service import administration
-from windrow_service.settings import Settings
-from windrow_service.wiring import rooms
 
 pytestmark = pytest.mark.slow
 
-PLAN = "/iceberg/v1/namespaces/mine/tables/{}/plan"
-TASKS = "/iceberg/v1/namespaces/mine/tables/{}/tasks"
 _MOST_TASKS = 20
 KINDS = ("a", "b", "ab")
 NUMBERS = (0, 1, 2)
@@ -80,52 +72,9 @@ def rows_of(number: int) -> dict[str, list[Any]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A coordinator that requires tokens, with tables."""
-
-    url: str
-    http: httpx.Client
-    admin: str
-    mine: str
-    others: str
-    by_server: RestCatalog
-    by_client: RestCatalog
-
-    def post(
-        self, path: str, body: Any, token: str = "", engine: str = "test", method: str = "POST"
-    ) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {token or self.mine}", "User-Agent": engine}
-        return self.http.request(method, path, json=body, headers=headers)
-
-    def plan(self, name: str, filter: Any = None, **more: Any) -> dict[str, Any]:
-        body = {**({} if filter is None else {"filter": filter}), **more}
-        answer = self.post(PLAN.format(name), body)
-        assert answer.status_code == 200, answer.text
-        plan: dict[str, Any] = answer.json()
-        assert plan["status"] == "completed"
-        return plan
-
-    def tasks(self, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
-        tasks: list[dict[str, Any]] = list(plan["file-scan-tasks"])
-        for page in plan["plan-tasks"]:
-            answer = self.post(TASKS.format(name), {"plan-task": page}).json()
-            assert 0 < len(answer["file-scan-tasks"]) <= _MOST_TASKS
-            tasks += answer["file-scan-tasks"]
-        return tasks
-
-
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScanSite]:
     folder = tmp_path_factory.mktemp("scans")
-    settings = Settings(
-        state_dir=folder / "state", port=0, allowed_locations=(str(folder),), require_tokens=True
-    )
-
-    async def create(name: str, grant: str) -> str:
-        async with administration.open_tokens(settings) as tokens:
-            return (await tokens.create(name, (grant,), None))[1]
-
     for number in range(63):
         kind, n = KINDS[number % 3], NUMBERS[number // 3 % 3]
         path = folder / "many" / f"kind={kind}" / f"n={n}" / f"{number:02}.parquet"
@@ -140,37 +89,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), path)
     write_deleted(folder / "deleted")
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        start_blocking_portal() as portal,
-        httpx.Client(verify=PLAIN, timeout=60) as http,
-    ):
-        patch.setattr(rooms, "_MOST_TASKS", _MOST_TASKS)
-        with running(settings) as url:
-            admin, mine, others = (
-                portal.call(create, name, grant)
-                for name, grant in (("all", "admin"), ("mine", "read:mine.*"), ("o", "read:mine.*"))
-            )
-            http.base_url = httpx.URL(url)
-            with windrow.connect(url, token=admin) as client:
-                for name in ("many", "days", "nulls"):
-                    client.register_table(
-                        f"mine.{name}",
-                        str(folder / name),
-                        bloom_columns=["id"] if name == "many" else (),
-                    )
-                    client.refresh(f"mine.{name}")
-                client.register_table("mine.deleted", str(folder / "deleted"), "delta")
-                client.refresh("mine.deleted")
-                client.register_table("other.t", str(folder / "days"))
-                client.refresh("other.t")
-            catalogs = [
-                RestCatalog("w", uri=f"{url}/iceberg", token=mine, **{"scan-planning-mode": mode})
-                for mode in ("server", "client")
-            ]
-            yield Site(url, http, admin, mine, others, *catalogs)
-            for catalog in catalogs:
-                catalog.close()
+    with scan_site(folder, _MOST_TASKS) as one:
+        with windrow.connect(one.url, token=one.admin) as client:
+            for name in ("many", "days", "nulls"):
+                client.register_table(
+                    f"mine.{name}",
+                    str(folder / name),
+                    bloom_columns=["id"] if name == "many" else (),
+                )
+                client.refresh(f"mine.{name}")
+            client.register_table("mine.deleted", str(folder / "deleted"), "delta")
+            client.refresh("mine.deleted")
+            client.register_table("other.t", str(folder / "days"))
+            client.refresh("other.t")
+        yield one
 
 
 def write_deleted(folder: Path) -> None:
@@ -199,13 +131,13 @@ def write_deleted(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def deleted(site: Site) -> tuple[Table, Table]:
+def deleted(site: ScanSite) -> tuple[Table, Table]:
     """Return the table with deletion vectors, planned by the coordinator and by PyIceberg."""
     return site.by_server.load_table("mine.deleted"), site.by_client.load_table("mine.deleted")
 
 
 @pytest.fixture(scope="module")
-def tables(site: Site) -> tuple[Table, Table]:
+def tables(site: ScanSite) -> tuple[Table, Table]:
     """Return the large table, planned by the coordinator and by PyIceberg."""
     return site.by_server.load_table("mine.many"), site.by_client.load_table("mine.many")
 
@@ -220,40 +152,16 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "kind": st.sampled_from([*KINDS, "c", ""]),
     "n": st.integers(-1, 3),
 }
-COMPARISONS: tuple[Any, ...] = (
-    ice.LessThan,
-    ice.LessThanOrEqual,
-    ice.GreaterThan,
-    ice.GreaterThanOrEqual,
-    ice.EqualTo,
-    ice.NotEqualTo,
-)
-
-
-def condition(name: str) -> st.SearchStrategy[ice.BooleanExpression]:
-    """Return conditions on a column."""
-    values = VALUES[name]
-    lists = st.lists(values, min_size=2, max_size=4, unique=True)
-    kinds: list[st.SearchStrategy[Any]] = [values.map(partial(kind, name)) for kind in COMPARISONS]
-    kinds += [st.just(name).map(kind) for kind in UNARY]
-    kinds += [lists.map(partial(kind, name)) for kind in LISTED]
-    if name in ("name", "kind"):
-        kinds += [values.map(partial(kind, name)) for kind in PREFIXED]
-    return st.one_of(kinds)
-
-
 TRUE: ice.BooleanExpression = ice.AlwaysTrue()
-UNARY: tuple[Any, ...] = (ice.IsNull, ice.NotNull)
-LISTED: tuple[Any, ...] = (ice.In, ice.NotIn)
-PREFIXED: tuple[Any, ...] = (ice.StartsWith, ice.NotStartsWith)
+
+
+def condition(name: str) -> Filters:
+    """Return conditions on a column."""
+    return conditions_on(name, VALUES[name], is_text=name in ("name", "kind"))
+
+
 CONDITIONS = st.sampled_from(list(VALUES)).flatmap(condition)
-FILTERS = st.recursive(
-    CONDITIONS,
-    lambda inner: st.one_of(
-        st.builds(ice.And, inner, inner), st.builds(ice.Or, inner, inner), inner.map(ice.Not)
-    ),
-    max_leaves=5,
-)
+FILTERS = filters_of(CONDITIONS, 5)
 
 
 def paths(tasks: Sequence[FileScanTask]) -> set[str]:
@@ -365,7 +273,7 @@ def test_plans_name_the_deletion_vectors_that_pyiceberg_finds_for_the_same_files
     assert server.count() == client.count() == len(rows[0])
 
 
-def test_deletion_vectors_of_plans_lie_where_their_file_says(site: Site) -> None:
+def test_deletion_vectors_of_plans_lie_where_their_file_says(site: ScanSite) -> None:
     plan = site.plan("deleted")
     answers = [site.post(TASKS.format("deleted"), {"plan-task": one}) for one in plan["plan-tasks"]]
     vectors, names = {}, set()
@@ -392,7 +300,7 @@ def test_deletion_vectors_of_plans_lie_where_their_file_says(site: Site) -> None
     assert vectors == expected
 
 
-def test_a_limit_counts_no_rows_of_files_with_deleted_ones(site: Site) -> None:
+def test_a_limit_counts_no_rows_of_files_with_deleted_ones(site: ScanSite) -> None:
     predicate = {"type": "eq", "term": "kind", "value": "a"}
 
     assert (
@@ -406,7 +314,7 @@ def test_a_limit_counts_no_rows_of_files_with_deleted_ones(site: Site) -> None:
     )
 
 
-def test_a_plan_is_refused_if_a_file_of_its_deletion_vectors_is_gone(site: Site) -> None:
+def test_a_plan_is_refused_if_a_file_of_its_deletion_vectors_is_gone(site: ScanSite) -> None:
     with windrow.connect(site.url, token=site.admin) as client:
         location = client.table("mine.deleted").definition.location
         client.register_table("mine.harmed", location, "delta")
@@ -423,7 +331,7 @@ def test_a_plan_is_refused_if_a_file_of_its_deletion_vectors_is_gone(site: Site)
     assert "has removed a file of its deletion vectors" in answer.json()["error"]["message"]
 
 
-def test_residuals_say_which_files_are_wanted_whole(site: Site) -> None:
+def test_residuals_say_which_files_are_wanted_whole(site: ScanSite) -> None:
     wanted = {"type": "eq", "term": "kind", "value": "a"}
     both = {"type": "and", "left": wanted, "right": {"type": "lt", "term": "id", "value": 9}}
     unknown = {"type": "and", "left": wanted, "right": {"type": "eq", "term": "none", "value": 1}}
@@ -441,7 +349,7 @@ def test_residuals_say_which_files_are_wanted_whole(site: Site) -> None:
     assert all("residual-filter" not in task for task in tasks)
 
 
-def test_bloom_filters_rule_files_out(site: Site) -> None:
+def test_bloom_filters_rule_files_out(site: ScanSite) -> None:
     site.plan("many", {"type": "eq", "term": "id", "value": 20})
     with windrow.connect(site.url, token=site.admin) as client:
         plan = next(iter(client.past_plans(table="mine.many")))
@@ -451,7 +359,7 @@ def test_bloom_filters_rule_files_out(site: Site) -> None:
     assert plan.summary.files_pruned_by_statistics == 62
 
 
-def test_a_limit_needs_few_files(site: Site) -> None:
+def test_a_limit_needs_few_files(site: ScanSite) -> None:
     exact = {"type": "eq", "term": "kind", "value": "a"}
     inexact = {"type": "not-eq", "term": "kind", "value": "a"}
 
@@ -461,7 +369,7 @@ def test_a_limit_needs_few_files(site: Site) -> None:
     assert len(site.tasks("many", site.plan("many", inexact, **{"min-rows-requested": 2}))) == 42
 
 
-def test_a_long_plan_comes_in_pages_of_its_snapshot(site: Site) -> None:
+def test_a_long_plan_comes_in_pages_of_its_snapshot(site: ScanSite) -> None:
     plan = site.plan("many")
 
     assert plan["file-scan-tasks"] == []
@@ -475,7 +383,7 @@ def test_a_long_plan_comes_in_pages_of_its_snapshot(site: Site) -> None:
     assert not gone.content
 
 
-def test_partition_values_are_single_values_of_iceberg(site: Site) -> None:
+def test_partition_values_are_single_values_of_iceberg(site: ScanSite) -> None:
     files = {
         task["data-file"]["file-path"].split("/")[-2]: task["data-file"]
         for task in site.tasks("days", site.plan("days"))
@@ -489,7 +397,7 @@ def test_partition_values_are_single_values_of_iceberg(site: Site) -> None:
     assert (null["file-format"], null["content"], null["spec-id"]) == ("parquet", "data", 0)
 
 
-def test_another_callers_plans_and_tasks_do_not_exist(site: Site) -> None:
+def test_another_callers_plans_and_tasks_do_not_exist(site: ScanSite) -> None:
     plan = site.plan("many")
 
     def outcome(path: str, body: Any, **more: Any) -> tuple[int, str]:
@@ -515,7 +423,7 @@ def test_another_callers_plans_and_tasks_do_not_exist(site: Site) -> None:
     assert outcome(f"{other}/plan", {"start-snapshot-id": 1, "end-snapshot-id": 2}) == no_table
 
 
-def test_pages_of_a_table_that_has_gone_do_not_exist(site: Site) -> None:
+def test_pages_of_a_table_that_has_gone_do_not_exist(site: ScanSite) -> None:
     with windrow.connect(site.url, token=site.admin) as client:
         definition = client.table("mine.many").definition
         client.put_table("mine.gone", definition)
@@ -546,7 +454,9 @@ def test_pages_of_a_table_that_has_gone_do_not_exist(site: Site) -> None:
         ([], 400, "body"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(site: Site, body: Any, status: int, words: str) -> None:
+def test_what_cannot_be_planned_is_refused(
+    site: ScanSite, body: Any, status: int, words: str
+) -> None:
     answer = site.post(PLAN.format("many"), body)
 
     assert answer.status_code == status
@@ -555,7 +465,7 @@ def test_what_cannot_be_planned_is_refused(site: Site, body: Any, status: int, w
 
 @pytest.mark.parametrize("levels", [100, 400, 10_000])
 def test_filters_nested_too_deeply_are_refused_before_they_are_decoded(
-    site: Site, levels: int
+    site: ScanSite, levels: int
 ) -> None:
     text = '{"filter":' + '{"type":"not","child":' * levels + "true" + "}" * levels + "}"
     headers = {"Authorization": f"Bearer {site.mine}", "Content-Type": "application/json"}
@@ -566,7 +476,7 @@ def test_filters_nested_too_deeply_are_refused_before_they_are_decoded(
     assert "levels" in answer.json()["error"]["message"]
 
 
-def test_a_client_that_misreads_plans_is_told_to_plan_itself(site: Site) -> None:
+def test_a_client_that_misreads_plans_is_told_to_plan_itself(site: ScanSite) -> None:
     engine = "PyIceberg/0.12.0"
 
     def config(name: str, engine: str) -> Any:
@@ -584,7 +494,7 @@ def test_a_client_that_misreads_plans_is_told_to_plan_itself(site: Site) -> None
     assert site.post(PLAN.format("nulls"), wanted, engine=engine).status_code == 200
 
 
-def test_the_history_says_which_engine_planned_what(site: Site) -> None:
+def test_the_history_says_which_engine_planned_what(site: ScanSite) -> None:
     filter = {"type": "eq", "term": "kind", "value": "b"}
     site.post(PLAN.format("many"), {"filter": filter}, engine="duckdb/1.5.5")
     with windrow.connect(site.url, token=site.mine) as client:
@@ -619,7 +529,7 @@ CONDITIONS_OF_SPARK = {
 
 
 @pytest.mark.skipif(not is_nightly(), reason="Spark with Iceberg's runtime is large")
-def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: Site) -> None:
+def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: ScanSite) -> None:
     package = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
     # Spark finds it where Maven keeps what it has fetched.
     jar_of(package)
