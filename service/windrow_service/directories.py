@@ -19,7 +19,13 @@ from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import LoggedTable, LogState
 from windrow_service.delta.vector_files import framed_vectors
-from windrow_service.iceberg.inventory import own_metadata, take_iceberg
+from windrow_service.iceberg.inventory import (
+    own_metadata,
+    planned_files,
+    planned_snapshot,
+    take_iceberg,
+)
+from windrow_service.iceberg.own_tables import OwnMetadata, PlannedManifest, PlannedSnapshot
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.layouts import with_layouts
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
@@ -165,7 +171,7 @@ class DirectoryInventories:
 
     def own_metadata(
         self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
-    ) -> tuple[str, bytes]:
+    ) -> OwnMetadata:
         """See `TableFiles.own_metadata`."""
         return own_metadata(
             self._located(definition)[0],
@@ -174,6 +180,24 @@ class DirectoryInventories:
             properties=properties,
             all_snapshots=all_snapshots,
         )
+
+    def planned_snapshot(
+        self, definition: TableDefinition, snapshot_id: int | None
+    ) -> PlannedSnapshot:
+        """See `TableFiles.planned_snapshot`."""
+        return planned_snapshot(
+            self._located(definition)[0],
+            options=definition.format_options,
+            roots=tuple(self._prefixes()),
+            snapshot_id=snapshot_id,
+        )
+
+    def planned_files(
+        self, definition: TableDefinition, manifests: Sequence[PlannedManifest]
+    ) -> list[pa.Table]:
+        """See `TableFiles.planned_files`."""
+        location, roots = self._located(definition)[0], tuple(self._prefixes())
+        return planned_files(location, roots=roots, manifests=manifests)
 
     def with_layouts(self, definition: TableDefinition, files: pa.Table) -> pa.Table:
         """See `TableFiles.with_layouts`."""

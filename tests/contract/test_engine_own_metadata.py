@@ -62,7 +62,7 @@ def test_readers_get_the_newest_metadata_of_the_table_without_what_only_writers_
 
     body = answer.json()
     assert body["metadata-location"] == str(metadata_file(table))
-    assert body["config"] == {"scan-planning-mode": "client"}
+    assert body["config"] == {}
     properties = body["metadata"]["properties"]
     assert properties["owner"] == "sales"
     assert properties["write.data.path"].startswith("read-only:")
@@ -121,16 +121,6 @@ def test_a_table_with_snapshots_of_which_none_is_current_is_refused(
     write_next(table, json.dumps(metadata).encode())
 
     assert "none of them is the current one" in refusal(load(http, name))
-
-
-def test_plans_of_the_server_are_refused_with_the_remedy(
-    client: windrow.Client, http: httpx.Client, name: str, table: Table
-) -> None:
-    registered(client, name, table)
-
-    answer = http.post(f"/iceberg/v1/namespaces/default/tables/{name}/plan", json={})
-
-    assert "let the engine plan" in refusal(answer)
 
 
 def test_a_table_that_is_read_at_a_branch_or_tag_is_refused(

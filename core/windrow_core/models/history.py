@@ -66,7 +66,9 @@ class PastPlan(Answer):
     plan_id: str
     table: str
     snapshot_id: int | None = Field(
-        default=None, description="Null if the plan failed before it was known."
+        default=None,
+        description="For other engines, that of an Iceberg table's own metadata. Null if the plan failed "
+        "before it was known, or if the table has none yet.",
     )
     principal: str = Field(description="Name of the caller's token.")
     engine: str | None = Field(

@@ -195,9 +195,7 @@ async def load_table(
         return Response(status_code=304, headers=headers)
     path = json.dumps(description.metadata_path).encode()
     # Others plan as they like; parts have no plans.
-    must_plan = (
-        bool(condition) or description.engines_plan or misreads_plans(client, description.partition)
-    )
+    must_plan = bool(condition) or misreads_plans(client, description.partition)
     must_plan = must_plan and not misreads_settings(client)
     config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"
     body = b'{"metadata-location":%s,"metadata":%s,"config":%s}'

@@ -25,7 +25,8 @@ from windrow_service.usecases.engines.errors import (
     ScanTaskNotFoundError,
     UnfitScanError,
 )
-from windrow_service.usecases.engines.scan import PlannedScan, PlanScan, ScanPage, ScanRequest
+from windrow_service.usecases.engines.scan import PlanScan
+from windrow_service.usecases.engines.scan_requests import PlannedScan, ScanPage, ScanRequest
 from windrow_service.usecases.errors import PageTokenError
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
 from windrow_service.usecases.tables.errors import TableNotFoundError

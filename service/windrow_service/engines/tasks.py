@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
 from windrow_service.engines.manifests import absolute_paths
@@ -27,6 +28,7 @@ class TaskFiles:
         size_bytes: For each, its length.
         row_counts: For each, its number of rows, deleted ones among them.
         deletes: For each, what names deleted rows of it, as JSON.
+        others: For each, further fields in JSON, each after a comma; empty for none at all.
     """
 
     uris: Sequence[str]
@@ -34,6 +36,7 @@ class TaskFiles:
     size_bytes: Sequence[int]
     row_counts: Sequence[int]
     deletes: Sequence[Sequence[bytes]]
+    others: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +72,15 @@ class ScanTasks:
             (
                 f'{{"data-file":{{"content":"data","file-path":{json.dumps(uri)}'
                 f',"file-format":"parquet",{partition},"file-size-in-bytes":{size}'
-                f',"record-count":{rows}}}{self._references(deletes)}{whole if is_whole else left}}}'
+                f',"record-count":{rows}{more}}}{self._references(deletes)}{whole if is_whole else left}}}'
             ).encode()
-            for uri, partition, size, rows, deletes, is_whole in zip(
+            for uri, partition, size, rows, deletes, more, is_whole in zip(
                 files.uris,
                 files.partitions,
                 files.size_bytes,
                 files.row_counts,
                 files.deletes,
+                files.others or [""] * len(files.uris),
                 certain.tolist(),
                 strict=True,
             )
@@ -114,6 +118,81 @@ def described_files(files: pa.Table, location: str, puffin: tuple[str, int] | No
         np.asarray(files["row_count"]).tolist(),
         deletes,
     )
+
+
+def own_files(files: pa.Table) -> TaskFiles:
+    """Return files of Iceberg tables.
+
+    Args:
+        files: Files, with the columns `path`, `partition_key`, `row_count`, `size_bytes`, `first_row_id`,
+            `row_group_offsets` and, if any file has some, `deletes`, as
+            `usecases.engines.own_files` has them.
+    """
+    deletes: list[list[bytes]] = [[] for _ in range(len(files))]
+    if "deletes" in files.column_names:
+        lists = flat(files["deletes"])
+        deletes_of = lists.flatten()
+        rows = deletes_of.indices.unique()
+        texts = {
+            row: delete_text(one)
+            for row, one in zip(
+                rows.to_pylist(), deletes_of.dictionary.take(rows).to_pylist(), strict=True
+            )
+        }
+        numbers = np.repeat(np.arange(len(files)), np.asarray(pc.list_value_length(lists)))
+        for number, row in zip(numbers.tolist(), deletes_of.indices.to_pylist(), strict=True):
+            deletes[number].append(texts[row])
+    first_rows = files["first_row_id"].to_pylist()
+    offsets = files["row_group_offsets"].to_pylist()
+    return TaskFiles(
+        files["path"].to_pylist(),
+        [_own_partition(key) for key in flat(files["partition_key"]).to_pylist()],
+        files["size_bytes"].to_pylist(),
+        files["row_count"].to_pylist(),
+        deletes,
+        [
+            (f',"split-offsets":{json.dumps(some)}' if some else "")
+            + (f',"first-row-id":{first}' if first is not None else "")
+            for some, first in zip(offsets, first_rows, strict=True)
+        ],
+    )
+
+
+def delete_text(file: Mapping[str, Any]) -> bytes:
+    """Return a delete file or a deletion vector of an Iceberg table as JSON.
+
+    Args:
+        file: A row of `iceberg.manifests.PLANNED_DELETES`.
+    """
+    partition, kind = _own_partition(file["partition_key"]), file["kind"]
+    if kind == "vector":
+        # Its length comes before it, and a checksum behind it.
+        place = file["offset"] - 4, file["length"] + 8, file["row_count"]
+        return vector_text((file["path"], file["size_bytes"]), file["data_path"], partition, *place)
+    more = ""
+    if kind == "equality":
+        more = f',"equality-ids":{json.dumps(file["equality_ids"])}'
+    elif file["data_path"] is not None:
+        more = f',"referenced-data-file":{json.dumps(file["data_path"])}'
+    return (
+        f'{{"content":"{"equality" if kind == "equality" else "position"}-deletes"'
+        f',"file-path":{json.dumps(file["path"])},"file-format":"parquet",{partition}'
+        f',"file-size-in-bytes":{file["size_bytes"]},"record-count":{file["row_count"]}{more}}}'
+    ).encode()
+
+
+def has_null_value(key: str) -> bool:
+    """Tell whether a partition has null among its values.
+
+    Args:
+        key: A spec, a colon, and the values in JSON.
+    """
+    return None in json.loads(f"[{key.partition(':')[2]}]")
+
+
+def _own_partition(key: str) -> str:
+    spec_id, _, values = key.partition(":")
+    return partition_text(int(spec_id), [values] if values else [])
 
 
 def partition_text(spec_id: int, values: Iterable[str]) -> str:

@@ -32,15 +32,8 @@ def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.
     _refuse_equality(files, deletes, table)
     position = flat(pc.not_equal(deletes["kind"], "equality"))
     deletes = deletes.filter(position)
-    file, delete = _pairs(files, deletes, table)
     is_vector = np.asarray(pc.equal(deletes["kind"], "vector"))
-    # A vector also contains the rows that were deleted before it was written.
-    has_vector = np.zeros(len(files), np.bool_)
-    has_vector[file[is_vector[delete]]] = True
-    applies = is_vector[delete] | ~has_vector[file]
-    file, delete = file[applies], delete[applies]
-    order = np.lexsort((delete, file))
-    file, delete = file[order], delete[order]
+    file, delete = _ordered(*_by_position(files, deletes, table))
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
     sizes = np.asarray(deletes["size_bytes"], np.int64)
     vector_sizes = np.asarray(pc.fill_null(deletes["length"], 0), np.int64)
@@ -51,6 +44,67 @@ def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.
     lists = pa.ListArray.from_arrays(pa.array(ends), _as_struct(deletes.take(pa.array(delete))))
     nothing = pa.scalar(None, lists.type)
     return flat(pc.if_else(pa.array(counts > 0), lists, nothing)), counts, size_bytes
+
+
+def applying(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return the pairs of a data file and a vector or delete file that applies to it, by data files.
+
+    Args:
+        files: Data files: `path`, `sequence_number`, `partition_key`.
+        deletes: `PLANNED_DELETES`, with paths in the same form as those of data files.
+        table: Path of the metadata file, for messages.
+
+    Raises:
+        IcebergMetadataError: There are too many pairs.
+    """
+    is_equality = np.asarray(pc.equal(deletes["kind"], "equality"))
+    is_global = np.asarray(deletes["is_global"])
+    ways = (
+        (_by_position, ~is_equality),
+        (_by_equality, is_equality & ~is_global),
+        (_by_global_equality, is_equality & is_global),
+    )
+    pairs = []
+    for way, kind in ways:
+        rows = np.flatnonzero(kind)
+        file, delete = way(files, deletes.take(pa.array(rows)), table)
+        pairs.append((file, rows[delete]))
+    file, delete = (np.concatenate(one) for one in zip(*pairs, strict=True))
+    return _ordered(file, delete)
+
+
+def _ordered(file: Ints, delete: Ints) -> tuple[Ints, Ints]:
+    order = np.lexsort((delete, file))
+    return file[order], delete[order]
+
+
+def _by_position(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return the pairs of a data file and a vector or position delete file that applies to it."""
+    file, delete = _pairs(files, deletes, table)
+    is_vector = np.asarray(pc.equal(deletes["kind"], "vector"))
+    # A vector also contains the rows that were deleted before it was written.
+    has_vector = np.zeros(len(files), np.bool_)
+    has_vector[file[is_vector[delete]]] = True
+    applies = is_vector[delete] | ~has_vector[file]
+    return file[applies], delete[applies]
+
+
+def _by_equality(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return the pairs of a data file and an equality delete file of its partition."""
+    file, delete = _by_partition(files, deletes, table)
+    sequence = np.asarray(files["sequence_number"], np.int64)[file]
+    applies = sequence < np.asarray(deletes["sequence_number"], np.int64)[delete]
+    return file[applies], delete[applies]
+
+
+def _by_global_equality(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return the pairs of a data file and an equality delete file of all partitions."""
+    sequence = np.asarray(files["sequence_number"], np.int64)
+    order = np.argsort(sequence, kind="stable")
+    later = np.asarray(deletes["sequence_number"], np.int64)
+    counts = np.searchsorted(sequence[order], later, "left")
+    delete, within = _repeated(counts, table)
+    return order[within], delete
 
 
 def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
@@ -105,15 +159,20 @@ def _by_partition(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints,
     at = np.asarray(pc.fill_null(partition, -1), np.int64)
     first, last = (np.searchsorted(codes[order], at, side) for side in ("left", "right"))
     counts = last - first
+    delete, within = _repeated(counts, table)
+    return order[np.repeat(first, counts) + within], delete
+
+
+def _repeated(counts: Ints, table: str) -> tuple[Ints, Ints]:
+    """Return each number below n as often as counted, and how often it came before."""
     if counts.sum() > _MAX_PAIRS:
         raise IcebergMetadataError(
             table,
             f"has delete files that may apply to more than {_MAX_PAIRS:,} pairs of files: merge "
             "them with rewrite_position_delete_files",
         )
-    delete = np.repeat(np.arange(len(deletes)), counts)
-    within = np.arange(len(delete)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return order[np.repeat(first, counts) + within], delete
+    numbers = np.repeat(np.arange(len(counts)), counts)
+    return numbers, np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _as_struct(deletes: pa.Table) -> pa.StructArray:

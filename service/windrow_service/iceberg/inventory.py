@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timezone
 from functools import cache
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from windrow_core.files.formats import SMALL_FILE_BYTES
 from windrow_core.models import LogFigures
 from windrow_service.iceberg.errors import IcebergNotInstalledError
+from windrow_service.iceberg.own_tables import OwnMetadata, PlannedManifest, PlannedSnapshot
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
@@ -106,8 +107,8 @@ def own_metadata(
     roots: tuple[str, ...],
     properties: Mapping[str, str],
     all_snapshots: bool,
-) -> tuple[str, bytes]:
-    """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+) -> OwnMetadata:
+    """Return what readers get of a table's current metadata file.
 
     Args:
         location: Canonical location of the table.
@@ -126,6 +127,51 @@ def own_metadata(
 
     folders = TableFolders(location, roots)
     return passed_on(folders, options, _executor(), properties, all_snapshots=all_snapshots)
+
+
+def planned_snapshot(
+    location: str,
+    *,
+    options: Mapping[str, str],
+    roots: tuple[str, ...],
+    snapshot_id: int | None,
+) -> PlannedSnapshot:
+    """Return a snapshot that a table's current metadata file names.
+
+    Args:
+        location: Canonical location of the table.
+        options: Options of its definition.
+        roots: Other canonical folders and URIs that files may be in.
+        snapshot_id: The snapshot; None for the current one.
+
+    Raises:
+        IcebergNotInstalledError: PyIceberg is not installed.
+        IcebergMetadataError: The metadata cannot be read.
+        IcebergVersionError: It names no such snapshot.
+    """
+    if find_spec("pyiceberg") is None:
+        raise IcebergNotInstalledError
+    from windrow_service.iceberg import scans
+
+    return scans.planned_snapshot(TableFolders(location, roots), options, snapshot_id, _executor())
+
+
+def planned_files(
+    location: str, *, roots: tuple[str, ...], manifests: Sequence[PlannedManifest]
+) -> list[pa.Table]:
+    """Return the files of some manifests of a snapshot, all of data or all of deletes.
+
+    Args:
+        location: Canonical location of the table.
+        roots: Other canonical folders and URIs that files may be in.
+        manifests: The manifests.
+
+    Raises:
+        IcebergMetadataError: A manifest cannot be read, or names a file outside the folders.
+    """
+    from windrow_service.iceberg import scans
+
+    return scans.planned_files(TableFolders(location, roots), manifests, _executor())
 
 
 @cache

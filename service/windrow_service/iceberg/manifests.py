@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_core.files.arrays import make_struct
+from windrow_core.files.arrays import flat, make_struct
 from windrow_core.files.bounds import in_order, possible_null_counts
 from windrow_core.files.file_fields import FIELD_ID
 from windrow_core.files.types import has_order
@@ -24,6 +24,7 @@ from windrow_service.iceberg.partition_values import (
     identity_values,
     partition_keys,
 )
+from windrow_service.iceberg.single_values import json_writer
 
 MANIFESTS = pa.schema(
     [
@@ -50,6 +51,16 @@ DELETE_ENTRIES = pa.schema(
     ]
 )
 
+# What plans of scans need of delete files beside `DELETE_ENTRIES`.
+PLANNED_DELETES = pa.schema(
+    [
+        *DELETE_ENTRIES,
+        # Whether it may apply to files of every partition.
+        pa.field("is_global", pa.bool_(), nullable=False),
+        pa.field("equality_ids", pa.list_(pa.int32())),
+    ]
+)
+
 # Field ids, as Iceberg's specification numbers them.
 _MANIFEST_PATH, _MANIFEST_LENGTH, _SPEC_ID, _ADDED_BY = 500, 501, 502, 503
 _ADDED_COUNT, _KEPT_COUNT, _MANIFEST_SEQUENCE, _MANIFEST_CONTENT = 504, 505, 515, 517
@@ -59,6 +70,7 @@ _PATH, _FORMAT, _ROWS, _SIZE = 100, 101, 103, 104
 _SIZES, _COUNTS, _NULLS, _NANS, _LOWER, _UPPER = 108, 109, 110, 137, 125, 128
 _KEY, _SPLITS = 131, 132
 _DATA_PATH, _OFFSET, _LENGTH = 143, 144, 145
+_EQUALITY_IDS, _FIRST_ROW, _MANIFEST_FIRST_ROW = 135, 142, 520
 _PATH_IN_DELETES = 2147483546
 _ADDED, _DELETED = 1, 2
 _POSITIONS, _EQUALITY = 1, 2
@@ -78,6 +90,7 @@ class ManifestTask:
         snapshot_id: Id of the snapshot that added its new entries.
         columns: The table's columns, with field ids in their metadata.
         partition_columns: Names of the columns whose values are taken from the partitions.
+        first_row_id: The id of the first row of its files that have none; None if there are no ids.
     """
 
     path: str
@@ -87,10 +100,15 @@ class ManifestTask:
     snapshot_id: int | None
     columns: pa.Schema
     partition_columns: tuple[str, ...]
+    first_row_id: int | None = None
 
 
 def read_manifest_list(content: bytes, path: str) -> pa.Table:
-    """Return `MANIFESTS` of a list of manifests, without manifests that hold no files."""
+    """Return the manifests of a list, without those that hold no files.
+
+    Returns:
+        `MANIFESTS`, and the column `first_row_id`.
+    """
     entries = _Entries(read_columns(content), path)
     paths = entries.required(_MANIFEST_PATH)
     entries.refuse_keys(_MANIFEST_KEY, paths)
@@ -109,7 +127,11 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
         "sequence_number": entries.typed(_MANIFEST_SEQUENCE, sequence, pa.int64()),
         "snapshot_id": entries.typed(_ADDED_BY, entries.optional(_ADDED_BY), pa.int64()),
     }
-    return pa.table(columns, schema=MANIFESTS).filter(pa.array(holds_files, pa.bool_()))
+    first_row_ids = entries.typed(
+        _MANIFEST_FIRST_ROW, entries.optional(_MANIFEST_FIRST_ROW), pa.int64()
+    )
+    manifests = pa.table(columns, schema=MANIFESTS).append_column("first_row_id", first_row_ids)
+    return manifests.filter(pa.array(holds_files, pa.bool_()))
 
 
 def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
@@ -119,12 +141,39 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
         Columns `path`, `size_bytes`, `row_count`, `sequence_number`, `snapshot_id`,
         `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
     """
+    return pa.table(_data_columns(_files_of(content, task), task))
+
+
+def read_planned_files(content: bytes, task: ManifestTask) -> pa.Table:
+    """Return the data files that a manifest holds, for plans of scans.
+
+    Returns:
+        The columns of `read_data_manifest`, and `first_row_id`. The partition keys are a
+        spec, a colon, and its values in JSON.
+    """
     entries = _files_of(content, task)
+    columns = _data_columns(entries, task)
+    del columns["snapshot_id"]
+    columns["partition_key"] = _partition_texts(columns["partition_key"], entries, task)
+    own_ids = entries.typed(_FIRST_ROW, entries.optional(_FIRST_ROW), pa.int64())
+    columns["first_row_id"] = _first_row_ids(own_ids, columns["row_count"], task.first_row_id)
+    return pa.table(columns)
+
+
+def _first_row_ids(own_ids: pa.Array, row_counts: pa.Array, first: int | None) -> pa.Array:
+    """Return the ids of files' first rows: files without an id follow each other."""
+    if first is None:
+        return pa.nulls(len(own_ids), pa.int64())
+    rows = np.where(own_ids.is_null(), np.asarray(row_counts), 0)
+    return pc.coalesce(own_ids, pa.array(first + np.cumsum(rows) - rows))
+
+
+def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
     entries.refuse_formats({"PARQUET"})
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     _require_columns(entries, task)
     stats, see_nan = _statistics(entries, task, raw)
-    columns = {
+    return {
         **_common(entries, task, raw),
         "snapshot_id": entries.typed(
             _SNAPSHOT, entries.inherited(_SNAPSHOT, task.snapshot_id), pa.int64()
@@ -134,12 +183,64 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
         "partition": _partition(task, raw, entries.count),
         "stats": stats,
     }
-    return pa.table(columns)
 
 
 def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     """Return `DELETE_ENTRIES` of the delete files that a manifest holds."""
+    return _deletes(_files_of(content, task), task)
+
+
+def read_planned_deletes(content: bytes, task: ManifestTask) -> pa.Table:
+    """Return `PLANNED_DELETES` of the delete files that a manifest holds, for plans of scans."""
     entries = _files_of(content, task)
+    files = _deletes(entries, task)
+    at = files.schema.get_field_index("partition_key")
+    keys = _partition_texts(flat(files["partition_key"]), entries, task).cast(pa.string())
+    files = files.set_column(at, files.schema.field(at), keys)
+    ids = [None if one is None else _numbers(one) for one in entries.optional(_EQUALITY_IDS)]
+    is_equality = np.asarray(pc.equal(files["kind"], "equality"))
+    if any(not one for one, equal in zip(ids, is_equality.tolist(), strict=True) if equal):
+        raise IcebergMetadataError(
+            task.path, "is damaged: it has an equality delete file that names no columns"
+        )
+    is_global = is_equality & all(field.transform == "void" for field in task.spec)
+    files = files.append_column("is_global", pa.array(is_global))
+    return files.append_column("equality_ids", pa.array(ids, pa.list_(pa.int32()))).cast(
+        PLANNED_DELETES
+    )
+
+
+def _numbers(content: bytes) -> list[int]:
+    numbers: list[int] = np.frombuffer(content, np.int64).tolist()
+    return numbers
+
+
+def _partition_texts(keys: pa.Array, entries: _Entries, task: ManifestTask) -> pa.Array:
+    """Return the partition of each file: its spec, a colon, and its values in JSON.
+
+    Args:
+        keys: What `partition_keys` returned for the files.
+        entries: The files.
+        task: Their manifest.
+    """
+    codes = keys.dictionary_encode()
+    _, first = np.unique(np.asarray(codes.indices), return_index=True)
+    raw = [entries.optional(field.id) for field in task.spec]
+    try:
+        writers = [json_writer(field.type) for field in task.spec]
+        texts = [
+            ",".join(write(values[row]) for write, values in zip(writers, raw, strict=True))
+            for row in first.tolist()
+        ]
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise IcebergMetadataError(
+            task.path, f"has partition values that cannot be written as JSON ({error})"
+        ) from error
+    texts = [f"{task.spec_id}:{text}" for text in texts]
+    return pa.DictionaryArray.from_arrays(codes.indices, pa.array(texts, pa.string()))
+
+
+def _deletes(entries: _Entries, task: ManifestTask) -> pa.Table:
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     entries.refuse_formats({"PARQUET", "PUFFIN"}, "delete files")
     is_vector = [str(one).upper() == "PUFFIN" for one in entries.required(_FORMAT)]
@@ -166,7 +267,10 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     }
     read = pa.table({name: columns[name] for name in DELETE_ENTRIES.names}, schema=DELETE_ENTRIES)
     vectors = read.filter(pc.equal(read["kind"], "vector"))
-    is_located = pc.and_(vectors["data_path"].is_valid(), pc.greater(vectors["length"], 0))
+    has_place = pc.and_(
+        pc.greater_equal(vectors["offset"], _LENGTH_BYTES), pc.greater(vectors["length"], 0)
+    )
+    is_located = pc.and_(vectors["data_path"].is_valid(), has_place)
     if not pc.all(pc.fill_null(is_located, False)).as_py() and len(vectors):
         raise IcebergMetadataError(
             task.path, "is damaged: it has a deletion vector without a place or a data file"

@@ -6,17 +6,20 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pydantic import ValidationError as InvalidModelError
 from pyiceberg.exceptions import ValidationError
+from pyiceberg.partitioning import PartitionField as IcebergField
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
+from windrow_core.files.file_fields import FIELD_ID
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
 
@@ -42,11 +45,13 @@ class PartitionField:
         id: Id of the field.
         source_id: Id of the column that it is derived from.
         transform: Its transform, as written in the metadata, for example `day` or `truncate[4]`.
+        type: Iceberg's name of its values' type; empty if no schema has the column.
     """
 
     id: int
     source_id: int
     transform: str
+    type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,7 @@ class TableState:
         path: The metadata file.
         location: Location of the table, as stated in the metadata.
         columns: Columns with field metadata; see `windrow_service.iceberg.schemas`.
+        current_ids: Field ids of the columns that the table has now, by name in lower case.
         snapshot_id: Id of the snapshot; None if the table has no snapshot yet.
         manifest_list: Path of the snapshot's list of manifests; None if there is none.
         committed_ms: When the snapshot was committed, in milliseconds since 1970.
@@ -68,12 +74,33 @@ class TableState:
     path: str
     location: str
     columns: pa.Schema
+    current_ids: Mapping[str, int]
     snapshot_id: int | None
     manifest_list: str | None
     committed_ms: int | None
     times_ms: Mapping[int, int]
     specs: Mapping[int, tuple[PartitionField, ...]]
     snapshot_count: int
+
+    @property
+    def identities(self) -> pa.Schema:
+        """The columns by whose own values files have ever been partitioned, by their field ids.
+
+        Those that are no columns now have the type null.
+        """
+        types = {field_id(field): field.type for field in self.columns}
+        sources = {
+            field.source_id
+            for spec in self.specs.values()
+            for field in spec
+            if field.transform == "identity"
+        }
+        return pa.schema([(str(id_), types.get(id_, pa.null())) for id_ in sorted(sources)])
+
+
+def field_id(field: pa.Field) -> int:
+    """Return the id of a column."""
+    return int(field.metadata[FIELD_ID])
 
 
 def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
@@ -105,11 +132,12 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         path=path,
         location=metadata.location,
         columns=columns,
+        current_ids={one.name.lower(): one.field_id for one in metadata.schema().fields},
         snapshot_id=snapshot.snapshot_id if snapshot else None,
         manifest_list=(snapshot.manifest_list or None) if snapshot else None,
         committed_ms=snapshot.timestamp_ms if snapshot else None,
         times_ms={one.snapshot_id: one.timestamp_ms for one in metadata.snapshots},
-        specs={spec.spec_id: _fields(spec) for spec in metadata.partition_specs},
+        specs={spec.spec_id: _fields(spec, metadata) for spec in metadata.partition_specs},
         snapshot_count=len(metadata.snapshots),
     )
 
@@ -237,7 +265,15 @@ def _columns(
     return arrow_schema(schema, as_json, list(mapping) if mapping is not None else [])
 
 
-def _fields(spec: PartitionSpec) -> tuple[PartitionField, ...]:
+def _fields(spec: PartitionSpec, metadata: TableMetadata) -> tuple[PartitionField, ...]:
     return tuple(
-        PartitionField(one.field_id, one.source_id, str(one.transform)) for one in spec.fields
+        PartitionField(one.field_id, one.source_id, str(one.transform), _type(one, metadata))
+        for one in spec.fields
     )
+
+
+def _type(field: IcebergField, metadata: TableMetadata) -> str:
+    for schema in reversed(metadata.schemas):
+        with suppress(ValueError):
+            return str(field.transform.result_type(schema.find_type(field.source_id)))
+    return ""

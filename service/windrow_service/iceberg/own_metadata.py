@@ -10,8 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_service.iceberg.errors import IcebergMetadataError
-from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, parsed_metadata, read_metadata
+from windrow_service.iceberg.metadata import (
+    MAX_METADATA_BYTES,
+    TableState,
+    parsed_metadata,
+    read_metadata,
+)
 from windrow_service.iceberg.metadata_file import metadata_path
+from windrow_service.iceberg.own_tables import OwnMetadata
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reader import MetadataReader
 
@@ -27,8 +33,8 @@ def own_metadata(
     properties: Mapping[str, str],
     *,
     all_snapshots: bool,
-) -> tuple[str, bytes]:
-    """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+) -> OwnMetadata:
+    """Return what readers get of a table's current metadata file.
 
     Args:
         folders: Where the table's files may be.
@@ -42,20 +48,20 @@ def own_metadata(
     """
     path = metadata_path(folders, options)
     reader = MetadataReader(folders, executor)
-    content, location, paths = reader.parsed(
+    content, table, paths = reader.parsed(
         path, MAX_METADATA_BYTES, _for_readers, path, dict(properties), all_snapshots
     )
-    folders.require_home(location, path)
+    folders.require_home(table.location, path)
     folders.relative(pa.array(paths, pa.string()), path)
-    return path, content
+    return OwnMetadata(path, content, table.identities)
 
 
 def _for_readers(
     content: bytes, path: str, properties: dict[str, str], all_snapshots: bool
-) -> tuple[bytes, str, list[str]]:
-    """Return metadata for readers, the table's location, and the paths of all files it names."""
+) -> tuple[bytes, TableState, list[str]]:
+    """Return metadata for readers, the table's state, and the paths of all files it names."""
     # What the coordinator itself would not read, it does not hand over.
-    location = read_metadata(content, path, None).location
+    table = read_metadata(content, path, None)
     metadata = parsed_metadata(content, path)
     if not all_snapshots:
         metadata |= _of_refs(metadata)
@@ -65,7 +71,7 @@ def _for_readers(
         **{name: value for name, value in own.items() if not name.startswith(_OF_WRITERS)},
         **properties,
     }
-    return json.dumps(metadata, separators=(",", ":")).encode(), location, list(_paths(metadata))
+    return json.dumps(metadata, separators=(",", ":")).encode(), table, list(_paths(metadata))
 
 
 def _of_refs(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.manifests import (
     DELETE_ENTRIES,
+    MANIFESTS,
     ManifestTask,
     read_data_manifest,
     read_delete_manifest,
@@ -103,7 +104,8 @@ def read_table(
             state=None,
             manifests_read=0,
         )
-    return _Assembly(reader, table, earlier).snapshot_files(reader.manifest_list(table))
+    manifests = reader.manifest_list(table).select(MANIFESTS.names)
+    return _Assembly(reader, table, earlier).snapshot_files(manifests)
 
 
 class _Assembly:

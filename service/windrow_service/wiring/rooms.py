@@ -45,6 +45,8 @@ from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.engines.describe import DescribeTable
+from windrow_service.usecases.engines.described_files import DescribedTables
+from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.maintenance.claims import ClaimWork
@@ -421,13 +423,18 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
     )
     adapters.repeat("remove old metadata for engines", describe.clean, _CLEAN_EVERY_S)
     adapters.repeat("describe new snapshots for engines", describe.follow, _FOLLOW_EVERY_S)
+    runner, filter_limits = adapters.runner, _filter_limits(settings)
     plan_scan = PlanScan(
-        describe=describe,
-        manifests=manifests,
-        runner=adapters.runner,
+        tables=adapters.tables,
+        descriptions=DescribedTables(
+            describe=describe, manifests=manifests, runner=runner, filter_limits=filter_limits
+        ),
+        own=OwnTables(
+            describe=describe, decoded=manifests.decoded, runner=runner, filter_limits=filter_limits
+        ),
+        runner=runner,
         log=adapters.stored(SqlPlanHistory(adapters.database), "plan_history"),
         clock=now,
-        filter_limits=_filter_limits(settings),
         max_files=_MOST_TASKS,
     )
     return EngineServices(
@@ -436,7 +443,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         describe_part=DescribePart(
             describe=describe,
             runner=describe.runner,
-            filter_limits=_filter_limits(settings),
+            filter_limits=filter_limits,
         ),
         plan_scan=plan_scan,
     )

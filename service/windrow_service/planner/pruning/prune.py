@@ -106,7 +106,7 @@ def prune(
         pruned[step] = _difference(before, survives, size_bytes)
     before = survives
     if limit is not None:
-        survives = _enough(files, survives & (open_ == 0), limit, survives)
+        survives = enough(files, survives & (open_ == 0), limit, survives)
     pruned["limit"] = _difference(before, survives, size_bytes)
     return Pruning(survives=survives, conjuncts=parts, open=open_, pruned=pruned)
 
@@ -149,8 +149,15 @@ def _steps(
     yield "bloom", [(bit, part) for bit, part in bits if columns[bit] & bloom]
 
 
-def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
-    """Return the first certain files that hold `limit` rows; `survives` if there are too few."""
+def enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
+    """Return the first certain files that hold `limit` rows; `survives` if there are too few.
+
+    Args:
+        files: n files, with the columns `row_count` and `delete_count`.
+        certain: For each file, whether every row is wanted.
+        limit: How many rows are enough.
+        survives: For each file, whether it may have a row that is wanted.
+    """
     # The number of rows that a delete file removes is unknown, and so may be those of the file.
     certain &= files["delete_count"].to_numpy() == 0
     rows = np.where(certain, np.minimum(files["row_count"].fill_null(0).to_numpy(), limit), 0)

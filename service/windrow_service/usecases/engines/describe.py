@@ -66,8 +66,7 @@ class TableDescription:
         metadata: Its metadata, as JSON.
         metadata_path: Where engines find it.
         version: A text that is the same for the same metadata.
-        partition: The partition columns.
-        engines_plan: Whether the coordinator plans no scans of it.
+        partition: The columns by whose own values files are partitioned.
         milliseconds: Columns whose times some files store in milliseconds.
     """
 
@@ -75,7 +74,6 @@ class TableDescription:
     metadata_path: str
     version: str
     partition: pa.Schema
-    engines_plan: bool = False
     milliseconds: Sequence[str] = ()
 
 
@@ -129,8 +127,8 @@ class DescribeTable:
             BusyError: Too much is waiting already.
         """
         table, current = await self.snapshots.get(name, None)
-        self._require_fit(table)
-        if table.info.definition.format == _ICEBERG:
+        self.require_fit(table)
+        if is_iceberg(table):
             return await self._own(table, all_snapshots=all_snapshots)
         async with self.turns.take(name):
             record = await self._record(table, current)
@@ -153,10 +151,10 @@ class DescribeTable:
 
         And what `__call__` raises.
         """
-        if (await self.tables.get(name)).info.definition.format == _ICEBERG:
+        if is_iceberg(await self.tables.get(name)):
             raise UnfitScanError(name, "its manifests are its own")
         table, snapshot = await self.snapshots.get(name, snapshot_id)
-        self._require_fit(table)
+        self.require_fit(table)
         record = await self.record_of(table, snapshot)
         if snapshot_id is not None:
             _, current = await self.snapshots.get(name, None)
@@ -169,11 +167,9 @@ class DescribeTable:
         definition = table.info.definition
 
         def work() -> TableDescription:
-            path, content = self.table_files.own_metadata(
-                definition, READ_ONLY, all_snapshots=all_snapshots
-            )
-            version = hashlib.sha256(content).hexdigest()[:32]
-            return TableDescription(content, path, version, pa.schema([]), engines_plan=True)
+            own = self.table_files.own_metadata(definition, READ_ONLY, all_snapshots=all_snapshots)
+            version = hashlib.sha256(own.content).hexdigest()[:32]
+            return TableDescription(own.content, own.path, version, own.identities)
 
         try:
             return await self.runner.run(work)
@@ -188,7 +184,8 @@ class DescribeTable:
                 record = await self._record(table, snapshot)
         return record
 
-    def _require_fit(self, table: StoredTable) -> None:
+    def require_fit(self, table: StoredTable) -> None:
+        """Refuse a table that other engines cannot read, as far as its definition tells."""
         definition = table.info.definition
         reason = unfitness(definition)
         if reason is None and self.files.path("", "").startswith(definition.location + "/"):
@@ -359,6 +356,11 @@ class DescribeTable:
 
                 figures[name] = await self.runner.run(work)
         return [(name, figures[name]) for name in names]
+
+
+def is_iceberg(table: StoredTable) -> bool:
+    """Tell whether a table has Iceberg's metadata of its own."""
+    return table.info.definition.format == _ICEBERG
 
 
 def unfitness(definition: TableDefinition) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from windrow_core.models import PastPlan, TableDefinition
+from windrow_service.iceberg.own_tables import OwnMetadata, PlannedManifest, PlannedSnapshot
 
 
 class MetadataFiles(Protocol):
@@ -43,8 +44,8 @@ class TableFiles(Protocol):
 
     def own_metadata(
         self, definition: TableDefinition, properties: Mapping[str, str], *, all_snapshots: bool
-    ) -> tuple[str, bytes]:
-        """Return the path of a table's current metadata file, and what readers get of it, as JSON.
+    ) -> OwnMetadata:
+        """Return what readers get of a table's current metadata file.
 
         Args:
             definition: An Iceberg table.
@@ -53,6 +54,34 @@ class TableFiles(Protocol):
 
         Raises:
             InventoryError: It cannot be read, or names a file outside the allowed locations.
+            LocationNotAllowedError: The table lies outside the allowed prefixes.
+        """
+
+    def planned_snapshot(
+        self, definition: TableDefinition, snapshot_id: int | None
+    ) -> PlannedSnapshot:
+        """Return a snapshot that a table's current metadata file names.
+
+        Args:
+            definition: An Iceberg table.
+            snapshot_id: The snapshot; None for the current one.
+
+        Raises:
+            InventoryError: The metadata cannot be read, or names no such snapshot.
+            LocationNotAllowedError: The table lies outside the allowed prefixes.
+        """
+
+    def planned_files(
+        self, definition: TableDefinition, manifests: Sequence[PlannedManifest]
+    ) -> list[pa.Table]:
+        """Return the files of some manifests, as `iceberg.manifests` reads them for plans.
+
+        Args:
+            definition: An Iceberg table.
+            manifests: Manifests of a snapshot of it, all of data files or all of delete files.
+
+        Raises:
+            InventoryError: One cannot be read, or names a file outside the allowed locations.
             LocationNotAllowedError: The table lies outside the allowed prefixes.
         """
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,34 @@ def types_of(snapshot: Snapshot) -> dict[str, pa.DataType]:
 T = TypeVar("T")
 # Bodies of manifests that are in memory together while some of their columns are read.
 _BODIES_AT_A_TIME = 32
-_Key: TypeAlias = tuple[str, bool, bool]
+
+
+class DecodedManifests:
+    """Decoded manifests, which never change; the least recently used are dropped first.
+
+    Args:
+        max_bytes: Most bytes of them.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._lock = threading.Lock()
+        self._tables: LRUCache[Hashable, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of those that are kept."""
+        return int(self._tables.currsize)
+
+    def get(self, key: Hashable) -> pa.Table | None:
+        """Return the rows of a manifest if they are kept; any thread may call it."""
+        with self._lock:
+            return self._tables.get(key)
+
+    def keep(self, key: Hashable, files: pa.Table) -> None:
+        """Keep the rows of a manifest, unless they alone are too many; any thread may call it."""
+        if _size(files) <= self._tables.maxsize:
+            with self._lock:
+                self._tables[key] = files
 
 
 class ManifestReader:
@@ -126,9 +153,11 @@ class ManifestReader:
     Args:
         snapshots: The store of manifests.
         runner: Decodes them in threads.
-        max_bytes: Most bytes of decoded manifests to cache; the least recently used are dropped
-            first.
+        max_bytes: Most bytes of decoded manifests to cache.
         meters: Count hits and misses of the cache.
+
+    Attributes:
+        decoded: The cache, which others may use, too.
     """
 
     def __init__(
@@ -140,10 +169,9 @@ class ManifestReader:
     ) -> None:
         self._snapshots = snapshots
         self._runner = runner
-        self._lock = threading.Lock()
-        self._tables: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
+        self.decoded = DecodedManifests(max_bytes)
         self._meters = meters
-        meters.gauge("manifest_cache_bytes", lambda: self._tables.currsize)
+        meters.gauge("manifest_cache_bytes", lambda: self.decoded.size_bytes)
 
     async def scan(
         self,
@@ -235,7 +263,7 @@ class ManifestReader:
             await self._runner.run(decode)
             for manifest in missing:
                 key = manifest.manifest_id, bloom, excerpts
-                self._keep(key, by_id[manifest.manifest_id])
+                self.decoded.keep(key, by_id[manifest.manifest_id])
         return [by_id[manifest.manifest_id] for manifest in manifests]
 
     async def read_columns(
@@ -285,13 +313,12 @@ class ManifestReader:
 
     def _any_at_hand(self, manifests: Sequence[Manifest]) -> dict[str, pa.Table]:
         at_hand = {}
-        with self._lock:
-            for manifest in manifests:
-                for bloom, excerpts in product((False, True), repeat=2):
-                    files = self._tables.get((manifest.manifest_id, bloom, excerpts))
-                    if files is not None:
-                        at_hand[manifest.manifest_id] = files
-                        break
+        for manifest in manifests:
+            for bloom, excerpts in product((False, True), repeat=2):
+                files = self.decoded.get((manifest.manifest_id, bloom, excerpts))
+                if files is not None:
+                    at_hand[manifest.manifest_id] = files
+                    break
         return at_hand
 
     def at_hand(
@@ -304,17 +331,11 @@ class ManifestReader:
     ) -> dict[str, pa.Table]:
         """Return the rows of those manifests that are cached, by id; any thread may call it."""
         bloom = bloom and bool(snapshot.bloom_columns)
-        with self._lock:
-            entries = {
-                manifest.manifest_id: self._tables.get((manifest.manifest_id, bloom, excerpts))
-                for manifest in manifests
-            }
+        entries = {
+            manifest.manifest_id: self.decoded.get((manifest.manifest_id, bloom, excerpts))
+            for manifest in manifests
+        }
         return {manifest_id: table for manifest_id, table in entries.items() if table is not None}
-
-    def _keep(self, key: _Key, files: pa.Table) -> None:
-        if _size(files) <= self._tables.maxsize:
-            with self._lock:
-                self._tables[key] = files
 
 
 def _size(files: pa.Table) -> int:
