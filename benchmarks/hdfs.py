@@ -54,6 +54,9 @@ NAME = "hdfs"
 COLUMNS = ("id", "region", "customer", "amount", "score", "day")
 PEERS = (SPARK_DEFAULT, SPARK_TUNED)
 
+# Tests want executors that start soon and wait long; these are as users have them.
+USUAL = {"spark.executor.extraJavaOptions": "", "spark.locality.wait": "3s"}
+
 CASES = (
     TableSpec("small", "10,000 x 16 KB", (Part(10_000, 16 * KIB),)),
     TableSpec("mix", "2,000 x 16 KB + 10 x 64 MB", (Part(2_000, 16 * KIB), Part(10, 64 * MIB))),
@@ -149,7 +152,9 @@ def _place(
         cluster = stack.enter_context(spark_cluster(folder / "spark", HOSTS))
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         spark = stack.enter_context(
-            local_session(NAME, folder / "spark.log", master=cluster.master, conf=cluster.conf)
+            local_session(
+                NAME, folder / "spark.log", master=cluster.master, conf={**cluster.conf, **USUAL}
+            )
         )
         spark.range(10).count()
         yield spark, client, hdfs.uri

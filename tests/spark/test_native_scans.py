@@ -10,11 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import windrow
 from tests.support.queries import hybrids
@@ -22,7 +22,6 @@ from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
-from windrow_spark.relation.native_packing import partition_count, partitions_of
 from windrow_spark.relation.recent_scans import Figures, recent_scans
 
 pytestmark = pytest.mark.spark
@@ -162,21 +161,18 @@ def test_a_scan_keeps_to_the_settings_of_the_users_session(
     assert gives_batches(rows.select("id"))
 
 
-def test_spark_makes_as_many_partitions_of_files_as_were_foreseen(
+def test_slots_read_equally_many_files_of_one_size(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     for number in range(12):
-        count = 1_000 if number < 10 else 300 * number
-        write(folder / "sizes" / f"{number}.parquet", id=pa.array(range(count), pa.int64()))
+        write(folder / "sizes" / f"{number}.parquet", id=pa.array(range(1_000), pa.int64()))
     table = registered(client, folder / "sizes", "native.sizes")
-    paths = (folder / "sizes").iterdir()
-    sizes = np.array([path.stat().st_size for path in paths], np.int64)
 
-    for slots in (1, 2, 3, 7):
+    for slots in (1, 2, 3, 6):
         rows = client.read(spark, table, reader="native", parallelism=slots)
 
-        foreseen = list(partitions_of(sizes, partition_count(sizes, slots)))
-        assert rows.rdd.getNumPartitions() == len(foreseen)
+        tasks = rows.groupBy(F.spark_partition_id()).agg(F.count_distinct("_metadata.file_path"))
+        assert [files for _, files in tasks.collect()] == [12 // slots] * slots
 
 
 def test_a_file_of_fewer_bytes_than_there_are_slots_is_read(

@@ -21,6 +21,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.FileFormat;
@@ -41,45 +42,49 @@ public final class PlannedFiles implements FileIndex {
     private final String[] names;
     private final long sizeInBytes;
     private final byte[] identity;
+    private final int tasks;
+    private final String[] executors;
 
     /** Makes relations for Python. */
     public static final class Factory {
-        // The sessions that read for a user's session, by the number of their partitions.
+        // The sessions that read for a user's session, by the number of tasks.
         private static final Map SESSIONS = new WeakHashMap();
 
         /**
          * Returns the files of a plan as one of Spark's own tables, without a listing.
          *
          * @param session The user's session.
-         * @param partitions How many tasks are to read them, at least, as `native_packing.py` chose.
+         * @param tasks How many tasks are to read them.
+         * @param executors The hosts with executors, a line each; empty if they are unknown.
          */
         public HadoopFsRelation files(
-                SparkSession session, int partitions, FileFormat format, Map options,
+                SparkSession session, int tasks, String executors, FileFormat format, Map options,
                 String data, String partition, byte[] values, byte[] files)
                 throws IOException {
             StructType columns = (StructType) DataType.fromJson(partition);
+            String[] hosts = executors.isEmpty() ? new String[0] : executors.split("\n");
             return new HadoopFsRelation(
-                new PlannedFiles(columns, values, files), columns,
+                new PlannedFiles(columns, values, files, tasks, hosts), columns,
                 (StructType) DataType.fromJson(data), Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
-                reading(session, partitions));
+                reading(session, tasks));
         }
 
-        /** Returns a session that reads as the user's does, but packs files into `partitions`. */
-        private static SparkSession reading(SparkSession user, int partitions) {
+        /** Returns a session that reads as the user's does, but cuts files for so many tasks. */
+        private static SparkSession reading(SparkSession user, int tasks) {
             SparkSession session;
             synchronized (SESSIONS) {
                 Map sessions = (Map) SESSIONS.get(user);
                 if (sessions == null) SESSIONS.put(user, sessions = new HashMap());
-                Integer key = Integer.valueOf(partitions);
+                Integer key = Integer.valueOf(tasks);
                 session = (SparkSession) sessions.get(key);
                 if (session == null) sessions.put(key, session = user.newSession());
             }
             Map ours = new HashMap(user.sessionState().conf().settings());
             ours.put("spark.sql.files.openCostInBytes", "0");
-            // So much that only the number of partitions decides how Spark divides the bytes.
+            // So much that only the number of tasks decides how Spark cuts files.
             ours.put("spark.sql.files.maxPartitionBytes", "512MB");
-            ours.put("spark.sql.files.minPartitionNum", String.valueOf(partitions));
+            ours.put("spark.sql.files.minPartitionNum", String.valueOf(tasks));
             // A planned file that cannot be read fails the query.
             ours.put("spark.sql.files.ignoreCorruptFiles", "false");
             ours.put("spark.sql.files.ignoreMissingFiles", "false");
@@ -90,8 +95,12 @@ public final class PlannedFiles implements FileIndex {
         }
     }
 
-    PlannedFiles(StructType columns, byte[] values, byte[] files) throws IOException {
+    PlannedFiles(
+            StructType columns, byte[] values, byte[] files, int tasks, String[] executors)
+            throws IOException {
         this.columns = columns;
+        this.tasks = tasks;
+        this.executors = executors;
         this.identity = files;
         BufferAllocator memory = ArrowUtils$.MODULE$.rootAllocator()
             .newChildAllocator("windrow", 0L, Long.MAX_VALUE);
@@ -180,6 +189,11 @@ public final class PlannedFiles implements FileIndex {
             if (passing[i]) directories.add(new PartitionDirectory(values[i], files[i]));
         }
         return (SEQ) PythonUtils.toSeq(directories);
+    }
+
+    /** Returns Spark's scan of these files with tasks that end at about the same time near them. */
+    PlacedTasks placed(RDD rows) {
+        return new PlacedTasks(rows, tasks, executors);
     }
 
     public String[] inputFiles() {

@@ -1,15 +1,14 @@
 package windrow;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 
 /** What a scan reads, as Python answers it: rows of groups, files for Spark's reader, figures. */
 public final class ScanAnswer {
     /** The rows of groups; null if there are none. */
     final RDD groups;
-    /** The relations of the files that Spark's own reader reads. */
-    final List relations = new ArrayList();
+    /** The files that Spark's own reader reads; null if there are none. */
+    final HadoopFsRelation files;
     /** What Spark's UI shows of the query's jobs. */
     final String description;
     final long fileCount;
@@ -19,28 +18,24 @@ public final class ScanAnswer {
 
     /** Makes answers for Python. */
     public static final class Factory {
-        /** Returns an answer, to which relations are added. */
+        /** Returns an answer. */
         public ScanAnswer answer(
-                RDD groups, String description, long fileCount, long filesSize, long groupCount,
-                long nativeCount) {
+                RDD groups, HadoopFsRelation files, String description, long fileCount,
+                long filesSize, long groupCount, long nativeCount) {
             return new ScanAnswer(
-                groups, description, fileCount, filesSize, groupCount, nativeCount);
+                groups, files, description, fileCount, filesSize, groupCount, nativeCount);
         }
     }
 
     ScanAnswer(
-            RDD groups, String description, long fileCount, long filesSize, long groupCount,
-            long nativeCount) {
+            RDD groups, HadoopFsRelation files, String description, long fileCount,
+            long filesSize, long groupCount, long nativeCount) {
         this.groups = groups;
+        this.files = files;
         this.description = description;
         this.fileCount = fileCount;
         this.filesSize = filesSize;
         this.groupCount = groupCount;
         this.nativeCount = nativeCount;
-    }
-
-    /** Adds a relation of files for Spark's own reader. */
-    public void add(Object relation) {
-        relations.add(relation);
     }
 }

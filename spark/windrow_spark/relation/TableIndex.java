@@ -233,14 +233,9 @@ public final class TableIndex implements FileIndex {
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
         ObjectNode request = request("files");
         addConditions(request, partitionFilters, dataFilters);
-        List parts = (List) answer(request, (SparkSession) SparkSession.active());
+        Object files = answer(request, (SparkSession) SparkSession.active());
         SEQ none = (SEQ) PythonUtils.toSeq(new ArrayList());
-        List directories = new ArrayList();
-        for (int i = 0; i < parts.size(); i++) {
-            SEQ some = ((HadoopFsRelation) parts.get(i)).location().listFiles(none, none);
-            for (int j = 0; j < some.size(); j++) directories.add(some.apply(j));
-        }
-        return (SEQ) PythonUtils.toSeq(directories);
+        return files == null ? none : ((HadoopFsRelation) files).location().listFiles(none, none);
     }
 
     public String[] inputFiles() {

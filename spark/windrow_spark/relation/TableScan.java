@@ -276,9 +276,10 @@ public final class TableScan extends SparkPlan {
                 : ScannedRows.projected(
                     answer.groups, schemaOf(columns), index().names, count));
         }
-        for (int i = 0; i < answer.relations.size(); i++) {
+        if (answer.files != null) {
+            RDD all = nativeRows(answer.files, conditions);
             parts.add(ScannedRows.counted(
-                nativeRows((HadoopFsRelation) answer.relations.get(i), conditions), count));
+                ((PlannedFiles) answer.files.location()).placed(all), count));
         }
         if (buckets > 0 && parts.isEmpty()) {
             rows = sparkContext().parallelize(

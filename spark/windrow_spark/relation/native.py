@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -20,21 +21,21 @@ from windrow_spark.defaults import with_defaults
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.placement import hosts_to_prefer
 from windrow_spark.relation.java_classes import planned_format
-from windrow_spark.relation.native_packing import partition_count
 
-# A task takes about as long as reading this much, so that less is not worth one elsewhere.
-_WORTH_A_TASK = 16 * 2**20
+# Tasks read no more than this if there are several for each slot.
+_TASK_BYTES = 256 * 2**20
+
+# The time of files that never change once they are written.
+_NO_TIME = -(2**63)
 
 # `PlannedFiles.java` splits the text of hosts at this character.
 _BETWEEN_HOSTS = "\n"
-
-_Ints = npt.NDArray[np.int64]
 
 _SAFE = "/=-_.~"
 _ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
 
 
-def native_relations(
+def native_relation(
     spark: SparkSession,
     factory: Any,
     plan: Plan,
@@ -42,13 +43,8 @@ def native_relations(
     columns: Sequence[Column],
     files: pa.Table,
     slots: int,
-) -> list[Any]:
-    """Return files as one or several of the JVM's `HadoopFsRelation`.
-
-    Spark packs the files of a relation by size alone. Therefore files whose first host differs are
-    in different relations, unless there would be more relations than slots. What exceeds a host's
-    share of the bytes is in one more relation, whose tasks run wherever there is room: tasks that
-    wait for a busy host take longer than a read over the network.
+) -> Any:
+    """Return files as the JVM's `HadoopFsRelation`.
 
     Args:
         spark: A classic session; its settings say how Spark reads.
@@ -62,91 +58,6 @@ def native_relations(
         slots: How many tasks run at the same time.
     """
     usable = hosts_to_prefer(spark)
-    sizes = np.asarray(files["size_bytes"], np.int64)
-    hosts, place = _places(_joined(files["hosts"], usable), sizes, slots, len(usable or ()))
-    files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
-    format_ = planned_format(spark, plan.format, plan.format_options)
-    if is_remote(plan.location):
-        format_ = format_.remote()
-    relations = []
-    for at in range(int(place.max(initial=0)) + 1):
-        mask = place == at
-        share = max(1, round(slots * int(sizes[mask].sum()) / max(1, int(sizes.sum()))))
-        some, count = files.filter(pa.array(mask)), partition_count(sizes[mask], share)
-        relations.append(_relation(spark, factory, format_, plan, home, columns, some, count))
-    return relations
-
-
-def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
-    """Return the hosts of each file as one text, without those that are not usable."""
-    host_texts = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
-    if usable is None:
-        return host_texts
-    texts = host_texts.combine_chunks().dictionary_encode()
-    each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
-    left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
-    return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
-
-
-def _places(
-    hosts: pa.ChunkedArray, sizes: _Ints, slots: int, executor_hosts: int
-) -> tuple[pa.ChunkedArray, _Ints]:
-    """Return the hosts that each file prefers, and the number of the relation that it belongs in.
-
-    Args:
-        hosts: The hosts of each file, as one text.
-        sizes: The bytes of each file.
-        slots: How many tasks run at the same time.
-        executor_hosts: How many hosts have executors; 0 if that is unknown.
-    """
-    first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
-    places = first.combine_chunks().dictionary_encode()
-    if len(places.dictionary) > slots:
-        return hosts, np.zeros(len(sizes), np.int64)
-    place = np.asarray(places.indices, np.int64)
-    beyond = beyond_share(place, sizes, max(len(places.dictionary), executor_hosts))
-    beyond &= np.asarray(pc.not_equal(first, ""), np.bool_)
-    others = pc.replace_substring_regex(hosts, f"^[^{_BETWEEN_HOSTS}]*{_BETWEEN_HOSTS}?", "")
-    hosts = pc.if_else(pa.array(beyond), others, hosts)
-    return hosts, np.where(beyond, len(places.dictionary), place)
-
-
-def beyond_share(host: _Ints, sizes: _Ints, hosts: int) -> npt.NDArray[np.bool_]:
-    """Mark the last files of each host that exceed its even share of all bytes.
-
-    A host keeps the file that its share ends in, and everything if the excess is less than a task
-    is worth.
-
-    Args:
-        host: The number of the host of each file.
-        sizes: The bytes of each file.
-        hosts: How many hosts share the bytes.
-    """
-    order = np.argsort(host, kind="stable")
-    before = np.cumsum(sizes[order]) - sizes[order]
-    begins = np.flatnonzero(np.diff(host[order], prepend=-1))
-    before -= np.repeat(before[begins], np.diff(np.append(begins, len(order))))
-    beyond = np.zeros(len(sizes), np.bool_)
-    beyond[order] = before >= sizes.sum() / max(1, hosts)
-    excess = np.bincount(host, sizes * beyond)
-    marks: npt.NDArray[np.bool_] = beyond & (excess[host] >= _WORTH_A_TASK)
-    return marks
-
-
-# The time of files that never change once they are written.
-_NO_TIME = -(2**63)
-
-
-def _relation(
-    spark: SparkSession,
-    factory: Any,
-    format_: Any,
-    plan: Plan,
-    home: str,
-    columns: Sequence[Column],
-    files: pa.Table,
-    partitions: int,
-) -> Any:
     folders = {column.name for column in plan.partition_columns}
     fields = spark_schema(columns)
     # Values of other partition columns are not needed: conditions on them have been applied.
@@ -164,14 +75,18 @@ def _relation(
             if plan.logged
             else np.asarray(files["mtime_ns"]) // 1_000,
             "partition": places,
-            "hosts": files["hosts"],
+            "hosts": _joined(files["hosts"], usable),
         }
     )
     if "etag" in files.column_names:
         statuses = statuses.append_column("etag", files["etag"].cast(pa.string()))
+    format_ = planned_format(spark, plan.format, plan.format_options)
+    if is_remote(plan.location):
+        format_ = format_.remote()
     return factory.files(
         spark._jsparkSession,
-        partitions,
+        task_count(pc.sum(files["size_bytes"]).as_py(), slots),
+        _BETWEEN_HOSTS.join(sorted(usable or ())),
         format_,
         plan.format_options,
         data.json(),
@@ -179,6 +94,29 @@ def _relation(
         arrow_stream(values),
         arrow_stream(statuses),
     )
+
+
+def task_count(size_bytes: int, slots: int) -> int:
+    """Return how many tasks should read files, of few possible numbers: each has a session.
+
+    Args:
+        size_bytes: Bytes of all files.
+        slots: How many tasks run at the same time.
+    """
+    rounds = max(1, math.ceil(size_bytes / (slots * _TASK_BYTES)))
+    # Spark fails if it is to cut files for more tasks than there are bytes.
+    return max(1, min(size_bytes, slots * (1 << (rounds - 1).bit_length())))
+
+
+def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.ChunkedArray:
+    """Return the hosts of each file as one text, without those that are not usable."""
+    host_texts = pc.fill_null(pc.binary_join(hosts, _BETWEEN_HOSTS), "")
+    if usable is None:
+        return host_texts
+    texts = host_texts.combine_chunks().dictionary_encode()
+    each = [text.split(_BETWEEN_HOSTS) for text in texts.dictionary.to_pylist()]
+    left = [_BETWEEN_HOSTS.join(host for host in names if host in usable) for names in each]
+    return pa.chunked_array([pa.array(left, pa.string()).take(texts.indices)])
 
 
 def _uris(location: str, home: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:

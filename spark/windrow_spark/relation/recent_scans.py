@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,10 +130,10 @@ class Scan(Shown):
         """Return the function to which tasks report what they have read of groups."""
         return counted(counter_of(self.context), self.plan.plan_id)
 
-    def count_native(self, relations: Sequence[Any], files: int) -> None:
-        """Include what the JVM's relations of some files read, which share a format that counts."""
+    def count_native(self, relation: Any, files: int) -> None:
+        """Include what the JVM's relation of some files reads, whose format counts it."""
         self.native_files += files
-        self._native.append(relations[0].fileFormat())
+        self._native.append(relation.fileFormat())
 
     def __str__(self) -> str:
         """Its description in Spark's UI."""

@@ -44,7 +44,7 @@ from windrow_spark.relation.filters import Tree, weakened
 from windrow_spark.relation.inserts import insert
 from windrow_spark.relation.java_classes import answers_factory, files_factory, unpacked
 from windrow_spark.relation.jvm_sessions import session_of
-from windrow_spark.relation.native import arrow_stream, native_relations
+from windrow_spark.relation.native import arrow_stream, native_relation
 from windrow_spark.relation.partitions import partition_rows
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.recent_scans import Scan, last_scan, note
@@ -148,15 +148,12 @@ def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
 
 
 def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
-    """Return the files of a scan as the JVM's relations, of which Spark's own reader reads all."""
+    """Return the files of a scan as the JVM's relation; Spark's own reader reads all of them."""
     plan = planned(source, pin, list(pin.types), request)
     home = hadoop_location(source.spark, plan.info.location)
     check_native_only(plan, home, has_filter=pin.filter is not None)
     division = divided(plan, "native", pin.types, home, filtered=False)
-    parts = source.spark.sparkContext._jvm.java.util.ArrayList()
-    for part in _native(source, pin, plan, division.native, home):
-        parts.add(part)
-    return parts
+    return _native(source, pin, plan, division.native, home)
 
 
 def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
@@ -178,17 +175,16 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
         groups = one_group_per_bucket(groups, request["buckets"])
     elif "first" in request and len(groups):
         groups = with_small_first_groups(groups)
-    relations = _native(source, pin, plan, division.native, home)
+    files = _native(source, pin, plan, division.native, home)
     answer = answers_factory(source.spark).answer(
         _groups(source.spark, plan.info, groups, request, home) if len(groups) else None,
+        files,
         str(last_scan()),
         plan.summary.files_planned,
         plan.summary.size_bytes,
         len(groups),
         len(division.native),
     )
-    for part in relations:
-        answer.add(part)
     report_later(source.client, source.spark, last_scan())
     return answer
 
@@ -211,18 +207,16 @@ _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
 }
 
 
-def _native(
-    source: Source, pin: Pin, plan: SplitPlan, files: pa.Table, home: str | None
-) -> list[Any]:
-    """Return files as the JVM's relations, and count what is read of them."""
+def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table, home: str | None) -> Any:
+    """Return files as the JVM's relation, and count what is read; None if there are none."""
     if home is None or not len(files):
-        return []
+        return None
     spark = source.spark
     columns = [Column(name=name, type=type_) for name, type_ in pin.types.items()]
     slots = plan.info.options.parallelism
-    parts = native_relations(spark, files_factory(spark), plan.info, home, columns, files, slots)
-    last_scan().count_native(parts, len(files))
-    return parts
+    part = native_relation(spark, files_factory(spark), plan.info, home, columns, files, slots)
+    last_scan().count_native(part, len(files))
+    return part
 
 
 def _groups(
