@@ -204,6 +204,10 @@ def _with_fields(schema: Any) -> Any:
     """Return the schema of entries with the fields that version 3 has added."""
     (file,) = (one for one in schema["fields"] if one["name"] == "data_file")
     names = {one["name"] for one in file["type"]["fields"]}
+    for field in file["type"]["fields"]:
+        if field["name"] == "equality_ids":
+            # PyIceberg writes them longer than Iceberg's library for Java reads them.
+            field["type"][1]["items"] = "int"
     for name, id_, type_ in _SIZES:
         if name not in names:
             field = {"name": name, "field-id": id_, "type": ["null", type_], "default": None}
