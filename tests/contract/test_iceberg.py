@@ -94,6 +94,21 @@ def test_versions_are_planned_by_id_and_by_name_once_they_were_refreshed(
     assert _planned(client, name) == _planned_by_pyiceberg(table)
 
 
+def test_a_table_whose_metadata_is_in_another_folder_is_read(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    properties = {"write.metadata.path": f"file://{location}_metadata"}
+    catalog = catalog_in(location.parent / f"{name}_catalog")
+    table = catalog.create_table("ns.t", ROWS.schema, f"file://{location}", properties=properties)
+    table.append(ROWS)
+    _register(client, name, table, metadata=table.metadata_location)
+
+    client.refresh(name)
+
+    assert not (location / "metadata").exists()
+    assert _planned(client, name) == _planned_by_pyiceberg(table)
+
+
 def test_a_missing_version_is_refused_by_name(
     client: windrow.Client, name: str, table: Table
 ) -> None:

@@ -55,11 +55,10 @@ class TableFolders:
     def alias_in(self, paths: pa.Array) -> str | None:
         """Return a folder that paths spell differently from Windrow; None if there is none.
 
-        `relative` must have seen the paths. Position delete files name data files in the spelling
-        of their writer.
+        Position delete files name data files in the spelling of their writer.
         """
         for head in pc.unique(pc.replace_substring_regex(paths, _NAME, "")).to_pylist():
-            home = absolute_path(self.location, self._folders[head].rstrip("/"))
+            home = absolute_path(self.location, self._folder(head, self.location).rstrip("/"))
             if _S3.sub("s3:", _LOCAL.sub("/", head)).rstrip("/") != home:
                 return str(head)
         return None
