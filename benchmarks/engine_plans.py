@@ -1,12 +1,15 @@
 """Measure how PyIceberg plans scans of a large table: by the coordinator, compared with by itself.
 
-    python benchmarks/engine_plans.py [--quick] [--json FILE] [--files N]
+    python benchmarks/engine_plans.py [--quick] [--json FILE] [--files N] [--iceberg]
 
 A table of 1,000,000 files on 300 days is published to a coordinator in a process of its own, over
 SQLite, and described as an Iceberg table. PyIceberg then plans scans of which one file, a day or
 nothing is wanted, in a process of its own for each way: by `plan_files` with `scan-planning-mode`
 `server` and `client`. Both ways must plan the same files. The first scan of a process is cold, the
 median of the others warm. Loading the table comes before, and has a time of its own.
+
+With `--iceberg`, what was described is registered as an Iceberg table with metadata of its own, and
+planned by a coordinator that has just started: its very first plan reads the manifests.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
+import httpx
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -51,20 +56,26 @@ def main() -> None:
     """Measure and report."""
     parser = arguments("Measure scans that a coordinator plans for PyIceberg.")
     parser.add_argument("--files", type=int, help="number of files; 1,000,000 by default")
+    parser.add_argument("--iceberg", action="store_true", help="plan a registered Iceberg table")
     options = parser.parse_args()
     files = options.files or (3_000 if options.quick else 1_000_000)
     options.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.data) as name:
-        folder = Path(name)
-        with coordinator_process(folder / "state", folder / "table") as process:
+        folder, table = Path(name), TABLE
+        with ExitStack() as processes:
+            process = processes.enter_context(coordinator_process(folder / "state", folder))
             with windrow.connect(process.url, timeout_s=300) as client:
                 register(client, folder / "table", files)
             began_s = time.perf_counter()
             with windrow.connect(process.url, timeout_s=300) as client:
                 client.describe_for_engines(TABLE)
             described_s = time.perf_counter() - began_s
+            if options.iceberg:
+                table = register_described(process.url, folder / "table")
+                process.kill()
+                process = processes.enter_context(coordinator_process(folder / "state", folder))
             server, own = (
-                _in_a_process(process.url, mode, files, options.runs)
+                _in_a_process(process.url, mode, table, files, options.runs)
                 for mode in ("server", "client")
             )
             console.print(
@@ -120,6 +131,17 @@ def register(client: Client, folder: Path, files: int) -> None:
     client.publish(TABLE, generated(files))
 
 
+def register_described(url: str, folder: Path) -> str:
+    """Register the table as an Iceberg table, with the metadata that describes it; return its name."""
+    name = f"{TABLE}_iceberg"
+    path = f"{url}/iceberg/v1/namespaces/bench/tables/files"
+    metadata = httpx.get(path, timeout=300).json()["metadata-location"]
+    with windrow.connect(url, timeout_s=300) as client:
+        client.register_table(name, str(folder), "iceberg", format_options={"metadata": metadata})
+        client.refresh(name)
+    return name
+
+
 def generated(files: int) -> pa.Table:
     """Return the inventory of these files."""
     number = np.arange(files)
@@ -167,7 +189,7 @@ def inventory(
     )
 
 
-def _in_a_process(url: str, mode: str, files: int, runs: int) -> Any:
+def _in_a_process(url: str, mode: str, table: str, files: int, runs: int) -> Any:
     middle = files // 2
     filters = {
         "one file, ids in order": f"id = {middle * 10 + 3}",
@@ -176,7 +198,7 @@ def _in_a_process(url: str, mode: str, files: int, runs: int) -> Any:
         "no file": "day = 'never'",
     }
     planner = str(Path(__file__).with_name("iceberg_planning.py"))
-    command = [sys.executable, "-W", "ignore", planner, url, mode, TABLE, str(runs)]
+    command = [sys.executable, "-W", "ignore", planner, url, mode, table, str(runs)]
     result = subprocess.run(
         [*command, json.dumps(filters)], stdout=subprocess.PIPE, check=True, text=True
     )

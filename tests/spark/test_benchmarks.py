@@ -136,8 +136,9 @@ def test_scan_compares_equal_rows_with_every_peer(quick: Quick) -> None:
 
 
 @pytest.mark.nightly
-def test_engine_plans_compares_equal_plans(quick: Quick) -> None:
-    content = quick("engine_plans", "--runs", "1")
+@pytest.mark.parametrize("more", [(), ("--iceberg",)])
+def test_engine_plans_compares_equal_plans(quick: Quick, more: tuple[str, ...]) -> None:
+    content = quick("engine_plans", "--runs", "1", *more)
 
     assert {row["metric"] for row in content["results"]} == {"cold", "warm"}
     assert {row["peer"] for row in content["results"]} == {"PyIceberg by itself"}
