@@ -18,7 +18,6 @@ from pyiceberg.table import Table
 import windrow
 from tests.programs import mapped_delta_on_spark
 from tests.support.engines.answers import load, refusal
-from tests.support.laws import is_nightly
 from tests.support.processes.environments import skipped_without
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
@@ -254,7 +253,7 @@ def test_snapshots_with_other_fields_in_a_struct_are_left_out(
     assert left_out == before["current-snapshot-id"]
 
 
-@pytest.mark.skipif(not is_nightly(), reason="Spark with Delta's runtime is large")
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_tables_that_deltas_own_runtime_has_written_have_its_rows(
     client: windrow.Client, catalog: RestCatalog, url: str, name: str, location: Path

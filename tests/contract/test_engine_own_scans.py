@@ -31,7 +31,7 @@ import windrow
 from tests.programs import iceberg_on_spark, iceberg_writer
 from tests.support.engines.filters import conditions_on, filters_of
 from tests.support.engines.scan_sites import PLAN, TASKS, ScanSite, scan_site
-from tests.support.laws import examples, is_nightly
+from tests.support.laws import examples
 from tests.support.processes.environments import skipped_without
 from tests.support.servers.maven import jar_of
 from tests.support.spark.older_spark import python_with_spark
@@ -536,7 +536,7 @@ def test_the_history_says_what_was_ruled_out(site: ScanSite, evolved: tuple[Tabl
     assert ruled_out == total - 1
 
 
-@pytest.mark.skipif(not is_nightly(), reason="Spark with Iceberg's runtime is large")
+@pytest.mark.nightly
 def test_tables_of_icebergs_own_runtime_have_the_same_rows_whoever_plans(
     site: ScanSite, folder: Path
 ) -> None:

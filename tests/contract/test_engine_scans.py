@@ -528,7 +528,7 @@ CONDITIONS_OF_SPARK = {
 }
 
 
-@pytest.mark.skipif(not is_nightly(), reason="Spark with Iceberg's runtime is large")
+@pytest.mark.nightly
 def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: ScanSite) -> None:
     package = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
     # Spark finds it where Maven keeps what it has fetched.

@@ -21,7 +21,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support.laws import is_nightly
 from tests.support.servers import embedded
 from tests.support.tables import hive
 from windrow.errors import InvalidArgumentError, NotFoundError
@@ -325,7 +324,7 @@ def test_driver_threads_query_at_the_same_time(
         assert list(threads.map(counted, range(8))) == [2 * (60 - n) for n in range(8)]
 
 
-@pytest.mark.skipif(not is_nightly(), reason="runs in `make test-nightly`")
+@pytest.mark.nightly
 def test_many_queries_leave_no_threads_sockets_or_classes_behind(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
