@@ -102,7 +102,17 @@ def _manifests(reader: MetadataReader, table: TableState) -> list[PlannedManifes
     }
     return [
         PlannedManifest(
-            key=(one["path"], one["length"], shapes[one["spec_id"]]),
+            key=(
+                one["path"],
+                one["length"],
+                shapes[one["spec_id"]],
+                one["spec_id"],
+                table.specs[one["spec_id"]],
+                # Lists may state these in different ways, for example after an upgrade to version 3.
+                one["holds_deletes"],
+                one["sequence_number"],
+                one["first_row_id"],
+            ),
             holds_deletes=one["holds_deletes"],
             task=ManifestTask(
                 path=one["path"],

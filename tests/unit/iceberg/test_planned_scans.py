@@ -1,0 +1,41 @@
+"""What plans of scans find in the metadata of tables that PyIceberg writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.tables.iceberg import Here, new_table
+from tests.support.tables.iceberg_files import read_avro, write_avro
+from windrow_service.iceberg.paths import TableFolders
+from windrow_service.iceberg.scans import planned_files, planned_snapshot
+
+_FIRST_ROW = {"name": "first_row_id", "field-id": 520, "type": ["null", "long"], "default": None}
+
+
+@pytest.mark.parametrize("change", [{"first_row_id": 100}, {"sequence_number": 7}])
+def test_a_manifest_that_a_list_states_in_another_way_is_another_one(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2]}))
+    snapshot, folders = table.current_snapshot(), TableFolders(location, ())
+    assert snapshot is not None
+    options = {"metadata": table.metadata_location}
+    before = planned_snapshot(folders, options, None, Here()).manifests
+    path = Path(snapshot.manifest_list.removeprefix("file://"))
+    schema, head, records = read_avro(path)
+    schema["fields"].append(_FIRST_ROW)
+    write_avro(path, schema, head, [{**record, **change} for record in records])
+
+    after = planned_snapshot(folders, options, None, Here()).manifests
+
+    (files,) = planned_files(folders, after, Here())
+    assert {name: files[name].to_pylist() for name in change} == {
+        name: [value] for name, value in change.items()
+    }
+    assert after[0].key != before[0].key
+    assert after[0].key == planned_snapshot(folders, options, None, Here()).manifests[0].key
