@@ -133,15 +133,15 @@ def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
 
 def _pairs(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
     """Return the pairs of a data file and a delete file that applies to it."""
-    exact = np.flatnonzero(np.asarray(deletes["data_path"].is_valid()))
-    rows = pc.index_in(flat(deletes["data_path"]).take(pa.array(exact)), flat(files["path"]))
-    is_match = np.asarray(rows.is_valid())
-    named_file = np.asarray(pc.fill_null(rows, 0), np.int64)[is_match]
-    named_delete = exact[is_match]
-    others = np.flatnonzero(np.asarray(deletes["data_path"].is_null()))
-    file, delete = _by_partition(files, deletes.take(pa.array(others)), table)
-    file = np.concatenate([named_file, file])
-    delete = np.concatenate([named_delete, others[delete]]).astype(np.int64)
+    is_named = np.asarray(deletes["data_path"].is_valid())
+    pairs = []
+    for rows, column, key in (
+        (np.flatnonzero(is_named), "path", "data_path"),
+        (np.flatnonzero(~is_named), "partition_key", "partition_key"),
+    ):
+        file, delete = _equal(files[column], deletes[key].take(pa.array(rows)), table)
+        pairs.append((file, rows[delete]))
+    file, delete = (np.concatenate(one) for one in zip(*pairs, strict=True))
     data_sequence = np.asarray(files["sequence_number"], np.int64)[file]
     is_later = np.asarray(deletes["sequence_number"], np.int64)[delete] >= data_sequence
     return file[is_later], delete[is_later]
@@ -149,14 +149,21 @@ def _pairs(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
 
 def _by_partition(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
     """Return all pairs of files of the same partition."""
+    return _equal(files["partition_key"], deletes["partition_key"], table)
+
+
+def _equal(file_keys: pa.ChunkedArray, keys: pa.ChunkedArray, table: str) -> tuple[Ints, Ints]:
+    """Return all pairs of a data file and a delete file with the same key.
+
+    A table may have the same data file more than once.
+    """
     nothing = np.zeros(0, np.int64)
-    if not len(deletes):
+    if not len(keys):
         return nothing, nothing
-    keys = flat(files["partition_key"]).cast(pa.string()).dictionary_encode()
-    codes = np.asarray(keys.indices, np.int64)
-    partition = pc.index_in(flat(deletes["partition_key"]), keys.dictionary)
+    distinct = flat(file_keys).cast(pa.string()).dictionary_encode()
+    codes = np.asarray(distinct.indices, np.int64)
     order = np.argsort(codes, kind="stable")
-    at = np.asarray(pc.fill_null(partition, -1), np.int64)
+    at = np.asarray(pc.fill_null(pc.index_in(flat(keys), distinct.dictionary), -1), np.int64)
     first, last = (np.searchsorted(codes[order], at, side) for side in ("left", "right"))
     counts = last - first
     delete, within = _repeated(counts, table)

@@ -16,7 +16,8 @@ from windrow_service.iceberg.manifests import PLANNED_DELETES
 # A spec, a colon, and values; the spec 0 has no partitions.
 _KEYS = st.sampled_from(["0:", '1:"a"', '1:"b"', "1:null", '2:"a"'])
 _SEQUENCES = st.integers(0, 4)
-_FILES = st.lists(st.tuples(_KEYS, _SEQUENCES), max_size=8)
+# A table may have the same file more than once.
+_FILES = st.lists(st.tuples(st.integers(0, 9), _KEYS, _SEQUENCES), max_size=8)
 _KINDS = st.sampled_from(["positions", "equality", "vector"])
 _DELETES = st.lists(st.tuples(_KINDS, _KEYS, _SEQUENCES, st.none() | st.integers(0, 9)), max_size=8)
 
@@ -40,11 +41,11 @@ def applies(delete: dict[str, Any], file: dict[str, Any], others: list[dict[str,
 @examples(200)
 @given(_FILES, _DELETES)
 def test_deletes_apply_by_kind_partition_path_and_sequence(
-    files: list[tuple[str, int]], deletes: list[tuple[str, str, int, int | None]]
+    files: list[tuple[int, str, int]], deletes: list[tuple[str, str, int, int | None]]
 ) -> None:
     some_files = [
         {"path": f"f{number}", "partition_key": key, "sequence_number": sequence}
-        for number, (key, sequence) in enumerate(files)
+        for number, key, sequence in files
     ]
     some_deletes = [
         {
