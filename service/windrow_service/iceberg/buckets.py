@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 
-_BUCKET = re.compile(r"bucket\[([0-9]{1,9})\]")
+_BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _MAX_INT = 0x7FFFFFFF

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
@@ -11,7 +12,8 @@ from typing import Any
 from uuid import UUID
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
-_DECIMAL = re.compile(r"decimal\([0-9]+, ([0-9]+)\)")
+# Values have at least as many digits as their scale, and Iceberg has none of more than 38.
+_DECIMAL = re.compile(r"decimal\([0-9]+, ([0-9]{1,2})\)")
 _SECOND_NS = 10**9
 
 
@@ -64,8 +66,9 @@ def _timestamp_ns(nanoseconds: int) -> str:
 
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "boolean": bool,
-    "int": int,
-    "long": int,
+    # Not `int`, which also makes numbers of any size of texts.
+    "int": operator.index,
+    "long": operator.index,
     "float": _number,
     "double": _number,
     "string": str,

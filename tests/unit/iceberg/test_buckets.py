@@ -45,7 +45,7 @@ VALUES: dict[str, tuple[pa.DataType, types.PrimitiveType, st.SearchStrategy[Any]
 }
 
 
-def task(type_: pa.DataType) -> ManifestTask:
+def task(type_: pa.DataType, count: int = COUNT) -> ManifestTask:
     """Return a manifest of a table with two columns `x` and `y`, of which `x` has buckets."""
     fields = [
         pa.field(name, one, metadata={FIELD_ID: str(number).encode()})
@@ -53,7 +53,7 @@ def task(type_: pa.DataType) -> ManifestTask:
     ]
     spec = (
         PartitionField(1000, 1, "identity", "long"),
-        PartitionField(1001, 2, f"bucket[{COUNT}]", "int"),
+        PartitionField(1001, 2, f"bucket[{count}]", "int"),
     )
     return ManifestTask(
         path="m",
@@ -144,3 +144,7 @@ def test_without_buckets_there_is_nothing_to_say() -> None:
         )
         is None
     )
+
+
+def test_no_buckets_rule_nothing_out() -> None:
+    assert matches(task(pa.int64(), 0), ["3:7,0"], Comparison("eq", "x", 1)) is None

@@ -58,7 +58,15 @@ def test_all_digits_of_decimals_are_written(unscaled: int, scale: int) -> None:
     assert int("".join(map(str, digits))) * (-1 if sign else 1) == unscaled
 
 
-@pytest.mark.parametrize("type_", ["", "variant", "struct<1: a: optional int>", "geometry"])
+@pytest.mark.parametrize(
+    "type_", ["", "variant", "struct<1: a: optional int>", "geometry", "decimal(9, 1000000000)"]
+)
 def test_types_that_no_partition_has_are_refused(type_: str) -> None:
     with pytest.raises(ValueError, match="a partition has values of type"):
         json_writer(type_)
+
+
+@pytest.mark.parametrize("raw", ["9" * 20, b"7", 1e300])
+def test_whole_numbers_are_not_made_of_other_values(raw: object) -> None:
+    with pytest.raises(TypeError):
+        json_writer("int")(raw)
