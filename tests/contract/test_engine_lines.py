@@ -14,16 +14,19 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 import windrow
+from tests.programs.other_engines import row_texts
+from tests.support.engines.cases import CASES
 from tests.support.engines.environment import duckdb_home, python_with_engines
 from tests.support.laws import is_nightly
 from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import running
 from tests.support.servers.maven import jar_of
+from tests.support.servers.s3 import s3_server
 from tests.support.servers.trino import trino_server
 from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables import hive
 from windrow.cli.app import run
-from windrow.cli.engine_lines import ENGINES, EngineName
+from windrow.cli.engine_lines import ENGINES, EngineName, Opening
 from windrow_service import administration
 from windrow_service.settings import Settings
 
@@ -172,6 +175,28 @@ def test_trino_reads_tables_by_them(site: Site, tmp_path: Path) -> None:
     for rows in tables:
         assert len(rows) == 60
     assert "['mine.deep-er']" in schemas
+
+
+@AT_NIGHT
+def test_trino_reads_tables_on_s3_by_them_and_the_environment(tmp_path: Path) -> None:
+    cases = [case for case in CASES if case.name in ("partitioned", "characters")]
+    with s3_server() as s3:
+        settings = Settings(state_dir=tmp_path / "state", port=0, allowed_locations=("s3://lake",))
+        with running(settings) as url, windrow.connect(url) as client:
+            for case in cases:
+                case.write(tmp_path / case.name)
+                location = s3.upload(tmp_path / case.name, "lake", case.name)
+                client.register_table(f"mine.{case.name}", location)
+                client.refresh(f"mine.{case.name}")
+            printed = Opening(url, None, has_token=False).lines("trino")
+            lines = printed.replace("# fs.native-s3", "fs.native-s3")
+            statements = [f"SELECT * FROM windrow.mine.{case.name}" for case in cases]
+
+            with trino_server(tmp_path / "trino", {"windrow": lines}, **s3.environment) as trino:
+                answers = trino.answers(statements)
+
+    assert len(cases) == 2
+    assert answers == [row_texts(case.rows) for case in cases]
 
 
 def test_all_lines_are_printed_together_and_never_the_token(site: Site) -> None:

@@ -181,8 +181,11 @@ class Opening:
             f"iceberg.rest-catalog.oauth2.token=${{ENV:{_VARIABLE}}}" if self.has_token else None,
             "# Otherwise Trino's `remove_orphan_files` would delete files below tables.",
             "iceberg.security=READ_ONLY",
-            "# For files on disks; those on S3 need fs.native-s3.enabled and its settings besides.",
+            "# For metadata, and files on disks.",
             "fs.hadoop.enabled=true",
+            "# For files on S3, remove the # of the next line. Trino finds region and keys as AWS's own",
+            "# programs do, such as in AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            "# fs.native-s3.enabled=true",
             None if self.table is None else f'# SELECT * FROM windrow."{namespace}"."{name}"',
         )
 
