@@ -134,6 +134,7 @@ def _spark(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
 
 
 ENGINES = {"duckdb": _duckdb, "polars": _polars, "pyiceberg": _pyiceberg, "spark": _spark}
+TITLES = {"duckdb": "DuckDB", "polars": "Polars", "pyiceberg": "PyIceberg", "spark": "Spark"}
 PACKAGES = {name: name for name in ENGINES} | {"spark": "pyspark"}
 
 

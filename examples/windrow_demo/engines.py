@@ -29,6 +29,7 @@ from windrow_demo.engine_sides import (
     PACKAGES,
     QUESTIONS,
     TABLE,
+    TITLES,
     WINDROW,
 )
 from windrow_demo.errors import DemoError
@@ -125,8 +126,9 @@ def run_engines_demo(data: Path, *, days: int, console: Console) -> EnginesOutco
         for engine in ENGINES:
             for way in WAYS:
                 one = _read(engine, way, url, folder, work / engine / way, answers)
-                times = ", ".join(seconds_text(one.seconds[question]) for question in QUESTIONS)
-                console.print(f"  {engine}, {way}: {times}")
+                day, all_rows = (seconds_text(one.seconds[question]) for question in QUESTIONS)
+                how = "bare folder" if way == FOLDER else "by Windrow"
+                console.print(f"  {TITLES[engine]}, {how}: one day {day}, all rows {all_rows}")
                 reads.append(one)
     return EnginesOutcome(
         reads=tuple(reads), files=files, refresh_s=refresh_s, describe_s=describe_s

@@ -10,11 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.terminal.render import seconds_text
-from windrow_demo.engine_sides import ALL_ROWS, FOLDER, ONE_DAY, QUESTIONS, WINDROW
+from windrow_demo.engine_sides import ALL_ROWS, FOLDER, ONE_DAY, QUESTIONS, TITLES, WINDROW
 from windrow_demo.engines import EngineReads, EnginesOutcome
 from windrow_demo.report import ratio_text
 
-_TITLES = {"duckdb": "DuckDB", "polars": "Polars", "pyiceberg": "PyIceberg", "spark": "Spark"}
 # What reads the bare folder, if that is not the engine.
 _ON_FOLDERS = {"pyiceberg": "PyArrow's dataset"}
 _QUESTIONS = {ONE_DAY: "Rows of one day", ALL_ROWS: "All rows, all columns"}
@@ -62,7 +61,7 @@ def _table(outcome: EnginesOutcome) -> Table:
             bare, ours = (ways[way].seconds[question] for way in (FOLDER, WINDROW))
             peer = _ON_FOLDERS.get(engine)
             table.add_row(
-                f"  {_TITLES[engine]}{f' (folder: {peer})' if peer else ''}",
+                f"  {TITLES[engine]}{f' (folder: {peer})' if peer else ''}",
                 seconds_text(bare),
                 seconds_text(ours),
                 ratio_text(bare / ours),
@@ -72,7 +71,7 @@ def _table(outcome: EnginesOutcome) -> Table:
 
 
 def _remarks(outcome: EnginesOutcome) -> Text:
-    versions = {_TITLES[one.engine]: one.version for one in outcome.reads}
+    versions = {TITLES[one.engine]: one.version for one in outcome.reads}
     facts = ", ".join(f"{name} {version}" for name, version in versions.items())
     return Text(
         f"One run of each, in a process of its own: {facts}. Opening the table is part of each read: "
@@ -88,7 +87,7 @@ def _verdict(outcome: EnginesOutcome) -> Text:
     if outcome.agreed:
         return Text("All engines returned the rows that were written, in both ways.", "bold green")
     lines = [
-        f"  {_TITLES[one.engine]}, {one.way}: {_QUESTIONS[question]}, {one.rows[question]:,} rows"
+        f"  {TITLES[one.engine]}, {one.way}: {_QUESTIONS[question]}, {one.rows[question]:,} rows"
         for one in outcome.reads
         for question in one.wrong
     ]
