@@ -1,11 +1,12 @@
 """Read tables on HDFS: Windrow beside Spark's own reader, and where the tasks of both ran.
 
     python benchmarks/hdfs.py [--quick] [--json FILE] [--cases small,mix,large] [--share 0.2]
-                              [--replicas 1]
+                              [--replicas 2]
 
 A NameNode and three DataNodes of Hadoop run on loopback addresses, each block on `--replicas` of them,
-and a Spark standalone cluster with an executor on each address. The inventory job takes the inventory,
-with the hosts of blocks. All sides run the same queries in one session, in turns, after an untimed
+and a Spark standalone cluster with an executor of one core on two addresses, or on all three if this
+machine has three cores: slots that share a core favour many small tasks. The inventory job takes the
+inventory, with the hosts of blocks. All sides run the same queries in one session, in turns, after an untimed
 round; Spark's figures exclude its listing, Windrow's include planning.
 
 The cluster's code comes from Maven Central on first use.
@@ -98,7 +99,7 @@ def main() -> None:
     parser = arguments("Read tables on HDFS.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     parser.add_argument("--share", type=float, default=1.0, help="share of the files of each case")
-    parser.add_argument("--replicas", type=int, default=1, help="DataNodes that hold a block")
+    parser.add_argument("--replicas", type=int, default=2, help="DataNodes that hold a block")
     options = parser.parse_args()
     require_java()
     cases = [
@@ -149,7 +150,9 @@ def _place(
             coordinator_process(folder / "state", folder, WINDROW_ALLOWED_LOCATIONS=hdfs.uri)
         )
         client = stack.enter_context(connect(coordinator.url))
-        cluster = stack.enter_context(spark_cluster(folder / "spark", HOSTS))
+        cluster = stack.enter_context(
+            spark_cluster(folder / "spark", HOSTS[: max(2, os.cpu_count() or 2)])
+        )
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         spark = stack.enter_context(
             local_session(
