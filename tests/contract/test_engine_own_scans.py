@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
@@ -28,13 +27,11 @@ from pyiceberg.transforms import (
 from pyiceberg.types import StringType
 
 import windrow
-from tests.programs import iceberg_on_spark, iceberg_writer
+from tests.programs import iceberg_writer
 from tests.support.engines.filters import conditions_on, filters_of
+from tests.support.engines.iceberg_runtime import check_same_rows, run_with_iceberg
 from tests.support.engines.scan_sites import PLAN, TASKS, ScanSite, scan_site
 from tests.support.laws import examples
-from tests.support.processes.environments import skipped_without
-from tests.support.servers.maven import jar_of
-from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables.iceberg import catalog_in, published_table
 from tests.support.tables.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
 from windrow_service.iceberg import scans
@@ -42,7 +39,6 @@ from windrow_service.iceberg import scans
 pytestmark = pytest.mark.slow
 
 _MOST_TASKS = 7
-_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _DAY, _AT = date(2026, 11, 1), datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 SCHEMA = pa.schema(
     {
@@ -540,18 +536,7 @@ def test_the_history_says_what_was_ruled_out(site: ScanSite, evolved: tuple[Tabl
 def test_tables_of_icebergs_own_runtime_have_the_same_rows_whoever_plans(
     site: ScanSite, folder: Path
 ) -> None:
-    # Spark finds it where Maven keeps what it has fetched.
-    jar_of(_RUNTIME)
-    with skipped_without("Spark 4.1"):
-        python = python_with_spark("4.1.4")
-    written = subprocess.run(
-        [python, iceberg_writer.__file__, str(folder / "java"), _RUNTIME],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert written.returncode == 0, written.stderr
+    run_with_iceberg(iceberg_writer.__file__, str(folder / "java"))
     conditions = (
         "true",
         "id < 30",
@@ -581,16 +566,4 @@ def test_tables_of_icebergs_own_runtime_have_the_same_rows_whoever_plans(
     numbers.append(pa.table({"id": [4]}))
     questions.append(("mine.equality", "true"))
 
-    result = subprocess.run(
-        [python, iceberg_on_spark.__file__, site.url, site.mine, _RUNTIME],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-    assert result.returncode == 0, result.stderr
-    for question, (server, client) in zip(questions, json.loads(result.stdout), strict=True):
-        assert server == client, question
-        assert server, question
+    check_same_rows(site, questions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -24,13 +23,10 @@ from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.typedef import Record
 
 import windrow
-from tests.programs import iceberg_on_spark
 from tests.support.engines.filters import Filters, conditions_on, filters_of
+from tests.support.engines.iceberg_runtime import check_same_rows
 from tests.support.engines.scan_sites import PLAN, TASKS, ScanSite, scan_site
 from tests.support.laws import examples, is_nightly
-from tests.support.processes.environments import skipped_without
-from tests.support.servers.maven import jar_of
-from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables.delta_tables import (
     DeltaLog,
     column,
@@ -530,30 +526,14 @@ CONDITIONS_OF_SPARK = {
 
 @pytest.mark.nightly
 def test_spark_with_icebergs_runtime_reads_the_same_rows_whoever_plans(site: ScanSite) -> None:
-    package = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-    # Spark finds it where Maven keeps what it has fetched.
-    jar_of(package)
-    with skipped_without("Spark 4.1"):
-        python = python_with_spark("4.1.4")
     questions = [
         (f"mine.{name}", condition)
         for name, conditions in CONDITIONS_OF_SPARK.items()
         for condition in conditions
     ]
 
-    result = subprocess.run(
-        [python, iceberg_on_spark.__file__, site.url, site.mine, package],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    check_same_rows(site, questions)
 
-    assert result.returncode == 0, result.stderr
-    for question, (server, client) in zip(questions, json.loads(result.stdout), strict=True):
-        assert server == client, question
-        assert server, question
     with windrow.connect(site.url, token=site.admin) as reader:
         engines = {plan.engine for plan in islice(reader.past_plans(table="mine.days"), 20)}
     assert any(str(engine).startswith("Apache Iceberg 1.12.0") for engine in engines)
