@@ -15,13 +15,13 @@ from tests.support.spark.older_spark import python_with_spark
 _PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
-def run_with_iceberg(program: str, *arguments: str, given: str = "") -> str:
+def run_with_iceberg(program: str, *arguments: str, text: str = "") -> str:
     """Run a program, and return what it prints; the test is skipped where it cannot run.
 
     Args:
         program: Its file.
         arguments: Its arguments, after which it gets the runtime's coordinates.
-        given: What it can read.
+        text: What it can read.
     """
     # Spark finds it where Maven keeps what it has fetched.
     jar_of(_PACKAGE)
@@ -29,7 +29,7 @@ def run_with_iceberg(program: str, *arguments: str, given: str = "") -> str:
         python = python_with_spark("4.1.4")
     result = subprocess.run(
         [python, program, *arguments, _PACKAGE],
-        input=given,
+        input=text,
         capture_output=True,
         text=True,
         timeout=600,
@@ -47,7 +47,7 @@ def check_same_rows(site: ScanSite, questions: Sequence[tuple[str, str]]) -> Non
         questions: Tables and conditions.
     """
     answers = run_with_iceberg(
-        iceberg_on_spark.__file__, site.url, site.mine, given=json.dumps(questions)
+        iceberg_on_spark.__file__, site.url, site.mine, text=json.dumps(questions)
     )
     for question, (server, client) in zip(questions, json.loads(answers), strict=True):
         assert server == client, question
