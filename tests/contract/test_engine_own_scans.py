@@ -174,9 +174,9 @@ def cells(rows: pa.Table) -> list[str]:
 def planned(table: Table, snapshot_id: int | None = None, **more: Any) -> dict[str, set[str]]:
     """Return the delete files of each data file."""
     tasks = list(table.scan(snapshot_id=snapshot_id, **more).plan_files())
-    found = {task.file.file_path: {one.file_path for one in task.delete_files} for task in tasks}
-    assert len(found) == len(tasks)
-    return found
+    deletes = {task.file.file_path: {one.file_path for one in task.delete_files} for task in tasks}
+    assert len(deletes) == len(tasks)
+    return deletes
 
 
 _CONDITIONS = {
@@ -259,16 +259,16 @@ def test_pages_have_the_files_and_deletes_of_the_whole_plan(
 
     assert plan["file-scan-tasks"] == []
     assert len(plan["plan-tasks"]) > 1
-    found = {}
+    of_pages = {}
     for answer in answers:
         named = set()
         for task in answer["file-scan-tasks"]:
             places = task.get("delete-file-references", ())
             named.update(places)
             deletes = [answer["delete-files"][at] for at in places]
-            found[task["data-file"]["file-path"]] = {one["file-path"] for one in deletes}
+            of_pages[task["data-file"]["file-path"]] = {one["file-path"] for one in deletes}
         assert named == set(range(len(answer["delete-files"])))
-    assert found == planned(files[0])
+    assert of_pages == planned(files[0])
     again = site.post(f"{PLAN.format('files')}/{plan['plan-id']}", None, method="GET").json()
     assert site.tasks("files", again) == site.tasks("files", plan)
 
@@ -354,13 +354,13 @@ def test_callers_at_the_same_time_share_one_read_of_each_manifest(
 def test_tables_that_do_not_fit_into_the_cache_are_planned_alike(
     files: tuple[Table, Table], folder: Path, tmp_path: Path
 ) -> None:
-    own = planned(files[1])
+    cached = planned(files[0])
     with scan_site(folder, _MOST_TASKS, manifest_cache_bytes=0, state_dir=tmp_path) as small:
         register(small, "mine.uncached", folder / "files")
 
-        found = planned(small.by_server.load_table("mine.uncached"))
+        uncached = planned(small.by_server.load_table("mine.uncached"))
 
-    assert found.keys() == own.keys()
+    assert uncached == cached
 
 
 def test_rows_deleted_by_equality_are_named_with_their_columns_and_by_sequence(

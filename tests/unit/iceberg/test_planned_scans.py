@@ -16,6 +16,23 @@ from windrow_service.iceberg.scans import planned_files, planned_snapshot
 _FIRST_ROW = {"name": "first_row_id", "field-id": 520, "type": ["null", "long"], "default": None}
 
 
+def test_a_manifest_that_a_list_has_among_data_and_among_deletes_is_two(tmp_path: Path) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2]}))
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    path = Path(snapshot.manifest_list.removeprefix("file://"))
+    schema, head, records = read_avro(path)
+    write_avro(path, schema, head, [*records, *({**one, "content": 1} for one in records)])
+
+    data, deletes = planned_snapshot(
+        TableFolders(location, ()), {"metadata": table.metadata_location}, None, Here()
+    ).manifests
+
+    assert (data.holds_deletes, deletes.holds_deletes) == (False, True)
+    assert data.key != deletes.key
+
+
 @pytest.mark.parametrize("change", [{"first_row_id": 100}, {"sequence_number": 7}])
 def test_a_manifest_that_a_list_states_in_another_way_is_another_one(
     tmp_path: Path, change: dict[str, Any]
