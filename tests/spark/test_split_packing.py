@@ -49,8 +49,8 @@ def packed(
     for at, (size, hosts) in enumerate(splits):
         sizes[at] = size
         locations[at] = texts(hosts)
-    found = packing.packed(sizes, locations, tasks, texts(executors))
-    return [(get_field(task, "host"), list(get_field(task, "splits"))) for task in found]
+    objects = packing.packed(sizes, locations, tasks, texts(executors))
+    return [(get_field(task, "host"), list(get_field(task, "splits"))) for task in objects]
 
 
 def ends(splits: Sequence[Split], tasks: Sequence[tuple[str, list[int]]]) -> list[float]:
@@ -74,12 +74,12 @@ def ends(splits: Sequence[Split], tasks: Sequence[tuple[str, list[int]]]) -> lis
 def test_each_split_is_read_once_and_no_task_takes_much_longer_than_the_mean(
     spark: SparkSession, splits: list[Split], tasks: int, executors: list[str]
 ) -> None:
-    found = packed(spark, splits, tasks, executors)
+    reads = packed(spark, splits, tasks, executors)
 
-    assert sorted(at for _, positions in found for at in positions) == list(range(len(splits)))
-    assert len(found) <= tasks
-    assert {host for host, _ in found} <= {*(executors or HOSTS), ""}
-    each = ends(splits, found)
+    assert sorted(at for _, positions in reads for at in positions) == list(range(len(splits)))
+    assert len(reads) <= tasks
+    assert {host for host, _ in reads} <= {*(executors or HOSTS), ""}
+    each = ends(splits, reads)
     assert each == sorted(each, reverse=True)
     sizes = [size for size, _ in splits]
     hosts = min(tasks, len(executors or {name for _, names in splits for name in names}) or 1)
@@ -90,10 +90,10 @@ def test_each_split_is_read_once_and_no_task_takes_much_longer_than_the_mean(
 def test_tasks_read_what_their_hosts_hold_if_hosts_hold_equally_much(spark: SparkSession) -> None:
     splits = [(64 * MB + at, [HOSTS[at % 3]]) for at in range(12)]
 
-    found = packed(spark, splits, 6)
+    reads = packed(spark, splits, 6)
 
-    assert all(splits[at][1] == [host] for host, positions in found for at in positions)
-    assert [len(positions) for _, positions in found] == [2] * 6
+    assert all(splits[at][1] == [host] for host, positions in reads for at in positions)
+    assert [len(positions) for _, positions in reads] == [2] * 6
 
 
 def test_a_host_that_holds_more_than_its_share_leaves_the_excess_to_others(
@@ -101,9 +101,9 @@ def test_a_host_that_holds_more_than_its_share_leaves_the_excess_to_others(
 ) -> None:
     splits = [(100 * MB, ["a"])] * 6 + [(100 * MB, ["b"])] * 3
 
-    found = packed(spark, splits, 3, ["a", "b", "c"])
+    reads = packed(spark, splits, 3, ["a", "b", "c"])
 
-    assert sorted((host, len(positions)) for host, positions in found) == [
+    assert sorted((host, len(positions)) for host, positions in reads) == [
         ("a", 3),
         ("b", 3),
         ("c", 3),
@@ -113,10 +113,10 @@ def test_a_host_that_holds_more_than_its_share_leaves_the_excess_to_others(
 def test_copies_of_splits_let_tasks_be_even_and_at_home(spark: SparkSession) -> None:
     splits = [(64 * MB, ["a", "b"])] * 6 + [(64 * MB, ["a", "c"])] * 3
 
-    found = packed(spark, splits, 3)
+    reads = packed(spark, splits, 3)
 
-    assert [len(positions) for _, positions in found] == [3, 3, 3]
-    assert all(host in splits[at][1] for host, positions in found for at in positions)
+    assert [len(positions) for _, positions in reads] == [3, 3, 3]
+    assert all(host in splits[at][1] for host, positions in reads for at in positions)
 
 
 def test_without_hosts_tasks_are_even(spark: SparkSession) -> None:

