@@ -75,7 +75,7 @@ public final class SplitPacking {
         this.locations = locations;
     }
 
-    /** Packs splits for Python. */
+    /** Packs splits; an object, so that tests in Python can call it. */
     public static final class Factory {
         /**
          * Returns the tasks that read something, those that take longest first.
