@@ -12,8 +12,8 @@ and those of Polars and DuckDB listing; the plain loops are given the names:
 - `two requests`: HEAD and GET by pyarrow.fs, 16 threads in each of Spark's tasks, as Windrow
   read before it kept ETags.
 
-DuckDB takes part where its extension `httpfs` is installed. Spark's own reader would need Hadoop's
-client for S3, which pyspark does not bring.
+DuckDB takes part where the package `duckdb-extension-httpfs` of its release is installed. Spark's
+own reader would need Hadoop's client for S3, which pyspark does not bring.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from common import ROOT, Result, arguments, console, write_json
+from duckdb_extensions import NoExtensionError, load_extension, use_s3
 from rclone import environment, rclone_server
 from rich import box
 from rich.table import Table as RichTable
@@ -419,17 +420,7 @@ def _asks(
         import duckdb
 
         with duckdb.connect() as connection:
-            connection.execute("LOAD httpfs")
-            connection.execute(
-                "CREATE SECRET (TYPE s3, USE_SSL false, URL_STYLE 'path', KEY_ID ?, SECRET ?, "
-                "ENDPOINT ?, REGION ?)",
-                [
-                    os.environ["AWS_ACCESS_KEY_ID"],
-                    os.environ["AWS_SECRET_ACCESS_KEY"],
-                    os.environ["AWS_ENDPOINT_URL"].removeprefix("http://"),
-                    os.environ["AWS_REGION"],
-                ],
-            )
+            use_s3(connection)
             answer = connection.execute(
                 f"SELECT count(*), sum({column}), max({column}) FROM read_parquet('{location}')"
             ).fetchone()
@@ -450,11 +441,9 @@ def duckdb_if_installed() -> tuple[str, ...]:
 
     try:
         with duckdb.connect() as connection:
-            connection.execute("LOAD httpfs")
-    except duckdb.Error:
-        console.print(
-            "duckdb: left out, because its extension httpfs is not installed", style="dim"
-        )
+            load_extension(connection, "httpfs")
+    except NoExtensionError as error:
+        console.print(f"duckdb: left out, because it cannot read from S3: {error}", style="dim")
         return ()
     return (DUCKDB,)
 

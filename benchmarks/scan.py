@@ -9,8 +9,8 @@ All sides make an Arrow table of all rows, with the partition column, and all ta
   listing, included. The files are in memory.
 - `warm`: reads in a process that has already read, planning or listing included.
 - `store`: as `warm`, but the files are in an S3 store on loopback, each answer of which is delayed:
-  one in memory that costs little, or `rclone` behind a proxy. DuckDB takes part where its extension
-  `httpfs` is installed.
+  one in memory that costs little, or `rclone` behind a proxy. DuckDB takes part where the
+  package `duckdb-extension-httpfs` of its release is installed.
 
 The sides take turns. Windrow's coordinator runs beside them and knows the table.
 """

@@ -93,17 +93,9 @@ def _duckdb(location: str, url: str, table: str) -> pa.Table:
 
     with duckdb.connect() as connection:
         if location.startswith("s3:"):
-            connection.execute("LOAD httpfs")
-            connection.execute(
-                "CREATE SECRET (TYPE s3, USE_SSL false, URL_STYLE 'path', KEY_ID ?, SECRET ?, "
-                "ENDPOINT ?, REGION ?)",
-                [
-                    os.environ["AWS_ACCESS_KEY_ID"],
-                    os.environ["AWS_SECRET_ACCESS_KEY"],
-                    os.environ["AWS_ENDPOINT_URL"].removeprefix("http://"),
-                    os.environ["AWS_REGION"],
-                ],
-            )
+            from duckdb_extensions import use_s3
+
+            use_s3(connection)
         # Rows come in no order from Windrow either.
         connection.execute("SET preserve_insertion_order = false")
         files = f"read_parquet('{location}/*/*.parquet', hive_partitioning = true)"

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import sqlglot
 from common import console
+from duckdb_extensions import NoExtensionError, load_extension
 from sql_turns import SqlQuery, TableFolder
 
 from windrow_core.files.types import spark_type
@@ -147,11 +147,9 @@ def _generator(extension: str) -> Iterator[DuckDBPyConnection]:
 
     with duckdb.connect() as connection:
         try:
-            files = resources.files(f"duckdb_extension_{extension}") / "extensions"
-            path = files / f"v{duckdb.__version__}" / f"{extension}.duckdb_extension"
-            connection.execute(f"LOAD '{path}'")
-        except (ModuleNotFoundError, duckdb.Error) as error:
-            raise NoGeneratorError(extension, str(error).partition("\n")[0]) from error
+            load_extension(connection, extension)
+        except NoExtensionError as error:
+            raise NoGeneratorError(extension, str(error)) from error
         yield connection
 
 

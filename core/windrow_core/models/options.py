@@ -94,7 +94,7 @@ class PlanDefaults(Request):
         default=None,
         exclude_if=_is_not_set,
         description="On object stores and HDFS: number of small files that a task requests before "
-        "it decodes them; 64 by default.",
+        "it decodes them; 128 by default.",
     )
     prefetch_bytes: ByteSize | None = Field(
         default=None,

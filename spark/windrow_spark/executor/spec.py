@@ -62,7 +62,7 @@ class ReadLimits:
     max_decoded_at_once_bytes: int = 1 * MIB
     min_joined_files: int = 48
     max_run_bytes: int = 64 * MIB
-    prefetch_files: int = 64
+    prefetch_files: int = 128
     prefetch_bytes: int = 16 * MIB
     requests_per_second: float | None = None
 

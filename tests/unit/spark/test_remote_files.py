@@ -85,4 +85,4 @@ def test_the_requests_of_a_read_are_divided_over_the_tasks_that_run_at_once(
     limits = read_spec(plan, Schemas(asked, StructType(), StructType()), Calendars).limits
 
     assert limits.requests_per_second == share
-    assert (limits.prefetch_files, limits.prefetch_bytes) == (64, 2**20)
+    assert (limits.prefetch_files, limits.prefetch_bytes) == (128, 2**20)

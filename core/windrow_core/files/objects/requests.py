@@ -36,7 +36,7 @@ _TROUBLE_S, _OBJECTION_S = 60.0, 120.0
 _FIRST_ANSWER_S = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 # Maximum number of requests that a process sends at the same time in the background.
-_THREADS = 64
+_THREADS = 128
 # Maximum number of objects that S3 removes in one request.
 _MAX_REMOVED = 1_000
 _NS_PER_S = 10**9
@@ -298,8 +298,7 @@ class Requests:
         bucket = self._bucket(*setting_of(name), is_change=is_change)
         began_at: float | None = None
         for attempt in count():
-            sent_at = self._turn(bucket, traffic)
-            self._count(traffic, retries=attempt > 0)
+            sent_at = self._turn(bucket, traffic, is_repeated=attempt > 0)
             try:
                 answer = once(bucket, key)
             except ObjectError:
@@ -333,13 +332,13 @@ class Requests:
             traffic.retries += retries
             traffic.waited_s += waited_s
 
-    def _turn(self, bucket: _Bucket, traffic: Traffic) -> float:
-        """Wait until a request may be sent, and return the time."""
+    def _turn(self, bucket: _Bucket, traffic: Traffic, *, is_repeated: bool) -> float:
+        """Wait until a request may be sent, count it, and return the time."""
         asked_at = time.monotonic()
+        free_paces = []
         for pace in filter(None, (traffic.pace, bucket.pace)):
             if pace.rate is None:
-                with self._lock:
-                    pace.delay(asked_at)
+                free_paces.append(pace)
                 continue
             # One after another, so that each waits according to the rate at that time.
             with bucket.turn:
@@ -347,7 +346,13 @@ class Requests:
                     pause = pace.delay(time.monotonic())
                 time.sleep(pause)
         sent_at = time.monotonic()
-        self._count(traffic, requests=0, waited_s=sent_at - asked_at)
+        # Taken once, because threads that wait for a lock cost more than what they do with it.
+        with self._lock:
+            for pace in free_paces:
+                pace.delay(asked_at)
+            traffic.requests += 1
+            traffic.retries += is_repeated
+            traffic.waited_s += sent_at - asked_at
         return sent_at
 
     def _gives_up_at(self, trouble: Trouble, bucket: _Bucket, began_at: float) -> float:
@@ -363,6 +368,8 @@ class Requests:
     def _bucket(self, name: str, endpoint: str | None, *, is_change: bool) -> _Bucket:
         # Stores limit the rates of reads and of changes separately.
         key = name, endpoint, is_change
+        if key in self._buckets:
+            return self._buckets[key]
         with self._lock:
             if key not in self._buckets:
                 self._buckets[key] = _Bucket(connected(name, endpoint, is_change=is_change))
