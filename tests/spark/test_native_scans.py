@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -88,6 +89,20 @@ def mixed(folder: Path, spark: SparkSession) -> Path:
         old.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), null / "old.parquet"
     )
     return location
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_partition_columns_have_their_values_in_whichever_order_they_are_asked_for(
+    spark: SparkSession, client: windrow.Client, folder: Path, reader: str
+) -> None:
+    location = folder / f"ordered-{reader}"
+    write(location / "p=1" / "q=2" / "r=3" / "f.parquet", a=[10], b=[20])
+    table = registered(client, location, f"native.ordered_{reader}")
+    values = {"a": 10, "b": 20, "p": 1, "q": 2, "r": 3}
+
+    for columns in itertools.permutations(values, 4):
+        rows = client.read(spark, table, reader=reader, columns=columns).collect()
+        assert [row.asDict() for row in rows] == [{name: values[name] for name in columns}]
 
 
 def test_both_readers_and_a_mix_of_them_give_the_same_rows(

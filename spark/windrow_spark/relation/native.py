@@ -58,11 +58,12 @@ def native_relation(
         slots: How many tasks run at the same time.
     """
     usable = hosts_to_prefer(spark)
-    folders = {column.name for column in plan.partition_columns}
+    folders = [column.name for column in plan.partition_columns]
     fields = spark_schema(columns)
-    # Values of other partition columns are not needed: conditions on them have been applied.
-    names = {column.name for column in plan.columns} & folders
-    partition = StructType([field for field in fields if field.name in names])
+    # Values of other partition columns are not needed: conditions on them have been applied. Spark's
+    # scan returns them in this order, which is that of the relation's scan.
+    names = {column.name for column in plan.columns}
+    partition = StructType([fields[name] for name in folders if name in names])
     data = with_defaults(
         StructType([field for field in fields if field.name not in folders]), plan.file_fields
     )
