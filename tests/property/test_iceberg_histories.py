@@ -20,8 +20,10 @@ from pyiceberg.types import StringType
 from tests.support.laws import examples
 from tests.support.tables.iceberg import Here, new_table
 from tests.support.tables.iceberg_deletes import delete_positions
+from windrow_service.iceberg import reader
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.reading import KnownFiles, SnapshotFiles, read_table
+from windrow_service.iceberg.scans import planned_files, planned_snapshot
 from windrow_service.iceberg.state import SnapshotState
 
 _SCHEMA = pa.schema([("id", pa.int64()), ("region", pa.string())])
@@ -92,6 +94,14 @@ def _read(
     return read_table(TableFolders(location, ()), options, wanted, known, Here())
 
 
+def _planned_files(table: Table, location: str) -> list[pa.Table]:
+    """Return what plans of scans need of each manifest of data files."""
+    folders, options = TableFolders(location, ()), {"metadata": table.metadata_location}
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+    data = [one for one in manifests if not one.holds_deletes]
+    return planned_files(folders, data, Here())
+
+
 def _seen(found: SnapshotFiles) -> Mapping[str, tuple[int, list[str]]]:
     return {
         row["path"]: (row["row_count"], sorted(one["path"] for one in row["deletes"] or ()))
@@ -124,6 +134,12 @@ def test_every_snapshot_of_every_history_has_its_files_whichever_read_it_starts_
             found = _read(table, location, None, known[start % len(known)])
             assert _seen(found) == _planned(table, None)
             assert found.files.equals(_read(table, location, None, None).files)
+            planned = _planned_files(table, location)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(reader, "_MAX_TOGETHER", 1)
+                assert found.files.equals(_read(table, location, None, None).files)
+                one_by_one = _planned_files(table, location)
+            assert [one.to_pylist() for one in planned] == [one.to_pylist() for one in one_by_one]
             if found.state is not None:
                 known.append(
                     KnownFiles(files=found.files, state=SnapshotState.of(found.state.encoded()))

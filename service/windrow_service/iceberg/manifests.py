@@ -1,4 +1,9 @@
-"""The entries of manifests and of lists of manifests; read in a process that may be lost."""
+"""The entries of manifests and of lists of manifests; read in a process that may be lost.
+
+Functions that read manifests take several of one partition spec, since making columns takes far
+longer than decoding a few entries. Their errors name the first one, so that whoever asks for several
+asks again for each.
+"""
 
 from __future__ import annotations
 
@@ -84,6 +89,7 @@ class ManifestTask:
 
     Attributes:
         path: Path of the manifest.
+        length: Its bytes, as its list states them.
         spec_id: Id of its partition spec.
         spec: Fields of its partition spec.
         sequence_number: Sequence number of its new entries.
@@ -94,6 +100,7 @@ class ManifestTask:
     """
 
     path: str
+    length: int
     spec_id: int
     spec: tuple[PartitionField, ...]
     sequence_number: int
@@ -109,7 +116,8 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
     Returns:
         `MANIFESTS`, and the column `first_row_id`.
     """
-    entries = _Entries(read_columns(content), path)
+    lists = read_columns(content)
+    entries = _Entries(lists, path, [_length_of(lists)])
     paths = entries.required(_MANIFEST_PATH)
     entries.refuse_keys(_MANIFEST_KEY, paths)
     holds_files = [
@@ -134,38 +142,51 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
     return manifests.filter(pa.array(holds_files, pa.bool_()))
 
 
-def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
-    """Return the data files that a manifest holds.
+def read_data_manifests(
+    contents: Sequence[bytes], tasks: Sequence[ManifestTask]
+) -> tuple[pa.Table, list[int]]:
+    """Return the data files that manifests hold, and how many each has.
 
     Returns:
         Columns `path`, `size_bytes`, `row_count`, `sequence_number`, `snapshot_id`,
         `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
     """
-    return pa.table(_data_columns(_files_of(content, task), task))
+    entries = _files_of(contents, tasks)
+    return pa.table(_data_columns(entries, tasks[0])), entries.counts
 
 
-def read_planned_files(content: bytes, task: ManifestTask) -> pa.Table:
-    """Return the data files that a manifest holds, for plans of scans.
+def read_planned_files(
+    contents: Sequence[bytes], tasks: Sequence[ManifestTask]
+) -> tuple[pa.Table, list[int]]:
+    """Return the data files that manifests hold, for plans of scans, and how many each has.
 
     Returns:
-        The columns of `read_data_manifest`, and `first_row_id`. The partition keys are a
+        The columns of `read_data_manifests`, and `first_row_id`. The partition keys are a
         spec, a colon, and its values in JSON.
     """
-    entries = _files_of(content, task)
-    columns = _data_columns(entries, task)
+    entries = _files_of(contents, tasks)
+    columns = _data_columns(entries, tasks[0])
     del columns["snapshot_id"]
-    columns["partition_key"] = _partition_texts(columns["partition_key"], entries, task)
+    columns["partition_key"] = _partition_texts(columns["partition_key"], entries, tasks[0])
+    columns["first_row_id"] = _first_row_ids(entries, columns["row_count"], tasks)
+    return pa.table(columns), entries.counts
+
+
+def _first_row_ids(
+    entries: _Entries, row_counts: pa.Array, tasks: Sequence[ManifestTask]
+) -> pa.Array:
+    """Return the ids of files' first rows: in a manifest, files without an id follow each other."""
     own_ids = entries.typed(_FIRST_ROW, entries.optional(_FIRST_ROW), pa.int64())
-    columns["first_row_id"] = _first_row_ids(own_ids, columns["row_count"], task.first_row_id)
-    return pa.table(columns)
-
-
-def _first_row_ids(own_ids: pa.Array, row_counts: pa.Array, first: int | None) -> pa.Array:
-    """Return the ids of files' first rows: files without an id follow each other."""
-    if first is None:
-        return pa.nulls(len(own_ids), pa.int64())
     rows = np.where(own_ids.is_null(), np.asarray(row_counts), 0)
-    return pc.coalesce(own_ids, pa.array(first + np.cumsum(rows) - rows))
+    before = np.cumsum(rows) - rows
+    counts = np.array(entries.counts)
+    begins = np.cumsum(counts) - counts
+    firsts = pa.array([task.first_row_id for task in tasks], pa.int64())
+    # Empty manifests at the end begin after the last file.
+    starts = np.append(before, 0)[np.minimum(begins, len(before))]
+    manifests = np.repeat(np.arange(len(tasks)), counts)
+    ids = pc.add(firsts.take(pa.array(manifests)), pa.array(before - starts[manifests]))
+    return pc.if_else(ids.is_valid(), pc.coalesce(own_ids, ids), ids)
 
 
 def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
@@ -175,9 +196,7 @@ def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
     stats, see_nan = _statistics(entries, task, raw)
     return {
         **_common(entries, task, raw),
-        "snapshot_id": entries.typed(
-            _SNAPSHOT, entries.inherited(_SNAPSHOT, task.snapshot_id), pa.int64()
-        ),
+        "snapshot_id": entries.typed(_SNAPSHOT, entries.optional(_SNAPSHOT), pa.int64()),
         "row_group_offsets": _offsets(entries),
         "stats_see_nan": see_nan,
         "partition": _partition(task, raw, entries.count),
@@ -185,17 +204,22 @@ def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
     }
 
 
-def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
-    """Return `DELETE_ENTRIES` of the delete files that a manifest holds."""
-    return _deletes(_files_of(content, task), task)
+def read_delete_manifests(
+    contents: Sequence[bytes], tasks: Sequence[ManifestTask]
+) -> tuple[pa.Table, list[int]]:
+    """Return `DELETE_ENTRIES` of the delete files that manifests hold, and how many each has."""
+    entries = _files_of(contents, tasks)
+    return _deletes(entries, tasks[0]), entries.counts
 
 
-def read_planned_deletes(content: bytes, task: ManifestTask) -> pa.Table:
-    """Return `PLANNED_DELETES` of the delete files that a manifest holds, for plans of scans."""
-    entries = _files_of(content, task)
+def read_planned_deletes(
+    contents: Sequence[bytes], tasks: Sequence[ManifestTask]
+) -> tuple[pa.Table, list[int]]:
+    """Return `PLANNED_DELETES` of the delete files that manifests hold, and how many each has."""
+    entries, task = _files_of(contents, tasks), tasks[0]
     files = _deletes(entries, task)
     at = files.schema.get_field_index("partition_key")
-    keys = _partition_texts(flat(files["partition_key"]), entries, task).cast(pa.string())
+    keys = _partition_texts(flat(files["partition_key"]), entries, task)
     files = files.set_column(at, files.schema.field(at), keys)
     ids = [None if one is None else _numbers(one) for one in entries.optional(_EQUALITY_IDS)]
     is_equality = np.asarray(pc.equal(files["kind"], "equality"))
@@ -205,9 +229,8 @@ def read_planned_deletes(content: bytes, task: ManifestTask) -> pa.Table:
         )
     is_global = is_equality & all(field.transform == "void" for field in task.spec)
     files = files.append_column("is_global", pa.array(is_global))
-    return files.append_column("equality_ids", pa.array(ids, pa.list_(pa.int32()))).cast(
-        PLANNED_DELETES
-    )
+    files = files.append_column("equality_ids", pa.array(ids, pa.list_(pa.int32())))
+    return files.cast(PLANNED_DELETES), entries.counts
 
 
 def _numbers(content: bytes) -> list[int]:
@@ -221,7 +244,7 @@ def _partition_texts(keys: pa.Array, entries: _Entries, task: ManifestTask) -> p
     Args:
         keys: What `partition_keys` returned for the files.
         entries: The files.
-        task: Their manifest.
+        task: Their manifest, or one of them.
     """
     codes = keys.dictionary_encode()
     _, first = np.unique(np.asarray(codes.indices), return_index=True)
@@ -237,7 +260,7 @@ def _partition_texts(keys: pa.Array, entries: _Entries, task: ManifestTask) -> p
             task.path, f"has partition values that cannot be written as JSON ({error})"
         ) from error
     texts = [f"{task.spec_id}:{text}" for text in texts]
-    return pa.DictionaryArray.from_arrays(codes.indices, pa.array(texts, pa.string()))
+    return pa.array(texts, pa.string()).take(codes.indices)
 
 
 def _deletes(entries: _Entries, task: ManifestTask) -> pa.Table:
@@ -286,15 +309,22 @@ def _only_path(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | N
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """The columns of a manifest, or of a list of manifests."""
+    """The columns of some manifests, one after the other, or of a list of manifests.
+
+    Attributes:
+        columns: Their values, by field id.
+        path: Path for messages.
+        counts: Number of entries of each manifest.
+    """
 
     columns: Columns
     path: str
+    counts: list[int]
 
     @property
     def count(self) -> int:
         """Number of entries."""
-        return len(next(iter(self.columns.values()), ()))
+        return sum(self.counts)
 
     def required(self, field_id: int) -> list[Any]:
         values = self.columns.get(field_id)
@@ -304,9 +334,6 @@ class _Entries:
 
     def optional(self, field_id: int) -> list[Any]:
         return self.columns.get(field_id) or [None] * self.count
-
-    def inherited(self, field_id: int, value: int | None) -> list[Any]:
-        return [value if one is None else one for one in self.optional(field_id)]
 
     def typed(self, field_id: int, values: list[Any], type_: pa.DataType) -> pa.Array:
         """Return values of a field as an array."""
@@ -337,17 +364,34 @@ class _Entries:
                 )
 
 
-def _files_of(content: bytes, task: ManifestTask) -> _Entries:
-    """Return the entries of a manifest whose files were not removed."""
-    all_ = _Entries(read_columns(content), task.path)
-    status = all_.required(_STATUS)
-    columns = all_.columns
+def _files_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entries:
+    """Return the entries of manifests whose files were not removed, with what they inherit."""
+    parts = [_left_in(content, task) for content, task in zip(contents, tasks, strict=True)]
+    counts = [part.count for part in parts]
+    columns = parts[0].columns
+    if len(parts) > 1:
+        # In order, because they are those of the same writer or nearly so.
+        ids = dict.fromkeys(id_ for part in parts for id_ in part.columns)
+        columns = {id_: [one for part in parts for one in part.optional(id_)] for id_ in ids}
+    entries = _Entries(columns, tasks[0].path, counts)
+    entries.refuse_keys(_KEY, entries.required(_PATH))
+    return entries
+
+
+def _left_in(content: bytes, task: ManifestTask) -> _Entries:
+    columns = dict(read_columns(content))
+    status = _Entries(columns, task.path, [_length_of(columns)]).required(_STATUS)
     if _DELETED in status:
         rows = [row for row, one in enumerate(status) if one != _DELETED]
         columns = {id_: [values[row] for row in rows] for id_, values in columns.items()}
-    entries = _Entries(columns, task.path)
-    entries.refuse_keys(_KEY, entries.required(_PATH))
+    entries = _Entries(columns, task.path, [_length_of(columns)])
+    for id_, value in ((_SEQUENCE, task.sequence_number), (_SNAPSHOT, task.snapshot_id)):
+        columns[id_] = [value if one is None else one for one in entries.optional(id_)]
     return entries
+
+
+def _length_of(columns: Columns) -> int:
+    return len(next(iter(columns.values()), ()))
 
 
 def _common(
@@ -358,9 +402,7 @@ def _common(
         "path": entries.typed(_PATH, entries.required(_PATH), pa.string()),
         "size_bytes": entries.typed(_SIZE, entries.required(_SIZE), pa.int64()),
         "row_count": entries.typed(_ROWS, entries.required(_ROWS), pa.int64()),
-        "sequence_number": entries.typed(
-            _SEQUENCE, entries.inherited(_SEQUENCE, task.sequence_number), pa.int64()
-        ),
+        "sequence_number": entries.typed(_SEQUENCE, entries.required(_SEQUENCE), pa.int64()),
         "partition_key": pa.array(
             partition_keys(task.spec_id, list(raw.values()), entries.count), pa.string()
         ),

@@ -6,8 +6,9 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,10 +22,18 @@ from windrow_service.inventory.footers.isolation import LostProcessError
 
 _Result = TypeVar("_Result")
 Check = Callable[[], None]
+# Reads the contents of manifests of one partition spec; returns their entries, and how many each has.
+ReadManifests: TypeAlias = Callable[
+    [Sequence[bytes], Sequence[ManifestTask]], tuple[pa.Table, list[int]]
+]
 
 _MAX_LIST_BYTES = 256 * 2**20
 _MAX_MANIFEST_BYTES = 512 * 2**20
-_THREADS = 8
+# Groups of manifests that are parsed at a time, and files that are read for them.
+_THREADS, _READERS = 8, 16
+# Small manifests that are parsed together, and their bytes: more would save little, and leave other
+# processors idle.
+_MAX_TOGETHER, _MAX_TOGETHER_BYTES = 16, 2**20
 # Errors that the parsing of damaged metadata may raise.
 _DAMAGES = (
     ArithmeticError,
@@ -72,20 +81,35 @@ class MetadataReader:
                 raise IcebergMetadataError(path, f"is damaged: partition spec {spec_id} is missing")
         return manifests
 
-    def manifests(
-        self, tasks: Sequence[ManifestTask], read: Callable[[bytes, ManifestTask], pa.Table]
-    ) -> Iterable[pa.Table]:
+    def manifests(self, tasks: Sequence[ManifestTask], read: ReadManifests) -> Iterable[pa.Table]:
         """Yield the entries of each manifest, in order."""
+
+        def some(group: Sequence[ManifestTask]) -> Sequence[pa.Table]:
+            self.check()
+            if len(group) > 1:
+                try:
+                    contents = list(readers.map(small, group))
+                    return _apart(*self.executor.submit(read, contents, group).result())
+                except (IcebergMetadataError, LostProcessError, *_DAMAGES):
+                    # Which one is at fault is found one by one.
+                    pass
+            return [one(task) for task in group]
+
+        def small(task: ManifestTask) -> bytes:
+            return read_bounded(self._path_of(task), _MAX_TOGETHER_BYTES)
 
         def one(task: ManifestTask) -> pa.Table:
             self.check()
-            path = self.folders.absolute(task.path, "the list of manifests")
-            return self.parsed(path, _MAX_MANIFEST_BYTES, read, task)
+            path = self._path_of(task)
+            return self.parsed(path, _MAX_MANIFEST_BYTES, _read_one, read, task)
 
-        with ThreadPoolExecutor(_THREADS) as threads:
-            for entries in threads.map(one, tasks):
+        with ThreadPoolExecutor(_READERS) as readers, ThreadPoolExecutor(_THREADS) as threads:
+            for tables in threads.map(some, list(_groups(tasks))):
                 self.check()
-                yield entries
+                yield from tables
+
+    def _path_of(self, task: ManifestTask) -> str:
+        return self.folders.absolute(task.path, "the list of manifests")
 
     def parsed(
         self, path: str, max_bytes: int, parse: Callable[..., _Result], *arguments: object
@@ -114,6 +138,39 @@ class MetadataReader:
             raise IcebergMetadataError(
                 path, f"is damaged ({error or type(error).__name__}): restore it"
             ) from error
+
+
+def _groups(tasks: Sequence[ManifestTask]) -> Iterable[Sequence[ManifestTask]]:
+    """Yield runs of manifests that are parsed together: of one partition spec, few and small."""
+    group: list[ManifestTask] = []
+    size_bytes = 0
+    for task in tasks:
+        size_bytes += task.length
+        if group and (
+            len(group) == _MAX_TOGETHER
+            or size_bytes > _MAX_TOGETHER_BYTES
+            or task.spec_id != group[0].spec_id
+        ):
+            yield group
+            group, size_bytes = [], task.length
+        group.append(task)
+    if group:
+        yield group
+
+
+def _apart(entries: pa.Table, counts: Sequence[int]) -> Sequence[pa.Table]:
+    """Return the entries of each manifest."""
+    ends = np.cumsum(counts).tolist()
+    # Copied, because a slice would keep those of the other manifests in memory.
+    return [
+        entries.take(pa.array(range(end - count, end), pa.int64()))
+        for end, count in zip(ends, counts, strict=True)
+    ]
+
+
+def _read_one(content: bytes, read: ReadManifests, task: ManifestTask) -> pa.Table:
+    entries, _ = read([content], [task])
+    return entries
 
 
 def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -19,14 +19,14 @@ from windrow_service.iceberg.manifests import (
     DELETE_ENTRIES,
     MANIFESTS,
     ManifestTask,
-    read_data_manifest,
-    read_delete_manifest,
+    read_data_manifests,
+    read_delete_manifests,
 )
 from windrow_service.iceberg.metadata import TableState
 from windrow_service.iceberg.metadata_file import metadata_path
 from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.iceberg.reader import Check, MetadataReader
+from windrow_service.iceberg.reader import Check, MetadataReader, ReadManifests
 from windrow_service.iceberg.state import DELETES, FILES, SnapshotState, shape_of
 
 _NS_PER_MS = 10**6
@@ -168,23 +168,24 @@ class _Assembly:
 
     def _new(
         self, manifests: pa.Table, is_new: npt.NDArray[np.bool_]
-    ) -> Iterable[tuple[npt.NDArray[np.int64], Callable[[bytes, ManifestTask], pa.Table]]]:
+    ) -> Iterable[tuple[npt.NDArray[np.int64], ReadManifests]]:
         """Yield the new manifests of data files, then of delete files, each with their reader."""
         holds_deletes = np.asarray(manifests["holds_deletes"])
-        yield np.flatnonzero(is_new & ~holds_deletes), read_data_manifest
-        yield np.flatnonzero(is_new & holds_deletes), read_delete_manifest
+        yield np.flatnonzero(is_new & ~holds_deletes), read_data_manifests
+        yield np.flatnonzero(is_new & holds_deletes), read_delete_manifests
 
     def _entries(
         self,
         manifests: pa.Table,
         rows: npt.NDArray[np.int64],
         partition_names: tuple[str, ...],
-        parse: Callable[[bytes, ManifestTask], pa.Table],
+        parse: ReadManifests,
     ) -> pa.Table | None:
         """Return the entries of manifests, with paths as in inventories; None without manifests."""
         tasks = [
             ManifestTask(
                 path=one["path"],
+                length=one["length"],
                 spec_id=one["spec_id"],
                 spec=self._table.specs[one["spec_id"]],
                 sequence_number=one["sequence_number"],

@@ -86,7 +86,13 @@ def planned_files(
     tables = list(MetadataReader(folders, executor).manifests(tasks, read))
     for task, files in zip(tasks, tables, strict=True):
         folders.relative(flat(files["path"]), task.path)
-    return tables
+    return tables if holds_deletes else [_by_partition(files) for files in tables]
+
+
+def _by_partition(files: pa.Table) -> pa.Table:
+    """Return files with each partition's key once."""
+    at = files.schema.get_field_index("partition_key")
+    return files.set_column(at, "partition_key", files["partition_key"].dictionary_encode())
 
 
 def _manifests(reader: MetadataReader, table: TableState) -> list[PlannedManifest]:
@@ -116,6 +122,7 @@ def _manifests(reader: MetadataReader, table: TableState) -> list[PlannedManifes
             holds_deletes=one["holds_deletes"],
             task=ManifestTask(
                 path=one["path"],
+                length=one["length"],
                 spec_id=one["spec_id"],
                 spec=table.specs[one["spec_id"]],
                 sequence_number=one["sequence_number"],

@@ -57,6 +57,7 @@ def task(type_: pa.DataType, count: int = COUNT) -> ManifestTask:
     )
     return ManifestTask(
         path="m",
+        length=1,
         spec_id=3,
         spec=spec,
         sequence_number=0,
@@ -132,6 +133,7 @@ def test_without_buckets_there_is_nothing_to_say() -> None:
         matches(
             ManifestTask(
                 path="m",
+                length=1,
                 spec_id=0,
                 spec=(),
                 sequence_number=0,

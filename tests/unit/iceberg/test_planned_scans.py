@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.tables.iceberg import Here, new_table
 from tests.support.tables.iceberg_files import read_avro, write_avro
+from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.scans import planned_files, planned_snapshot
 
@@ -56,3 +57,62 @@ def test_a_manifest_that_a_list_states_in_another_way_is_another_one(
     }
     assert after[0].key != before[0].key
     assert after[0].key == planned_snapshot(folders, options, None, Here()).manifests[0].key
+
+
+def test_first_rows_are_numbered_in_each_of_the_manifests_that_are_read_together(
+    tmp_path: Path,
+) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    firsts = [None, 100, 7]
+    for _ in firsts:
+        table.append(pa.table({"id": [1, 2]}))
+    snapshot, folders = table.current_snapshot(), TableFolders(location, ())
+    assert snapshot is not None
+    for manifest in snapshot.manifests(table.io):
+        path = Path(manifest.manifest_path.removeprefix("file://"))
+        schema, head, (one,) = read_avro(path)
+        write_avro(path, schema, head, [one, one])
+    path = Path(snapshot.manifest_list.removeprefix("file://"))
+    schema, head, records = read_avro(path)
+    schema["fields"].append(_FIRST_ROW)
+    stated = [{**one, "first_row_id": id_} for one, id_ in zip(records, firsts, strict=True)]
+    write_avro(path, schema, head, stated)
+
+    options = {"metadata": table.metadata_location}
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+
+    assert [
+        files["first_row_id"].to_pylist() for files in planned_files(folders, manifests, Here())
+    ] == [
+        [None, None],
+        [100, 102],
+        [7, 9],
+    ]
+
+
+def test_a_damaged_manifest_is_named_among_those_that_are_read_together(tmp_path: Path) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    for _ in range(5):
+        table.append(pa.table({"id": [1, 2]}))
+    options, folders = {"metadata": table.metadata_location}, TableFolders(location, ())
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+    damaged = Path(manifests[2].task.path.removeprefix("file://"))
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+
+    with pytest.raises(IcebergMetadataError, match=damaged.name):
+        planned_files(folders, manifests, Here())
+
+
+def test_a_manifest_keeps_no_memory_of_those_that_were_read_with_it(tmp_path: Path) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    for _ in range(5):
+        table.append(pa.table({"id": [1, 2]}))
+    options, folders = {"metadata": table.metadata_location}, TableFolders(location, ())
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+    for manifest in manifests:
+        path = Path(manifest.task.path.removeprefix("file://"))
+        schema, head, (one,) = read_avro(path)
+        write_avro(path, schema, head, [one] * 200)
+
+    for files in planned_files(folders, manifests, Here()):
+        assert files.get_total_buffer_size() < 2 * files.nbytes + 1_000
