@@ -1,9 +1,9 @@
 """Rows of Spark's own Hive tables: a program, since they need a session with a metastore.
 
-`python -m tests.programs.on_hive FOLDER URL [every]`
+`python -m tests.programs.on_hive FOLDER URL`
 
 `FOLDER/tables.json` defines the tables to create; the last line printed is a list with the rows of
-each table and the findings of `on_metastore` with a coordinator, of all statements if asked for.
+each table and the findings of `metastore_tables` with a coordinator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def outcome(table: DataFrame, number: int) -> list[str] | str:
         return "refused"
 
 
-def main(folder: Path, url: str, *, every: bool) -> None:
+def main(folder: Path, url: str) -> None:
     """Create all tables, and print their rows."""
     spark = (
         SparkSession.builder.master("local[2]")
@@ -46,7 +46,7 @@ def main(folder: Path, url: str, *, every: bool) -> None:
     spark.sparkContext.setLogLevel("OFF")
     tables = json.loads((folder / "tables.json").read_text())
     outcomes = [outcome(_created(spark, folder, one), at) for at, one in enumerate(tables)]
-    imports = found_on_metastore(spark, url, folder, every=every)
+    imports = found_on_metastore(spark, url, folder)
     sys.stdout.write("\n" + json.dumps([outcomes, imports]) + "\n")
 
 
@@ -71,4 +71,4 @@ def _quoted(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], every="every" in sys.argv)
+    main(Path(sys.argv[1]), sys.argv[2])

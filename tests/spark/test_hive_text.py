@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.programs.on_hive import outcome
-from tests.support.laws import is_nightly
 from tests.support.servers.coordinators import running
 from tests.support.spark import quick_spark
 from windrow.errors import InvalidArgumentError, ProblemError
@@ -51,7 +50,7 @@ CELLS = (
     *("\\N", "2026-01-02", "2026-01-02 03:04:05.678", "1582-10-10", "a\\,b", 'q"uo"te', "'single'"),
     *("1\x022", "k\x031\x02l\x032", "7\x02b", "k:1|l:2", "1|2|x", "aGk=", "\\"),
 )
-COUNT = 400 if is_nightly() else 8
+COUNT = 400
 
 
 def drawn(random: Random, number: int) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def drawn(random: Random, number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def drawn_tables(folder: Path) -> list[dict[str, Any]]:
     """Random tables of text, with their files written."""
-    random = Random() if is_nightly() else Random(7)
+    random = Random()
     tables = [drawn(random, number) for number in range(COUNT)]
     for table in tables:
         (folder / table["name"]).mkdir()
@@ -116,10 +115,9 @@ def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     quick_spark.set_up(environment, Path(sys.executable).parents[1])
     settings = Settings(state_dir=folder / "others", allowed_locations=(str(folder),))
-    more = ["every"] if is_nightly() else []
     with running(settings) as url:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.programs.on_hive", str(folder), url, *more],
+            [sys.executable, "-m", "tests.programs.on_hive", str(folder), url],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -131,6 +129,7 @@ def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any]
     return rows, imported
 
 
+@pytest.mark.nightly
 def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
     spark: SparkSession,
     client: windrow.Client,
@@ -153,6 +152,7 @@ def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
     assert refused < len(drawn_tables) / 2
 
 
+@pytest.mark.nightly
 def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
@@ -175,18 +175,21 @@ def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
     assert found["then"] == []
 
 
+@pytest.mark.nightly
 def test_tables_of_a_metastore_are_accelerated_with_the_rows_of_sparks(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
     assert on_hive[1]["accelerated"] == {}
 
 
+@pytest.mark.nightly
 def test_statements_on_tables_of_a_metastore_leave_the_rows_and_partitions_of_sparks_own_writer(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
     assert on_hive[1]["written"] == {}
 
 
+@pytest.mark.nightly
 def test_a_remote_metastore_is_followed_by_the_job(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:

@@ -22,6 +22,18 @@ _TABLES = {
         "a int, b string",
         b"1;\\N\n",
     ),
+    "hive_nested": (
+        "text",
+        {"serde": "LazySimpleSerDe", "field.delim": ",", "collection.delim": "|"},
+        "a array<int>, b map<string,int>, c timestamp",
+        b"1|x,k\x032,2026-01-02 03:04:05\n\\N\n",
+    ),
+    "hive_quoted": (
+        "text",
+        {"serde": "OpenCSVSerde", "separatorChar": ";"},
+        "a string, b string",
+        b'"x;1";y\nz\n',
+    ),
     "avro": ("avro", {}, "a int", avro_file(_RECORD, [{"a": 7}])),
 }
 EXPECTED = {
@@ -29,6 +41,9 @@ EXPECTED = {
     "json": "[(1, [2])]",
     "text": "[('x\\ny\\n',)]",
     "hive": "[(1, None)]",
+    "hive_nested": "[([1, None], {'k': 2}, datetime.datetime(2026, 1, 2, 3, 4, 5)), "
+    "(None, None, None)]",
+    "hive_quoted": """[('x;1', 'y'), ('z', None)]""",
     "avro": "[(7,)]",
 }
 

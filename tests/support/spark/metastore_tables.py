@@ -58,23 +58,20 @@ def differences(spark: SparkSession, client: windrow.Client, name: str) -> list[
     return [f"spark: {theirs}", f"windrow: {ours}"]
 
 
-def found_on_metastore(
-    spark: SparkSession, url: str, folder: Path, *, every: bool
-) -> dict[str, Any]:
+def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str, Any]:
     """Create tables, import them, and return what was found; the session is stopped.
 
     Args:
         spark: A session with a metastore in this JVM's memory, `DATABASE`.
         url: URL of a coordinator.
         folder: Folder that tables may be in.
-        every: Whether to try all statements that write.
     """
     with windrow.connect(url) as client:
         results = _found(spark, client, folder)
         results["accelerated"] = accelerations.problems(
             spark, client, folder / "quick", {"a": "STORED AS PARQUET"}
         )
-        results["written"] = metastore_writes.problems(spark, client, folder, every=every)
+        results["written"] = metastore_writes.problems(spark, client, folder)
         metastore = _served(spark, folder)
         # The job starts a session that knows only the metastore's address.
         spark.stop()
