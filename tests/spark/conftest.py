@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.servers import embedded
-from tests.support.servers.coordinators import running
+from tests.support.servers.coordinators import free_port, running
 from tests.support.spark import quick_spark
 from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
 from windrow_service.settings import Settings
@@ -112,11 +113,31 @@ def on_older_sparks(also_on_older_sparks: list[dict[str, Any]]) -> list[dict[str
 
 @pytest.fixture(scope="session")
 def on_spark_connect(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.programs.on_spark_connect` on each release of Spark."""
-    versions = (NEWEST, *OTHERS) if _tries_all(request) else (NEWEST,)
-    return _reports("on_spark_connect", versions, tmp_path_factory.mktemp("connect"))
+    """The results of `tests.programs.on_spark_connect` on each release of Spark.
+
+    Without `--all-sparks` the shared session serves it, since a JVM costs more than the reads.
+    """
+    folder = tmp_path_factory.mktemp("connect")
+    if _tries_all(request):
+        return _reports("on_spark_connect", (NEWEST, *OTHERS), folder)
+    with _connect_server(spark) as remote:
+        return [_report("on_spark_connect", NEWEST, folder / NEWEST, remote)]
+
+
+@contextmanager
+def _connect_server(spark: SparkSession) -> Iterator[str]:
+    """Serve a session's Spark to clients of Spark Connect; the block gets the address."""
+    jvm: Any = spark.sparkContext._jvm
+    context: Any = spark.sparkContext._jsc
+    port, service = free_port(), jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    context.sc().conf().set("spark.connect.grpc.binding.port", str(port))
+    service.start(context.sc())
+    try:
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        service.stop(jvm.scala.Option.empty(), jvm.scala.Option.empty())
 
 
 @pytest.fixture(scope="session")
@@ -158,7 +179,7 @@ def _reports(name: str, versions: Sequence[str], folder: Path) -> list[dict[str,
     return [_report(name, version, folder / version) for version in versions]
 
 
-def _report(name: str, version: str, folder: Path) -> dict[str, Any]:
+def _report(name: str, version: str, folder: Path, *more: str) -> dict[str, Any]:
     """Run a program of `tests.support` on a release of Spark; return what it reports."""
     folder.mkdir()
     python = sys.executable if version == NEWEST else python_with_spark(version)
@@ -167,7 +188,7 @@ def _report(name: str, version: str, folder: Path) -> dict[str, Any]:
     settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
     with running(settings) as url:
         done = subprocess.run(
-            [python, "-m", f"tests.programs.{name}", url, str(folder)],
+            [python, "-m", f"tests.programs.{name}", url, str(folder), *more],
             cwd=_ROOT,
             env=environment,
             capture_output=True,

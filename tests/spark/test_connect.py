@@ -1,10 +1,11 @@
-"""Tables on sessions of Spark Connect, each with a server of its own."""
+"""Tables on sessions of Spark Connect."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.support.queries import refused_uses
 
@@ -12,8 +13,9 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_table_on_spark_connect_has_the_rows_that_spark_reads(
-    on_spark_connect: list[dict[str, Any]],
+    spark: SparkSession, on_spark_connect: list[dict[str, Any]]
 ) -> None:
+    assert on_spark_connect[0]["version"] == spark.version
     for found in on_spark_connect:
         rows, types = found["rows"], found["types"]
 
@@ -70,6 +72,7 @@ def test_unsupported_reads_on_spark_connect_are_refused_with_the_reason(
         assert "spark.sql.files.ignoreCorruptFiles is true" in refusals["setting"]
 
 
+@pytest.mark.nightly
 def test_writes_and_streams_are_refused_on_spark_connect(
     on_spark_connect: list[dict[str, Any]],
 ) -> None:
