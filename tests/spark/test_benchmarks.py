@@ -29,6 +29,7 @@ def programs(postgresql_server: str) -> Iterator[Programs]:
 
 # They start Spark or many servers, and seldom change.
 NIGHTLY = (
+    "access",
     "acid",
     "cache",
     "compaction",
@@ -46,6 +47,8 @@ NIGHTLY = (
     "metastore",
     "object_stores",
     "open_file_cost",
+    "pages",
+    "partition_numbers",
     "plan_peers",
     "plan_quality",
     "plan_scale",
@@ -248,6 +251,7 @@ def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(
     )
 
 
+@pytest.mark.nightly
 def test_partition_numbers_compares_plans_by_number_with_plans_by_filter(quick: Quick) -> None:
     content = quick("partition_numbers", "--runs", "1", "--days", "10", "--cases", "a day")
 
@@ -538,6 +542,7 @@ def test_stored_kills_loses_doubles_and_leaves_nothing(quick: Quick, store: str)
         assert figures[what] == []
 
 
+@pytest.mark.nightly
 def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
     content = quick("access", "--files", "100")
 
@@ -546,6 +551,7 @@ def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
     assert len(content["processor_ms"]) == 4
 
 
+@pytest.mark.nightly
 def test_pages_compares_first_bytes_and_whole_pages_with_their_bound(quick: Quick) -> None:
     rows = quick("pages")["results"]
 

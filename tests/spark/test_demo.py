@@ -1,4 +1,4 @@
-"""The demo, end to end, on the first days of the year."""
+"""The demo on the first days of the year, end to end at night."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+import windrow
 from tests.support.engines.environment import python_with_engines
+from windrow_demo.flights import write_flights
+from windrow_demo.measuring import fingerprint, time_in_turns
+from windrow_demo.sides import flight_queries, sides
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 READS, WRITES, STOPPED = "reads", "writes", "stopped"
 COMMANDS = {
@@ -75,6 +80,26 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     return {name: Done(folder / name) for name in COMMANDS}
 
 
+def test_the_ways_of_reading_have_the_same_rows_and_answers(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    write_flights(folder / "flights", 1, lambda _: None, lambda _: None)
+    client.register_table("demo.flights", str(folder / "flights"))
+    client.refresh("demo.flights")
+    theirs = spark.read.parquet(str(folder / "flights"))
+    ways = sides(theirs, client, "demo.flights")
+
+    timings = time_in_turns(
+        spark, ways, flight_queries(), runs=1, on_run=lambda *_: None, warm=False
+    )
+
+    fingerprints = {fingerprint(spark, way, theirs.columns) for way in ways}
+    assert [one.row_count for one in fingerprints] == [842], fingerprints
+    assert len(timings) == 2 * len(ways)
+    assert len({(one.query, one.answer) for one in timings}) == 2
+
+
+@pytest.mark.nightly
 def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done]) -> None:
     reads = done[READS]
 
@@ -104,6 +129,7 @@ def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done])
     assert min(output["spark_listing_s"], output["windrow_refresh_s"], output["windrow_plan_s"]) > 0
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_the_demo_with_one_line_and_stops_its_coordinator(
     done: dict[str, Done],
 ) -> None:
@@ -116,6 +142,7 @@ def test_ctrl_c_ends_the_demo_with_one_line_and_stops_its_coordinator(
     assert "Finished server process" in log
 
 
+@pytest.mark.nightly
 def test_writes_explode_without_a_plan_but_not_with_one(done: dict[str, Done]) -> None:
     writes = done[WRITES]
 
