@@ -38,6 +38,7 @@ def service(tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.mark.nightly
 def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
     shown = "import windrow_service; print(windrow_service.__file__)"
     where = subprocess.run(
@@ -63,6 +64,7 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
             "bytes_before + limits[0],",
             "bytes_before + limits[0] - 1,",
             id="limit-less-1",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(
             LAWS,
@@ -70,6 +72,7 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
             "bytes_before + limits[0],",
             "bytes_before + limits[0] + 1,",
             id="limit-plus-1",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(
             BALANCED,
@@ -84,6 +87,7 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
             "region = _dense(splits.bucket + 1)",
             "region = np.zeros(len(splits), np.int64)",
             id="mixed-bucket",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(
             PRUNE,
@@ -91,6 +95,7 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
             'lower = SortKeys.of(self._column("stats", at, 0)',
             'lower = SortKeys.of(self._column("stats", at, 1)',
             id="maximum-for-minimum",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(
             PRUNE,
@@ -98,6 +103,7 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
             "null = mask(pc.greater(null_count, 0).fill_null(True))",
             "null = mask(pc.less(null_count, 0).fill_null(False))",
             id="null-treated-as-a-value",
+            marks=pytest.mark.nightly,
         ),
     ],
 )
