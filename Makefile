@@ -72,7 +72,7 @@ demo-engines: java $(ENGINES_INSTALLED) ## Read them with DuckDB, Polars, PyIceb
 	@$(BIN)/python -m windrow_demo engines
 
 # What tests need is made at the same time, as most of it keeps one core busy or waits for a download.
-test: $(INSTALLED) ## Run all tests
+test: $(INSTALLED) ## Run all tests but the nightly ones
 	@$(MAKE) --no-print-directory --jobs=4 $(QUICK_SPARK) image chromium
 	$(BIN)/pytest
 

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 _ANY_SPEED = [HealthCheck.too_slow]
 # The same examples in every run, or more and different ones every night: see tests/support/laws.py.
 settings.register_profile(
-    "ci", deadline=None, max_examples=30, derandomize=True, suppress_health_check=_ANY_SPEED
+    "ci", deadline=None, max_examples=15, derandomize=True, suppress_health_check=_ANY_SPEED
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
 )
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 # Shows only that an example fails, without finding the smallest one.
 settings.register_profile(
     "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
@@ -100,12 +99,6 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if getattr(options, "numprocesses", 0) is None:
         options.numprocesses = 3 if _only_quick(config) else 4
         options.dist, options.loadscopereorder = "loadfile", False
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Try fewer examples of each law where slow tests are left out."""
-    if _only_quick(config) and not config.getoption("--hypothesis-profile"):
-        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
