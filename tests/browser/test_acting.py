@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.api.accessibility import lost_to_the_keyboard, violations
-from tests.support.api.browsing import PHONE, WIDE, Clicks, asking, fits, opened, sign_in
+from tests.support.api.accessibility import LOOKS
+from tests.support.api.browsing import PHONE, Clicks, asking, fits, opened, sign_in
 from tests.support.api.dashboards import (
     LAKE,
     Operated,
@@ -21,6 +21,7 @@ from tests.support.api.dashboards import (
     picture,
     token,
 )
+from tests.support.laws import in_turn
 from tests.support.servers.coordinators import running
 from windrow_service.settings import Settings
 
@@ -210,14 +211,12 @@ def test_pages_that_act_are_accessible_and_fit_a_phone(browser: Browser, site: S
     with opened(browser, site.url) as page:
         sign_in(page, site.url, site.admin)
         problems = {}
-        for name in ("overview", "maintenance", "maintenance/sales.orders", "policies/sales.*"):
-            page.set_viewport_size(WIDE)
-            page.emulate_media(color_scheme="light")
-            page.goto(f"{site.url}/dashboard/{name}")
-            problems[name] = violations(page) + lost_to_the_keyboard(page)
+        names = ("overview", "maintenance", "maintenance/sales.orders", "policies/sales.*")
+        for turn, name in enumerate(names):
+            for look in in_turn(LOOKS, turn, 1):
+                found = look.problems(page, f"{site.url}/dashboard/{name}")
+                problems[f"{name}, {look.name}"] = found
             page.set_viewport_size(PHONE)
-            page.emulate_media(color_scheme="dark")
-            problems[f"{name} on a phone in the dark"] = violations(page)
             assert fits(page), name
 
     assert {name: what for name, what in problems.items() if what} == {}

@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pydantic import SecretStr
 
-from tests.support.api.accessibility import lost_to_the_keyboard, violations
-from tests.support.api.browsing import PHONE, WIDE, asking, fits, opened, sign_in
+from tests.support.api.accessibility import LOOKS, violations
+from tests.support.api.browsing import PHONE, asking, fits, opened, sign_in
 from tests.support.api.dashboards import (
     LAKE,
     Operated,
@@ -30,7 +30,7 @@ from tests.support.api.dashboards import (
     written,
 )
 from tests.support.faults.proxies import proxy
-from tests.support.laws import is_nightly
+from tests.support.laws import in_turn, is_nightly
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import address_of, on_database, through
 from tests.support.tables.many_files import publish_days
@@ -156,7 +156,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
     http.post("/maintenance/rounds").raise_for_status()
     with opened(browser, site.url) as page:
         found = {}
-        for name in (
+        names = (
             "sign-in",
             "overview",
             "tables",
@@ -171,16 +171,12 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             "cache",
             "access",
             "you",
-        ):
+        )
+        for turn, name in enumerate(names):
             if name == "overview":
                 sign_in(page, site.url, site.admin)
-            page.set_viewport_size(WIDE)
-            page.emulate_media(color_scheme="light")
-            page.goto(f"{site.url}/dashboard/{name}")
-            found[name] = violations(page) + lost_to_the_keyboard(page)
-            page.set_viewport_size(PHONE)
-            page.emulate_media(color_scheme="dark")
-            found[f"{name} on a phone in the dark"] = violations(page)
+            for look in in_turn(LOOKS, turn, 1):
+                found[f"{name}, {look.name}"] = look.problems(page, f"{site.url}/dashboard/{name}")
 
     assert {name: what for name, what in found.items() if what} == {}
 

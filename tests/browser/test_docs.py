@@ -128,6 +128,7 @@ def test_the_page_cannot_be_framed_by_other_sites(browser: Browser, tmp_path: Pa
         page.close()
 
 
+@pytest.mark.nightly
 def test_the_page_is_dark_signed_in_by_the_session_and_linked_both_ways(
     browser: Browser, tmp_path: Path
 ) -> None:

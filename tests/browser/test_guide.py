@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.api.accessibility import violations
 from tests.support.documents.site import build_site
+from tests.support.laws import a_few
 from tests.support.servers.coordinators import running
 from windrow_service.api import guide
 from windrow_service.settings import Settings
@@ -59,7 +60,7 @@ def test_a_page_fits_a_phone(page: Page, url: str, name: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", a_few(["light", "dark"], 2))
 def test_pages_are_accessible(page: Page, url: str, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -32,6 +32,7 @@ from tests.support.api.dashboards import (
     written,
 )
 from tests.support.faults.proxies import proxy
+from tests.support.laws import in_turn
 from tests.support.servers.coordinators import running
 from tests.support.servers.databases import address_of, on_database, through
 from tests.support.tables.many_files import publish_days
@@ -47,7 +48,7 @@ _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PAGES = ("overview", "tables", "work", "maintenance", "policies", "plans", "cache", "access")
 
 
-def look_at(page: Page, state: str, url: str, names: tuple[str, ...]) -> dict[str, list[str]]:
+def look_at(page: Page, state: str, url: str, names: Sequence[str]) -> dict[str, list[str]]:
     """Return what is wrong with pages, by page and window, and take pictures if asked to."""
     wrong = {}
     for name in names:
@@ -81,9 +82,11 @@ def coordinator(folder: Path, *, tokens: bool = False) -> Iterator[tuple[str, Se
 
 def test_pages_without_any_table(browser: Browser, tmp_path: Path) -> None:
     with coordinator(tmp_path) as (url, _), opened(browser, url) as page:
-        assert look_at(page, "empty", url, PAGES) == {}
+        assert look_at(page, "empty", url, in_turn(PAGES, 2, 3)) == {}
 
 
+# tests/browser/test_dashboard.py lists ten thousand tables every day.
+@pytest.mark.nightly
 def test_pages_of_ten_thousand_tables_and_twenty_thousand_partitions(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -107,6 +110,8 @@ def test_pages_of_ten_thousand_tables_and_twenty_thousand_partitions(
         expect(worst).to_contain_text("The worst 20 of 20,000 partitions")
 
 
+# tests/browser/test_acting.py shows the overview of what went wrong every day.
+@pytest.mark.nightly
 def test_pages_of_what_is_broken(browser: Browser, tmp_path: Path) -> None:
     with coordinator(tmp_path) as (url, _), opened(browser, url) as page:
         operated = Operated(url)
@@ -146,7 +151,7 @@ def test_pages_while_the_database_is_away(
             page.goto(f"{url}/dashboard/overview")
             between.judge = lambda _: "cut before"
 
-            assert look_at(page, "away", url, PAGES) == {}
+            assert look_at(page, "away", url, in_turn(PAGES, 1, 3)) == {}
             between.judge = lambda _: "pass"
 
 
@@ -162,11 +167,11 @@ def test_pages_that_are_forbidden(browser: Browser, tmp_path: Path) -> None:
             "read-only": token(settings, "analyst", "read:sales.*"),
             "no-grant": token(settings, "nobody", "read:nothing.*"),
         }
-        for state, secret in callers.items():
+        pages = (*PAGES, "tables/sales.events", "maintenance/sales.events", "you")
+        for turn, (state, secret) in enumerate(callers.items()):
             with opened(browser, url) as page:
                 sign_in(page, url, secret, "overview")
-                names = (*PAGES, "tables/sales.events", "maintenance/sales.events", "you")
-                assert look_at(page, state, url, names) == {}
+                assert look_at(page, state, url, in_turn(pages, 2 * turn, 3)) == {}
         with opened(browser, url) as page:
             page.goto(f"{url}/dashboard/sign-in")
             page.get_by_label("Token").fill(token(settings, "host-3", "worker:host-3"))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
+
+from tests.support.api.browsing import PHONE, WIDE
 
 _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _RULES = {"runOnly": {"type": "tag", "values": _LEVELS}, "resultTypes": ["violations"]}
@@ -63,3 +66,22 @@ def lost_to_the_keyboard(page: Page) -> list[str]:
         sorted(missing),
     )
     return [*texts, *unseen]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How somebody looks at pages."""
+
+    name: str
+    size: ViewportSize
+    scheme: Literal["light", "dark"]
+
+    def problems(self, page: Page, url: str) -> list[str]:
+        """Open a page, and return what is wrong with it; on a wide screen also for the keyboard."""
+        page.set_viewport_size(self.size)
+        page.emulate_media(color_scheme=self.scheme)
+        page.goto(url)
+        return violations(page) + (lost_to_the_keyboard(page) if self.size == WIDE else [])
+
+
+LOOKS = (Look("wide", WIDE, "light"), Look("on a phone in the dark", PHONE, "dark"))
