@@ -71,7 +71,14 @@ class Service:
         return {"base_url": self.url, "session": self.session}
 
 
-@pytest.fixture(scope="module", params=["embedded", "on PostgreSQL and Redis, with tokens"])
+# Each call is sent to PostgreSQL by other tests, and without a token by test_access.py.
+@pytest.fixture(
+    scope="module",
+    params=[
+        "embedded",
+        pytest.param("on PostgreSQL and Redis, with tokens", marks=pytest.mark.nightly),
+    ],
+)
 def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Service]:
     from tests.support.api import fuzzing
 

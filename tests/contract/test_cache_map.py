@@ -297,6 +297,7 @@ def test_a_worker_that_holds_nothing_is_listed_with_its_capacity(opened: Opened)
     trying(opened, work)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_million_files_are_returned_as_one_sorted_column(opened: Opened) -> None:
     many = np.random.default_rng(0).integers(0, 2**64, 1_000_000, np.uint64)

@@ -17,7 +17,7 @@ import windrow
 from tests.programs.other_engines import row_texts
 from tests.support.engines.cases import CASES
 from tests.support.engines.environment import duckdb_home, python_with_engines
-from tests.support.laws import is_nightly
+from tests.support.laws import a_few, is_nightly
 from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import running
 from tests.support.servers.maven import jar_of
@@ -94,7 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 TABLES = ("plain", "mine.t", "mine.deep-er.t")
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", a_few(TABLES, 2))
 def test_duckdb_reads_a_table_by_them(site: Site, table: str) -> None:
     python = python_with_engines()
     shell = [str(Path(python).with_name("duckdb")), "-bail"]

@@ -140,6 +140,7 @@ def test_a_delta_table_is_refreshed_by_a_few_requests_that_list_nothing(
     assert all("/_delta_log/" in path for _, path in s3.requests)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_large_number_of_folders_is_listed_in_one_go(
     http: httpx.Client, s3: S3, name: str, tmp_path: Path

@@ -183,6 +183,7 @@ def test_the_copied_files_install_into_a_fresh_environment(image: Image) -> None
     assert (done.returncode, done.stdout) == (0, f"windrow {__version__}\n"), done.stderr
 
 
+@pytest.mark.nightly
 def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
     image: Image,
 ) -> None:

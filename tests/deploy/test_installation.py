@@ -85,6 +85,7 @@ def test_the_printed_command_installs_a_wheel_whose_command_runs(scripts: Path) 
     assert "Usage: windrow" in _output_of(scripts / "windrow", "--help")
 
 
+@pytest.mark.nightly
 def test_a_first_table_is_registered_refreshed_and_planned(scripts: Path, tmp_path: Path) -> None:
     file = tmp_path / "events" / "ds=2026-11-01" / "part-0.parquet"
     file.parent.mkdir(parents=True)

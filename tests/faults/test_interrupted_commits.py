@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import windrow_spark.commits
 from tests.support.faults.proxies import Proxy, Verdict, proxy
 from tests.support.faults.readers import ids_in, planned_ids
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
-from tests.support.laws import is_nightly
+from tests.support.laws import a_few, is_nightly
 from tests.support.servers.coordinators import coordinator_process, running, wait_until
 from tests.support.servers.databases import new_database
 from windrow.client import Client
@@ -105,8 +106,9 @@ def named(rows: dict[str, Sequence[int]], name: str) -> dict[str, Sequence[int]]
     return {f"{folder}/{name}.parquet".strip("/"): ids for folder, ids in rows.items()}
 
 
-@pytest.mark.parametrize("kind", ["flat append", "flat overwrite"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("kind", "step"), a_few(list(product(("flat append", "flat overwrite"), STEPS)), 3)
+)
 def test_a_driver_that_dies_in_a_table_without_partitions_leaves_old_or_new_rows(
     writers: Writers, url: str, client: Client, tmp_path: Path, kind: str, step: str
 ) -> None:
@@ -267,7 +269,7 @@ def test_a_coordinator_that_is_away_from_any_request_on_leaves_the_commit_to_the
     assert outcomes == {"CoordinatorUnreachableError", "CommitInterruptedError", "committed"}
 
 
-@pytest.mark.parametrize("step", ["staged", "exchanged", "noted"])
+@pytest.mark.parametrize("step", a_few(["staged", "exchanged", "noted"], 2))
 def test_recoveries_that_race_finish_or_undo_a_commit_once(
     writers: Writers, url: str, client: Client, tmp_path: Path, step: str
 ) -> None:
@@ -348,8 +350,11 @@ def test_a_paused_driver_keeps_its_commit_on_its_machine(
 
 @pytest.mark.parametrize(
     ("kind", "step"),
-    [("overwrite", step) for step in PAUSES]
-    + [("flat overwrite", step) for step in ("admitted", "recorded", "published")],
+    a_few(
+        [("overwrite", step) for step in PAUSES]
+        + [("flat overwrite", step) for step in ("admitted", "recorded", "published")],
+        3,
+    ),
 )
 def test_a_paused_driver_moves_nothing_after_another_machine_has_ended_its_commit(
     writers: Writers,

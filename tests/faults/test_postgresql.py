@@ -19,6 +19,7 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.faults.proxies import Proxy, Verdict, proxy
+from tests.support.laws import a_few
 from tests.support.processes.forks import run_forked
 from tests.support.servers.coordinators import (
     PLAIN,
@@ -268,7 +269,7 @@ def cut(upgraded_postgresql_url: str, tmp_path: Path) -> Iterator[Cut]:
 
 
 @pytest.mark.parametrize("verdict", ["cut before", "cut after"])
-@pytest.mark.parametrize("change", ["register", "publish", "plan", "submit", "delete"])
+@pytest.mark.parametrize("change", a_few(["register", "publish", "plan", "submit", "delete"], 2))
 def test_after_a_connection_cut_during_a_commit_the_key_reveals_the_outcome(
     cut: Cut, change: str, verdict: Verdict
 ) -> None:

@@ -16,6 +16,7 @@ import windrow_spark.commits
 from tests.support.faults.disks import nearly_full, small_disk
 from tests.support.faults.readers import listed_ids, looking, planned_ids
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
+from tests.support.laws import a_few
 from tests.support.servers.coordinators import coordinator_process, running
 from tests.support.tables import hive
 from windrow.client import Client
@@ -128,7 +129,7 @@ def assert_whole(
     assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
 
-@pytest.mark.parametrize(("kind", "step"), CRASHES)
+@pytest.mark.parametrize(("kind", "step"), a_few(CRASHES, 3))
 def test_a_killed_driver_leaves_old_or_new_rows_and_readers_never_see_a_mix(
     writers: Writers, url: str, client: Client, location: Path, events: str, kind: str, step: str
 ) -> None:
