@@ -8,8 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-COMMITS = 125
-
 
 def rows_of(commit: int) -> pa.Table:
     """Return the rows that a commit appends."""
@@ -41,4 +39,4 @@ def write(folder: Path, commits: int, first: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), COMMITS)
+    write(Path(sys.argv[1]), int(sys.argv[2]))

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.laws import a_few
 from tests.support.servers import embedded
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
@@ -56,7 +57,7 @@ def compared(spark: SparkSession, query: str) -> tuple[int, int]:
     return exchanges[0], exchanges[1]
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", a_few(["true", "false"], 2))
 @pytest.mark.parametrize(
     ("query", "exchanges"),
     [

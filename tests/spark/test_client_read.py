@@ -23,7 +23,7 @@ from windrow_spark.errors import (
 )
 from windrow_spark.failures import plain_errors
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.fixture

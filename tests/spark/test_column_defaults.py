@@ -49,7 +49,9 @@ def database(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     spark.sql("DROP DATABASE defaults CASCADE")
 
 
-@pytest.mark.parametrize("format_", ["parquet", "orc", "csv", "json"])
+@pytest.mark.parametrize(
+    "format_", ["parquet", pytest.param("orc", marks=pytest.mark.nightly), "csv", "json"]
+)
 def test_every_condition_finds_the_rows_that_spark_finds(
     spark: SparkSession, client: windrow.Client, database: str, format_: str
 ) -> None:

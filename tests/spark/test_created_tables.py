@@ -128,6 +128,8 @@ def test_a_table_lies_where_the_statement_says(
     assert ids(spark, "windrow.made.again") == [0, 1, 2, 3, 4, 5]
 
 
+# tests/spark/test_inserts.py creates tables by writers every day.
+@pytest.mark.nightly
 def test_writers_create_and_replace_tables(
     spark: SparkSession, client: windrow.Client, root: Path
 ) -> None:

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
-from tests.programs.delta_writer import COMMITS, write
+from tests.programs.delta_writer import write
+from tests.support.laws import is_nightly
 from tests.support.servers import embedded
 from tests.support.tables.delta_tables import (
     PUBLISHED,
@@ -34,7 +35,9 @@ from windrow.errors import ProblemError, RefreshFailedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-_VERSIONS = 20
+# Each kind of commit is among these.
+_COMMITS = 125 if is_nightly() else 60
+_VERSIONS = 20 if is_nightly() else 8
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:
     live = folder / "live"
-    command = [sys.executable, "-m", "tests.programs.delta_writer", str(live)]
+    command = [sys.executable, "-m", "tests.programs.delta_writer", str(live), str(_COMMITS)]
     frames: dict[int, DataFrame] = {}
     read_at_once: dict[int, list[str]] = {}
     with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as writer:
@@ -77,9 +80,9 @@ def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
         name = _registered(client, live)
         while writer.poll() is None:
             version = _refreshed(client, name)
-            if len(frames) < _VERSIONS and version >= len(frames) * COMMITS // _VERSIONS:
+            if len(frames) < _VERSIONS and version >= len(frames) * _COMMITS // _VERSIONS:
                 frames[version] = client.read(spark, name, version=str(version))
-            if len(read_at_once) < 3 and version >= 60 * len(read_at_once):
+            if len(read_at_once) < 3 and version >= _COMMITS // 2 * len(read_at_once):
                 read_at_once[version] = _rows(
                     frames[version].toArrow()
                     if version in frames
@@ -88,7 +91,7 @@ def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
         assert writer.returncode == 0
     assert _refreshed(client, name) == DeltaTable(live).version()
     # Versions that the writer passed too quickly; no refresh saw them as current.
-    for version in range(3, COMMITS, COMMITS // _VERSIONS):
+    for version in range(3, _COMMITS, _COMMITS // _VERSIONS):
         if len(frames) < _VERSIONS and version not in frames:
             client.refresh(name, version=str(version))
             frames[version] = client.read(spark, name, version=str(version))

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.laws import a_few
 from tests.support.servers import embedded
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -40,7 +41,7 @@ def _rows() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy"])
+@pytest.mark.parametrize("compression", a_few(["snappy", "none"], 2))
 @pytest.mark.parametrize("page", ["1.0", "2.0"])
 def test_delta_byte_arrays_are_the_same_with_both_readers(
     spark: SparkSession, tmp_path: Path, compression: str, page: str

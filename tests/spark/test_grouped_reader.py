@@ -14,13 +14,14 @@ from py4j.protocol import CALL_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.laws import a_few
 from tests.support.plans.plans import plan_of
 from windrow.spark import read_plan
 from windrow_core.models import SortColumn
 from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.placement import placed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def rows_of(df: DataFrame) -> list[str]:
@@ -264,7 +265,7 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("sort", ORDERS.values(), ids=ORDERS)
-@pytest.mark.parametrize("kind", ["double", "decimal(9,2)", "date"])
+@pytest.mark.parametrize("kind", a_few(["double", "decimal(9,2)", "date"], 3))
 def test_sorted_files_are_merged_in_spark_order(
     spark: SparkSession, tmp_path: Path, sort: list[SortColumn], kind: str
 ) -> None:

@@ -182,6 +182,7 @@ def test_a_folder_that_may_not_be_read_is_refused_with_the_namenodes_reason(
         client.refresh("sales.secret")
 
 
+@pytest.mark.nightly
 def test_a_namenode_in_safe_mode_is_read(
     spark: SparkSession, client: windrow.Client, hdfs: Hdfs, tmp_path: Path
 ) -> None:
@@ -272,6 +273,7 @@ def test_rows_are_written_and_compacted(
     assert not hdfs.files.exists(hdfs.path(f"{location}/_windrow"))
 
 
+@pytest.mark.nightly
 def test_a_table_in_a_mount_of_viewfs_is_the_one_behind_it(
     spark: SparkSession, hdfs: Hdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +314,7 @@ def test_a_table_in_a_mount_of_viewfs_is_the_one_behind_it(
         assert not client.refresh("sales.events", full=True).changed
 
 
+@pytest.mark.nightly
 def test_buckets_are_written_as_spark_writes_them(
     spark: SparkSession, client: windrow.Client, hdfs: Hdfs
 ) -> None:

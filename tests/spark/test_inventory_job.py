@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 import windrow_jobs.inventory
+from tests.support.laws import a_few
 from tests.support.servers.coordinators import running
 from tests.support.servers.s3 import s3_server
 from windrow_jobs import tasks
@@ -168,7 +169,7 @@ TABLES = (
 )
 
 
-@pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", a_few(TABLES, 2), ids=lambda make: make.__name__)
 def test_the_job_publishes_the_same_files_as_the_coordinator(
     spark: SparkSession,
     coordinator: Coordinator,
@@ -419,6 +420,8 @@ def test_the_command_line_publishes_with_spark(coordinator: Coordinator, tmp_pat
     assert answer["snapshot"]["file_count"] == 1
 
 
+# The other tests here run the job in their session.
+@pytest.mark.nightly
 def test_the_job_can_be_submitted_to_spark(coordinator: Coordinator, tmp_path: Path) -> None:
     write(tmp_path / "table", "a.parquet", {"id": [1]})
     coordinator.client.register_table("t", str(tmp_path / "table"), columns={"id": "bigint"})

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.laws import is_nightly
+from tests.support.laws import a_few, is_nightly
 from tests.support.queries.int96 import (
     READERS,
     converting,
@@ -113,7 +113,7 @@ def test_a_session_decides_at_each_query_whether_int96_is_local(
         assert changed == {0, 1, 2}, reader
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", a_few(READERS, 2))
 def test_equality_with_an_int96_time_finds_its_rows_despite_bloom_filters(
     spark: SparkSession, client: windrow.Client, folder: Path, reader: Any
 ) -> None:

@@ -73,7 +73,13 @@ def columns(rows: int) -> dict[str, pa.Array]:
     return {"id": pa.array(number), **nullable}
 
 
-@pytest.mark.parametrize("how", [COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(COMPILED, id="compiled"),
+        pytest.param(INTERPRETED, id="interpreted", marks=pytest.mark.nightly),
+    ],
+)
 def test_every_type_has_the_values_that_spark_reads(
     spark: SparkSession, client: windrow.Client, packed: Path, how: dict[str, str]
 ) -> None:

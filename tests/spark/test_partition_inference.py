@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.laws import a_few
 from tests.unit.inventory.files import take_inline, write
 from windrow_core.files.schema import FileSchema, merge_schemas, widen
 from windrow_core.files.types import spark_type
@@ -110,7 +111,7 @@ def of_inventory(location: Path) -> tuple[str, list[Any]]:
     return type_, [value for _, value in by_number]
 
 
-@pytest.mark.parametrize("values", SAME, ids=", ".join)
+@pytest.mark.parametrize("values", a_few(SAME, 3), ids=", ".join)
 def test_partition_types_are_those_of_spark(
     spark: SparkSession, tmp_path: Path, values: list[str]
 ) -> None:
@@ -247,7 +248,7 @@ WIDENED: dict[str, pa.Array] = {
 }
 
 
-@pytest.mark.parametrize("one", WIDENED)
+@pytest.mark.parametrize("one", a_few(list(WIDENED), 3))
 def test_types_widen_to_those_that_sparks_reader_accepts(
     spark: SparkSession, tmp_path: Path, one: str
 ) -> None:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.laws import examples
+from tests.support.laws import a_few, examples
 from tests.support.queries.partition_queries import Grammar, queries, quoted
 from tests.support.spark.file_scans import FileScan, file_scans
 from tests.support.tables import hive
@@ -361,7 +361,7 @@ def days(spark: SparkSession, client: windrow.Client, folder: Path) -> Sides:
     return sides
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", a_few(list(NAMED), 3))
 def test_a_query_that_people_write_gives_sparks_rows(days: Sides, name: str) -> None:
     days.check(NAMED[name])
 

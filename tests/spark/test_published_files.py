@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.laws import a_few
 from tests.support.tables.published import compared
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
@@ -46,7 +47,10 @@ READ_BY_US_ALONE = {
 }
 
 
-@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*/*.parquet")), ids=lambda file: file.stem)
+FILES = sorted(FIXTURES.glob("*/*.parquet"))
+
+
+@pytest.mark.parametrize("file", a_few(FILES, 3), ids=lambda file: file.stem)
 def test_a_published_file_is_read_as_by_spark_or_refused_by_name(
     spark: SparkSession, tmp_path: Path, file: Path
 ) -> None:

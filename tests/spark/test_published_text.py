@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support.laws import a_few
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -54,7 +55,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize(("form", "options", "files"), CASES)
+@pytest.mark.parametrize(("form", "options", "files"), a_few(CASES, 3))
 def test_published_text_and_avro_are_read_as_by_spark(
     spark: SparkSession,
     client: windrow.Client,

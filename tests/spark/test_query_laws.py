@@ -134,7 +134,9 @@ def test_every_query_gives_sparks_rows_with_every_reader(
         assert all(answer == answers["laws_spark"] for answer in answers.values()), answers
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    "reader", ["grouped", "native", pytest.param("auto", marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("type_", [pa.float64(), pa.struct([("f", pa.float32())])])
 @pytest.mark.parametrize("value", [-0.0, math.nan])
 def test_zero_and_nan_are_found_although_spark_skips_their_row_groups(

@@ -71,7 +71,7 @@ def assert_same(client: windrow.Client, name: str, theirs: DataFrame, **options:
     assert cells(pa.concat_tables(parts)) == cells(expected)
 
 
-@pytest.mark.parametrize("format_", ["parquet", "orc"])
+@pytest.mark.parametrize("format_", ["parquet", pytest.param("orc", marks=pytest.mark.nightly)])
 def test_odd_values_and_evolved_columns_are_read_as_by_spark(
     spark: SparkSession, client: windrow.Client, folder: Path, format_: str
 ) -> None:

@@ -62,6 +62,8 @@ def answers(client: Client) -> bool:
     return True
 
 
+# test_maintain_job.py kills a worker of its own every day; tests/unit/cli/test_maintaining.py restarts.
+@pytest.mark.nightly
 def test_work_is_done_beside_the_coordinator_until_it_stops(tmp_path: Path) -> None:
     location = hive.write_events(tmp_path / "events", files_per_day=4)
     log, port = tmp_path / "log", free_port()

@@ -12,6 +12,7 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.laws import a_few
 from tests.support.servers import embedded
 from windrow_spark.errors import SettingError
 from windrow_spark.relation.division import Reader
@@ -64,7 +65,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]
         yield client
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", a_few(READERS, 2))
 @pytest.mark.parametrize("setting", EVERY_TABLE)
 def test_a_setting_that_drops_rows_is_refused(
     spark: SparkSession, client: windrow.Client, setting: str, reader: Reader
@@ -77,7 +78,7 @@ def test_a_setting_that_drops_rows_is_refused(
     assert client.read(session, "set.table", reader=reader).count() == 1
 
 
-@pytest.mark.parametrize("setting", BY_COLUMN)
+@pytest.mark.parametrize("setting", a_few(list(BY_COLUMN), 2))
 def test_a_setting_is_refused_where_it_concerns_a_column(
     spark: SparkSession, client: windrow.Client, setting: str
 ) -> None:
@@ -117,16 +118,19 @@ def test_a_setting_counts_as_it_is_when_the_query_runs(
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [
-        ("spark.sql.orc.impl", "hive"),
-        ("orc.filter.plugin", "true"),
-        ("orc.filter.use.selected", "true"),
-        ("orc.force.positional.evolution", "true"),
-        ("orc.proleptic.gregorian", "true"),
-        ("orc.proleptic.gregorian.default", "true"),
-        ("orc.skip.corrupt.data", "true"),
-        ("hive.exec.orc.skip.corrupt.data", "true"),
-    ],
+    a_few(
+        [
+            ("spark.sql.orc.impl", "hive"),
+            ("orc.filter.plugin", "true"),
+            ("orc.filter.use.selected", "true"),
+            ("orc.force.positional.evolution", "true"),
+            ("orc.proleptic.gregorian", "true"),
+            ("orc.proleptic.gregorian.default", "true"),
+            ("orc.skip.corrupt.data", "true"),
+            ("hive.exec.orc.skip.corrupt.data", "true"),
+        ],
+        2,
+    ),
 )
 def test_settings_of_orc_are_refused_for_orc_alone(
     spark: SparkSession, client: windrow.Client, tmp_path: Path, setting: str, value: str

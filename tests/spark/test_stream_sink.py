@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support.laws import a_few
 from tests.support.queries import stream_outcomes, streams
 from tests.support.queries.streams import Feed
 from tests.support.tables import hive
@@ -225,7 +226,7 @@ def test_two_streams_write_one_table(
     assert {one.query_name for one in client.streams(TABLE)} == {"one", "two"}
 
 
-@pytest.mark.parametrize("options", [{}, HELD])
+@pytest.mark.parametrize("options", a_few([{}, HELD], 2))
 def test_a_lost_checkpoint_is_refused_until_the_stream_is_said_to_be_new(
     spark: SparkSession,
     client: Client,

@@ -12,7 +12,7 @@ import windrow
 from tests.support.queries import table_scans
 from windrow_spark.relation.recent_scans import recent_scans
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 # Spark passes it on to the other side of the join, where statistics of `id` do not decide it.
 _FEW_KEYS = "key % 2000 IN (3, 4, 17)"
