@@ -26,8 +26,11 @@ RELEASE = "476"
 _JAVA = 24
 _CLIENT = ("trino==0.340.0",)
 # Its first queries wait for it to find itself, and it does not think that it is lost when it is slow.
+# With static catalogs, its scheduler would know only after the next poll, of which there is one in
+# five seconds, that it has any: until then, `No nodes available to run query`.
 _SETTINGS = """
 coordinator=true
+catalog.management=dynamic
 node-scheduler.include-coordinator=true
 http-server.http.port={port}
 discovery.uri=http://127.0.0.1:{port}
@@ -45,7 +48,7 @@ _OPTIONS = (
     *("-Dnode.internal-address=127.0.0.1", "-Dnode.bind-ip=127.0.0.1"),
 )
 _START_TIMEOUT_S = 400.0
-_TIMEOUT_S = 400.0
+_TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
