@@ -122,13 +122,16 @@ def run_engines_demo(data: Path, *, days: int, console: Console) -> EnginesOutco
         with refreshing(console, TABLE) as on_progress:
             _, refresh_s = timed(partial(client.refresh, TABLE, on_progress=on_progress))
         _, describe_s = timed(partial(client.describe_for_engines, TABLE))
+        console.print("Reading one day, and then all rows, with each engine …", style="dim")
+        sides = [(engine, way) for engine in ENGINES for way in WAYS]
         reads = []
-        for engine in ENGINES:
-            for way in WAYS:
+        with counting(console, "Reading", len(sides)) as progress:
+            for engine, way in sides:
                 one = _read(engine, way, url, folder, work / engine / way, answers)
                 day, all_rows = (seconds_text(one.seconds[question]) for question in QUESTIONS)
                 how = "bare folder" if way == FOLDER else "by Windrow"
                 console.print(f"  {TITLES[engine]}, {how}: one day {day}, all rows {all_rows}")
+                progress.advance()
                 reads.append(one)
     return EnginesOutcome(
         reads=tuple(reads), files=files, refresh_s=refresh_s, describe_s=describe_s
