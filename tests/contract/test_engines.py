@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +18,11 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
 import windrow
-from tests.programs import engines_on_spark, other_engines
 from tests.programs.other_engines import row_texts
+from tests.support.engines import asking
 from tests.support.engines.cases import CASES, ENGINES, ON_SPARK, EngineCase, matrix
-from tests.support.engines.environment import python_with_engines
-from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.coordinators import PLAIN, running
-from tests.support.servers.maven import jar_of
 from tests.support.servers.trino import trino_server
-from tests.support.spark.older_spark import python_with_spark
 from windrow.cli.engine_lines import Opening
 from windrow_service.settings import Settings
 
@@ -80,8 +74,6 @@ ALL_PARTS = [
     for (table, column), parts in PARTS.items()
     for condition, values in parts.items()
 ]
-RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,42 +128,16 @@ def elsewhere(catalog: Catalog) -> dict[str, Any]:
     sql += [f"DELETE FROM w.t.{name} WHERE true" for name in DELETED_FROM]
     sql += [f"INSERT INTO w.t.{name} SELECT * FROM w.t.{name}" for name in WRITTEN]
     questions = {"duckdb": sql, "polars": [f"t.{case.name}" for case in CASES]}
-    result = subprocess.run(
-        [python_with_engines(), other_engines.__file__, catalog.url, ""],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    answers: dict[str, Any] = json.loads(result.stdout)
-    return answers
+    return asking.answers_elsewhere(catalog.url, questions)
 
 
 @pytest.fixture(scope="module")
 def here(catalog: Catalog) -> dict[str, list[Any]]:
     """Return what PyIceberg and Polars answer."""
-    import polars as pl
-
-    def answer(read: Any, name: str) -> Any:
-        try:
-            return row_texts(read(name))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-
-    def by_pyiceberg(name: str) -> Any:
-        return [row.values() for row in catalog.table(name).scan().to_arrow().to_pylist()]
-
-    def by_polars(name: str) -> Any:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
-            return pl.scan_iceberg(catalog.table(name)).collect().rows()
-
-    names = [case.name for case in CASES]
+    names = [f"t.{case.name}" for case in CASES]
     return {
-        "PyIceberg": [answer(lambda name: map(tuple, by_pyiceberg(name)), name) for name in names],
-        "Polars": [answer(by_polars, name) for name in names],
+        engine: asking.answers_here(engine, catalog.by_pyiceberg, names)
+        for engine in ("PyIceberg", "Polars")
     }
 
 
@@ -192,27 +158,9 @@ def test_every_engine_returns_the_rows_or_what_the_matrix_says(
 @pytest.mark.nightly
 @pytest.mark.parametrize("engine", ON_SPARK)
 def test_so_do_spark_with_icebergs_runtime_and_sail(catalog: Catalog, engine: str) -> None:
-    if engine == "Sail":
-        packages = ["pyspark==4.2.1", "pysail==0.7.2"]
-        with skipped_without("Sail"):
-            python = python_with(packages, ".venv-sail", ".installed", "--no-deps")
-        runtime = ""
-    else:
-        with skipped_without("Spark 4.1"):
-            python = python_with_spark("4.1.4")
-        runtime = RUNTIME
-        # Spark finds it where Maven keeps what it has fetched.
-        jar_of(runtime)
-    result = subprocess.run(
-        [python, engines_on_spark.__file__, catalog.url, runtime],
-        input=json.dumps([f"t.{case.name}" for case in CASES]),
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    require_answers(engine, json.loads(result.stdout.splitlines()[-1]))
+    names = [f"t.{case.name}" for case in CASES]
+
+    require_answers(engine, asking.answers_on_spark(engine, catalog.url, names))
 
 
 @pytest.mark.nightly

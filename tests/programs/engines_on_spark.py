@@ -46,6 +46,9 @@ def session_of_sail(url: str) -> tuple[SparkSession, Any]:
     os.environ["SAIL_CATALOG__LIST"] = (
         f'[{{type = "iceberg-rest", name = "w", uri = "{url}/iceberg"}}]'
     )
+    # It plans a scan for each partition, which takes minutes for thousands, and ends a session for
+    # which it has planned that long as an idle one.
+    os.environ["SAIL_SPARK__SESSION_TIMEOUT_SECS"] = "7200"
     from importlib import import_module
 
     sail: Any = import_module("pysail.spark")

@@ -1,0 +1,83 @@
+"""What engines answer that read a coordinator's catalog, each in an environment that has it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.programs import engines_on_spark, other_engines
+from tests.programs.other_engines import row_texts
+from tests.support.engines.environment import python_with_engines
+from tests.support.processes.environments import python_with, skipped_without
+from tests.support.servers.maven import jar_of
+from tests.support.spark.older_spark import python_with_spark
+
+_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+# Sail needs minutes to plan a scan for each of 19,486 partitions, and longer on a busy machine.
+_TIMEOUT_S = 3600.0
+
+
+def answers_elsewhere(url: str, questions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return what DuckDB and Polars's own planner answer, as `other_engines` takes and prints it."""
+    program = [python_with_engines(), other_engines.__file__, url, ""]
+    answers: dict[str, Any] = _answers(program, questions)
+    return answers
+
+
+def answers_on_spark(engine: str, url: str, names: Sequence[str]) -> list[Any]:
+    """Return all rows of tables by Spark with Iceberg's runtime, or by Sail, or the errors."""
+    if engine == "Sail":
+        packages = ["pyspark==4.2.1", "pysail==0.7.2"]
+        with skipped_without("Sail"):
+            python = python_with(packages, ".venv-sail", ".installed", "--no-deps")
+        runtime = ""
+    else:
+        with skipped_without("Spark 4.1"):
+            python = python_with_spark("4.1.4")
+        runtime = _RUNTIME
+        # Spark finds it where Maven keeps what it has fetched.
+        jar_of(runtime)
+    answers: list[Any] = _answers([python, engines_on_spark.__file__, url, runtime], names)
+    return answers
+
+
+def answers_here(engine: str, catalog: RestCatalog, names: Sequence[str]) -> list[Any]:
+    """Return all rows of tables by PyIceberg, or by Polars with PyIceberg's planner, or the errors."""
+    import polars as pl
+
+    def by_pyiceberg(name: str) -> Any:
+        rows = catalog.load_table(name).scan().to_arrow().to_pylist()
+        return [tuple(row.values()) for row in rows]
+
+    def by_polars(name: str) -> Any:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+            return pl.scan_iceberg(catalog.load_table(name)).collect().rows()
+
+    read = {"PyIceberg": by_pyiceberg, "Polars": by_polars}[engine]
+
+    def answer(name: str) -> Any:
+        try:
+            return row_texts(read(name))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    return [answer(name) for name in names]
+
+
+def _answers(program: Sequence[str], questions: Any) -> Any:
+    result = subprocess.run(
+        program,
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
