@@ -1,4 +1,10 @@
-"""One cluster with file caches, and one driver on it, for all tests of this folder."""
+"""One cluster with file caches, and one driver on it, for all tests of this folder.
+
+By day, parts of it are tested without: where tasks run by test_split_packing.py, test_local_hosts.py
+and test_grouped_reader.py, caches of hosts by test_cached_read.py and test_local_caches.py, killed
+tasks and agents by tests/faults/test_worker_cache.py and test_worker_agent.py, and what a lost worker
+takes with it by test_write_retries.py.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.spark.drivers import CachingCluster
 from tests.support.tables import hive
 from windrow_spark.relation.recent_scans import Figures
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 FILES = 60
 READERS = ("grouped", "native")
@@ -85,8 +85,7 @@ def test_tasks_run_on_the_hosts_that_the_plan_prefers(
     assert set(at_home) == {host for hosts in preferred.values() for host in hosts}
 
 
-# Spark itself reads for the native reader, so that its killed executor waits for the night.
-@pytest.mark.parametrize("reader", ["grouped", pytest.param("native", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("reader", READERS)
 def test_every_row_arrives_once_whatever_happens_to_tasks(
     place: CachingCluster, location: Path, tmp_path: Path, reader: str
 ) -> None:

@@ -108,6 +108,7 @@ def cached(table: Table) -> Table:
     return table
 
 
+@pytest.mark.nightly
 def test_the_second_read_of_cached_partitions_sends_no_request_to_the_store(cached: Table) -> None:
     before = counters(cached.place.client)
 
@@ -123,6 +124,7 @@ def test_the_second_read_of_cached_partitions_sends_no_request_to_the_store(cach
     assert set(cached.placement().values()) == set(HOSTS)
 
 
+@pytest.mark.nightly
 def test_only_files_that_match_the_rule_are_cached(cached: Table) -> None:
     whole = cached.read("id >= 0")
     assert whole == cached.expected(first_day=0)
@@ -135,7 +137,6 @@ def test_only_files_that_match_the_rule_are_cached(cached: Table) -> None:
     assert cached.requested() == others
 
 
-# tests/faults/test_worker_agent.py and tests/property/test_placement.py show the same of plans.
 @pytest.mark.nightly
 def test_if_a_worker_dies_only_its_files_move_and_it_is_used_again_once_back(
     cached: Table,
@@ -169,6 +170,7 @@ def test_if_a_worker_dies_only_its_files_move_and_it_is_used_again_once_back(
     assert counters(place.client).hits - hits == 2 * FILES_PER_DAY
 
 
+@pytest.mark.nightly
 def test_the_new_rows_of_an_overwritten_cached_file_are_read(cached: Table, tmp_path: Path) -> None:
     key = sorted(cached.cached_keys())[0]
     new_ids = range(1_000_000, 1_000_000 + ROWS_PER_FILE)
@@ -185,6 +187,7 @@ def test_the_new_rows_of_an_overwritten_cached_file_are_read(cached: Table, tmp_
     assert cached.requested() == {key}
 
 
+@pytest.mark.nightly
 def test_caches_are_found_again_after_the_map_is_lost_in_the_middle_of_a_job(
     cached: Table,
 ) -> None:
@@ -205,6 +208,7 @@ def test_caches_are_found_again_after_the_map_is_lost_in_the_middle_of_a_job(
     assert not cached.requested()
 
 
+@pytest.mark.nightly
 def test_a_warmed_table_is_read_without_the_store_and_warming_it_again_does_nothing(
     table: Table,
 ) -> None:
@@ -256,6 +260,7 @@ def fewest_groups(plan: windrow.SplitPlan, workers: int, buckets: int) -> float:
     return 1.1 * wanted
 
 
+@pytest.mark.nightly
 def test_hundreds_of_small_cached_files_share_few_tasks(place: CachingCluster) -> None:
     name = "many.events"
     folder = place.store.root / f"tables/{name}"

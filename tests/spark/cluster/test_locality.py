@@ -12,7 +12,7 @@ from tests.support.plans.plans import plan_of
 from tests.support.spark.clusters import HOSTS
 from tests.support.spark.drivers import CachingCluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 FILE_COUNT = 8
 

@@ -11,7 +11,7 @@ from tests.support.faults.readers import listed_ids
 from tests.support.spark.clusters import HOSTS
 from tests.support.spark.drivers import CachingCluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 ROWS, DAYS, ROWS_PER_FILE = 6_000, 20, 100
 TASKS_BEFORE = 5
@@ -25,8 +25,6 @@ def wait_for_written_tasks(location: Path) -> None:
         time.sleep(0.01)
 
 
-# tests/spark/test_write_retries.py loses rows that a session has shuffled, and runs every day.
-@pytest.mark.nightly
 def test_all_rows_are_written_once_when_a_worker_dies_in_mid_write(
     place: CachingCluster, tmp_path: Path
 ) -> None:
