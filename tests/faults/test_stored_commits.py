@@ -93,7 +93,8 @@ def s3() -> Iterator[S3]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["hdfs", "s3"])
+# A commit on S3 makes the same requests of a store; tests/spark/test_hdfs.py writes to HDFS by day.
+@pytest.fixture(scope="module", params=[pytest.param("hdfs", marks=pytest.mark.nightly), "s3"])
 def root(request: pytest.FixtureRequest) -> str:
     """URI of a store."""
     store = request.getfixturevalue(request.param)
@@ -248,6 +249,7 @@ def test_values_spelled_in_several_ways_are_one_partition(
     assert_whole(client, name, location, {"month=9": [4], "month=10": [3]})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("root", ["hdfs"], indirect=True)
 @pytest.mark.parametrize(
     ("trouble", "reason"),
@@ -280,6 +282,7 @@ def test_what_the_namenode_refuses_changes_nothing_and_is_named(
     assert_whole(client, events, location, OLD)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("root", ["hdfs"], indirect=True)
 def test_a_user_who_may_not_write_is_named(
     hdfs: Hdfs, location: str, events: str, monkeypatch: pytest.MonkeyPatch

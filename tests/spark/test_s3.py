@@ -62,6 +62,8 @@ def test_all_rows_are_read_unchanged(
     assert client.read(spark, "sales.events", columns=["ds"]).count() == 1200
 
 
+# tests/faults/test_object_stores.py slows reads down every day.
+@pytest.mark.nightly
 def test_a_store_that_asks_to_slow_down_fails_no_task_and_the_scan_reports_retries(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
@@ -109,6 +111,8 @@ def test_parts_of_a_large_file_are_read_separately(
     assert tuple(total) == (LARGE_ROWS * (LARGE_ROWS - 1) // 2, LARGE_ROWS)
 
 
+# tests/contract/test_excerpts.py and tests/property/test_excerpts.py read ranges every day.
+@pytest.mark.nightly
 def test_columns_of_wide_files_are_read_by_their_ranges(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:

@@ -25,7 +25,13 @@ from windrow_spark.failures import plain_errors
 from windrow_spark.writing import staging
 from windrow_spark.writing.errors import StagingFailedError
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+# By day, test_hdfs.py has Spark's own reader read from a store, test_s3.py reads groups from S3, and
+# tests/faults/test_stored_commits.py commits to it.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.nightly,
+]
 
 BUCKET = "s3a-tables"
 ROWS = 400
