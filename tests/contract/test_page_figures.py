@@ -129,6 +129,8 @@ def test_every_figure_has_a_question_mark_that_leads_to_what_it_counts(
     assert anchors == QUESTIONS.keys()
 
 
+# Stores give the same on both databases every day, and pages are shown on SQLite.
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_pages_on_postgresql_show_the_figures_that_they_show_on_sqlite(
     embedded: Mapping[str, str], lake: Path, upgraded_postgresql_url: str, tmp_path: Path

@@ -31,7 +31,7 @@ def register(http: httpx.Client, location: Path) -> None:
 def write_many(location: Path) -> None:
     """Add enough files that refreshing them takes a while."""
     hive.write_events(
-        location, days=[f"2026-12-{day:02d}" for day in range(1, 29)], files_per_day=60
+        location, days=[f"2026-12-{day:02d}" for day in range(1, 29)], files_per_day=25
     )
 
 

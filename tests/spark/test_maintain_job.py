@@ -90,10 +90,10 @@ def test_only_files_below_the_size_of_a_work_item_are_rewritten(
     for number in range(10):
         hive.write_file(location / f"tiny-{number}.parquet", range(number * 10, number * 10 + 10))
     for number in range(3):
-        hive.write_file(location / f"large-{number}.parquet", range(200_000))
+        hive.write_file(location / f"large-{number}.parquet", range(60_000))
     client.register_table("smallest", str(location))
     client.refresh("smallest")
-    client.set_policy("smallest", target_file_size="16MB", **EAGER)
+    client.set_policy("smallest", target_file_size="4MB", **EAGER)
     before = sum_rows(spark.read.parquet(str(location)), [])
 
     total = maintain(lambda: spark, client, pattern="smallest")
@@ -102,7 +102,7 @@ def test_only_files_below_the_size_of_a_work_item_are_rewritten(
     assert sum(Path(name).name.startswith("large") for name in hive.data_files(location)) == 3
     assert sum_rows(spark.read.parquet(str(location)), []) == before
     texts = [one.text for one in client.receipts("smallest") if one.state == "done"]
-    assert ["10 files below 2 MB" in text for text in texts] == [True]
+    assert ["10 files below 512 KB" in text for text in texts] == [True]
 
 
 def test_two_workers_at_once_share_the_work(

@@ -101,7 +101,7 @@ def test_partition_columns_have_their_values_in_whichever_order_they_are_asked_f
     table = registered(client, location, f"native.ordered_{reader}")
     values = {"a": 10, "b": 20, "p": 1, "q": 2, "r": 3}
 
-    for columns in a_few(list(itertools.permutations(values, 4)), 7):
+    for columns in a_few(list(itertools.permutations(values, 4)), 17):
         rows = client.read(spark, table, reader=reader, columns=columns).collect()
         assert [row.asDict() for row in rows] == [{name: values[name] for name in columns}]
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support.laws import a_few
 from tests.support.servers import embedded
 from windrow_spark.writing.lineage import lineage_of
 
@@ -27,7 +28,7 @@ def client(tmp_path: Path) -> Iterator[windrow.Client]:
 
 @pytest.mark.parametrize(
     ("progress", "is_terminal", "shown"),
-    [(None, True, True), (None, False, False), (False, True, False), (True, False, True)],
+    a_few([(None, True, True), (None, False, False), (False, True, False), (True, False, True)], 2),
 )
 def test_a_write_shows_its_phases_in_a_terminal_or_on_request(
     spark: SparkSession,
@@ -53,7 +54,7 @@ def test_a_write_shows_its_phases_in_a_terminal_or_on_request(
 
 @pytest.mark.parametrize(
     ("made", "repeatable"),
-    [
+    a_few([
         (lambda df: df, True),
         (lambda df: df.withColumn("now", F.current_timestamp()), True),
         (lambda df: df.join(df.groupBy("key").agg(F.sum("id").alias("n")), "key"), True),
@@ -68,7 +69,7 @@ def test_a_write_shows_its_phases_in_a_terminal_or_on_request(
         (lambda df: df.limit(3), False),
         (lambda df: df.sample(0.5), False),
         (lambda df: df.rdd.map(lambda row: row).toDF(df.schema), False),
-    ],
+    ], 3),
 )  # fmt: skip
 def test_rows_are_hashed_while_counting_only_if_they_may_change_before_writing(
     spark: SparkSession,

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support.laws import a_few
 from tests.support.servers import embedded
 from windrow.errors import ProblemError
 from windrow.spark import plain_errors
@@ -106,20 +107,20 @@ def test_a_later_write_takes_its_keys_from_existing_files_without_counting(
     spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
-    first = client.write(events, "events", target_rows=300)
+    first = client.write(events, "events", target_rows=1_000)
 
     more = events.withColumn("id", F.col("id") + 4_000)
     # Files count the rows of all writes, and the history only those of the last.
-    second = client.write(more, "events", target_rows=300, counts="files")
+    second = client.write(more, "events", target_rows=1_000, counts="files")
     more = events.withColumn("id", F.col("id") + 8_000)
-    third = client.write(more, "events", target_rows=300, counts="history")
+    third = client.write(more, "events", target_rows=1_000, counts="history")
 
     assert ids_in(spark, location) == list(range(12_000))
     assert third.files == second.files == first.files
     assert len({first.row_hash, second.row_hash, third.row_hash}) == 3
 
 
-@pytest.mark.parametrize("partition_columns", [_DAYS, {}])
+@pytest.mark.parametrize("partition_columns", a_few([_DAYS, {}], 2))
 def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
     client: windrow.Client,
     location: Path,
@@ -128,7 +129,7 @@ def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
     partition_columns: dict[str, str],
 ) -> None:
     client.register_table("events", str(location), partition_columns=partition_columns)
-    client.write(events, "events", target_rows=300)
+    client.write(events, "events", target_rows=1_000)
     before = files_of(location)
     requests: Counter[str] = Counter()
     footers: Counter[str] = Counter()
@@ -151,7 +152,7 @@ def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
     monkeypatch.setattr(httpx.Client, "send", count_request)
     monkeypatch.setattr(chunks, "open_beneath", count_opened)
     monkeypatch.setattr(pq, "read_metadata", count_read)
-    client.write(events.withColumn("id", F.col("id") + 4_000), "events", target_rows=300)
+    client.write(events.withColumn("id", F.col("id") + 4_000), "events", target_rows=1_000)
     monkeypatch.undo()
 
     # Once before the rows are counted, and once when no other write can change the table.

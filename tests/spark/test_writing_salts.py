@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.laws import a_few
 from windrow_spark.writing.errors import NoSaltError, UnstableColumnError
 from windrow_spark.writing.lineage import lineage_of
 from windrow_spark.writing.salts import check_keys, check_salts, default_salts
@@ -30,64 +31,76 @@ _BY_KEY = "OVER (PARTITION BY key ORDER BY id)"
 
 @pytest.mark.parametrize(
     ("made", "reason"),
-    [
-        (lambda df: df.withColumn("x", F.rand(7)), "`rand` differs between attempts"),
-        (lambda df: df.withColumn("x", F.floor(F.rand() * 5)), "`rand` differs"),
-        (lambda df: df.withColumn("x", F.expr("uuid()")), "`uuid` differs"),
-        (lambda df: df.withColumn("x", F.monotonically_increasing_id()), "monotonically_increas"),
-        (lambda df: df.withColumn("x", F.spark_partition_id()), "`spark_partition_id` differs"),
-        (lambda df: df.withColumn("x", F.input_file_name()), "`input_file_name` differs"),
-        (lambda df: df.withColumn("x", F.current_timestamp()), "time of the query"),
-        (lambda df: df.withColumn("x", F.current_date()), "time of the query"),
-        (lambda df: df.withColumn("x", F.expr("now()")), "time of the query"),
-        (lambda df: df.withColumn("x", F.col("share")), "float or double"),
-        (lambda df: df.withColumn("x", F.struct("share", "id")), "float or double"),
-        (lambda df: df.withColumn("x", F.col("tags")), "no hash of map"),
-        (lambda df: df.withColumn("x", F.array("tags")), "no hash of array<map"),
-        (lambda df: df.withColumn("x", F.expr(f"row_number() {_BY_KEY}")), "`row_number` depends"),
-        (lambda df: df.withColumn("x", F.expr(f"lag(id) {_BY_KEY}")), "`lag` depends"),
-        (lambda df: df.withColumn("x", F.expr(f"first(id) {_BY_KEY}")), "may depend on the order"),
-        (
-            lambda df: df.withColumn(
-                "x", F.expr("sum(id) OVER (PARTITION BY key ORDER BY id ROWS 1 PRECEDING)")
+    a_few(
+        [
+            (lambda df: df.withColumn("x", F.rand(7)), "`rand` differs between attempts"),
+            (lambda df: df.withColumn("x", F.floor(F.rand() * 5)), "`rand` differs"),
+            (lambda df: df.withColumn("x", F.expr("uuid()")), "`uuid` differs"),
+            (
+                lambda df: df.withColumn("x", F.monotonically_increasing_id()),
+                "monotonically_increas",
             ),
-            "a window over rows",
-        ),
-        (lambda df: df.withColumn("x", F.udf(lambda n: n + 1, "bigint")("id")), "user-defined"),
-        (lambda df: df.groupBy("key").agg(F.first("id").alias("x")), "may depend on the order"),
-        (lambda df: df.groupBy("key").agg(F.last("id").alias("x")), "may depend on the order"),
-        (lambda df: df.groupBy("key").agg(F.collect_list("id").alias("x")), "collect_list"),
-        (
-            lambda df: df.groupBy("key").agg(F.approx_count_distinct("id").alias("x")),
-            "approx_count_distinct",
-        ),
-        (
-            lambda df: df.groupBy("key").agg(F.sum("share").cast("bigint").alias("x")),
-            "`sum` of double numbers differs in its last digits",
-        ),
-        (
-            lambda df: df.dropDuplicates(["key"]).withColumnRenamed("id", "x"),
-            "whichever duplicate is first",
-        ),
-        (
-            lambda df: df.mapInPandas(lambda batches: batches, df.schema).selectExpr("id AS x"),
-            "and Spark does not show how",
-        ),
-        (
-            lambda df: df.select("id", F.explode(F.array(F.rand(), F.rand())).alias("x")),
-            "`rand` differs",
-        ),
-        (
-            lambda df: df.selectExpr("id AS x").union(df.select(F.floor(F.rand() * 5))),
-            "`rand` differs",
-        ),
-        (
-            lambda df: df.join(
-                df.selectExpr("key", "rand() AS r").withColumnRenamed("r", "x"), "key"
+            (lambda df: df.withColumn("x", F.spark_partition_id()), "`spark_partition_id` differs"),
+            (lambda df: df.withColumn("x", F.input_file_name()), "`input_file_name` differs"),
+            (lambda df: df.withColumn("x", F.current_timestamp()), "time of the query"),
+            (lambda df: df.withColumn("x", F.current_date()), "time of the query"),
+            (lambda df: df.withColumn("x", F.expr("now()")), "time of the query"),
+            (lambda df: df.withColumn("x", F.col("share")), "float or double"),
+            (lambda df: df.withColumn("x", F.struct("share", "id")), "float or double"),
+            (lambda df: df.withColumn("x", F.col("tags")), "no hash of map"),
+            (lambda df: df.withColumn("x", F.array("tags")), "no hash of array<map"),
+            (
+                lambda df: df.withColumn("x", F.expr(f"row_number() {_BY_KEY}")),
+                "`row_number` depends",
             ),
-            "`rand` differs",
-        ),
-    ],
+            (lambda df: df.withColumn("x", F.expr(f"lag(id) {_BY_KEY}")), "`lag` depends"),
+            (
+                lambda df: df.withColumn("x", F.expr(f"first(id) {_BY_KEY}")),
+                "may depend on the order",
+            ),
+            (
+                lambda df: df.withColumn(
+                    "x", F.expr("sum(id) OVER (PARTITION BY key ORDER BY id ROWS 1 PRECEDING)")
+                ),
+                "a window over rows",
+            ),
+            (lambda df: df.withColumn("x", F.udf(lambda n: n + 1, "bigint")("id")), "user-defined"),
+            (lambda df: df.groupBy("key").agg(F.first("id").alias("x")), "may depend on the order"),
+            (lambda df: df.groupBy("key").agg(F.last("id").alias("x")), "may depend on the order"),
+            (lambda df: df.groupBy("key").agg(F.collect_list("id").alias("x")), "collect_list"),
+            (
+                lambda df: df.groupBy("key").agg(F.approx_count_distinct("id").alias("x")),
+                "approx_count_distinct",
+            ),
+            (
+                lambda df: df.groupBy("key").agg(F.sum("share").cast("bigint").alias("x")),
+                "`sum` of double numbers differs in its last digits",
+            ),
+            (
+                lambda df: df.dropDuplicates(["key"]).withColumnRenamed("id", "x"),
+                "whichever duplicate is first",
+            ),
+            (
+                lambda df: df.mapInPandas(lambda batches: batches, df.schema).selectExpr("id AS x"),
+                "and Spark does not show how",
+            ),
+            (
+                lambda df: df.select("id", F.explode(F.array(F.rand(), F.rand())).alias("x")),
+                "`rand` differs",
+            ),
+            (
+                lambda df: df.selectExpr("id AS x").union(df.select(F.floor(F.rand() * 5))),
+                "`rand` differs",
+            ),
+            (
+                lambda df: df.join(
+                    df.selectExpr("key", "rand() AS r").withColumnRenamed("r", "x"), "key"
+                ),
+                "`rand` differs",
+            ),
+        ],
+        3,
+    ),
 )
 def test_a_column_that_may_differ_in_a_second_attempt_is_refused_with_the_reason(
     rows: DataFrame, made: Made, reason: str
