@@ -1,9 +1,7 @@
-"""A program that reads tables on a session of Spark Connect.
+"""A program that reads tables on a session of Spark Connect, with a server of its own.
 
-`python -m tests.programs.on_spark_connect URL FOLDER [REMOTE]`
-
-With the address of a server, it leaves out what takes half of the time: refused writes and streams.
-Without one, it starts its own.
+`python -m tests.programs.on_spark_connect URL FOLDER [quick]`, where `quick` leaves out what takes a
+third of the time: refused writes and streams.
 
 One line of JSON on stdout has the version of Spark and the results.
 """
@@ -25,26 +23,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.queries import refused_uses
-from tests.support.spark.quick_spark import INTERPRETED
 from tests.support.tables import hive
 from windrow.spark import plain_errors
 
 _NOON = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 
 
-def main(url: str, folder: Path, remote: str | None = None) -> None:
+def main(url: str, folder: Path, *, quick: bool) -> None:
     """Read in all ways, and print the results."""
     # With this, the server takes any free port and tells the client.
     os.environ["SPARK_TESTING"] = "1"
     spark = (
-        SparkSession.builder.remote(remote or "local[2]")
+        SparkSession.builder.remote("local[2]")
         .config("spark.driver.memory", "600m")
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)
     with windrow.connect(url) as client:
         events = hive.write_events(folder / "connected", files_per_day=2)
         client.register_table("sales.connected", str(events))
@@ -57,7 +52,7 @@ def main(url: str, folder: Path, remote: str | None = None) -> None:
             "filters": reading.filters(),
             "types": reading.types(folder / "typed"),
             "snapshots": reading.snapshots(),
-            "uses": None if remote else reading.uses(folder / "streams"),
+            "uses": None if quick else reading.uses(folder / "streams"),
             "refusals": reading.refusals(),
         }
     sys.stdout.write("\n" + json.dumps({"version": spark.version, **report}) + "\n")
@@ -214,4 +209,4 @@ def _typed() -> pa.Table:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
+    main(sys.argv[1], Path(sys.argv[2]), quick="quick" in sys.argv)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.laws import is_nightly
 from tests.support.servers import embedded
-from tests.support.servers.coordinators import free_port, running
+from tests.support.servers.coordinators import running
 from tests.support.spark import quick_spark
 from tests.support.spark.older_spark import OLDEST, OTHERS, python_with_spark
 from windrow_service.settings import Settings
@@ -113,31 +113,14 @@ def on_older_sparks(also_on_older_sparks: list[dict[str, Any]]) -> list[dict[str
 
 @pytest.fixture(scope="session")
 def on_spark_connect(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
-    """The results of `tests.programs.on_spark_connect` on each release of Spark.
-
-    Without `--all-sparks` the shared session serves it, since a JVM costs more than the reads.
-    """
+    """The results of `tests.programs.on_spark_connect` on each release of Spark."""
     folder = tmp_path_factory.mktemp("connect")
-    if _tries_all(request):
-        return _reports("on_spark_connect", (NEWEST, *OTHERS), folder)
-    with _connect_server(spark) as remote:
-        return [_report("on_spark_connect", NEWEST, folder / NEWEST, remote)]
-
-
-@contextmanager
-def _connect_server(spark: SparkSession) -> Iterator[str]:
-    """Serve a session's Spark to clients of Spark Connect; the block gets the address."""
-    jvm: Any = spark.sparkContext._jvm
-    context: Any = spark.sparkContext._jsc
-    port, service = free_port(), jvm.org.apache.spark.sql.connect.service.SparkConnectService
-    context.sc().conf().set("spark.connect.grpc.binding.port", str(port))
-    service.start(context.sc())
-    try:
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        service.stop(jvm.scala.Option.empty(), jvm.scala.Option.empty())
+    if not (is_nightly() or _tries_all(request)):
+        return [_report("on_spark_connect", NEWEST, folder / NEWEST, "quick")]
+    versions = (NEWEST, *OTHERS) if _tries_all(request) else (NEWEST,)
+    return _reports("on_spark_connect", versions, folder)
 
 
 @pytest.fixture(scope="session")
