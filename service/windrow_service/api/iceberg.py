@@ -78,7 +78,11 @@ _MILLISECONDS = (
 )
 # Behind it, a table's name has a condition on the partitions that are wanted.
 _PART = "$"
-_METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"]
+_CALLS = [
+    (method, re.compile(re.sub(r"{[^/]+}", "[^/]+", path.removeprefix("/v1/{prefix}/"))))
+    for method, path in map(str.split, (*_ENDPOINTS, "GET config", "POST oauth/tokens"))
+]
+_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"]
 _ACTIONS = (
     ("POST namespaces", "creating a namespace"),
     ("POST namespaces/[^/]+/tables", "creating a table"),
@@ -225,7 +229,8 @@ async def refuse(path: str, request: Request) -> Response:
         raise HTTPException(404)
     call = f"{request.method} {path}"
     action = next((words for pattern, words in _ACTIONS if re.fullmatch(pattern, call)), call)
-    raise ReadOnlyCatalogError(action)
+    allowed = {method for method, pattern in _CALLS if pattern.fullmatch(path)}
+    raise ReadOnlyCatalogError(action, ", ".join(sorted(allowed)))
 
 
 @tokens.post(f"{ROOT}/oauth/tokens")

@@ -20,6 +20,7 @@ from windrow_core.models import Problem
 from windrow_service.api.html.rendering import is_page, problem_page
 from windrow_service.api.iceberg_errors import iceberg_error, is_below
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
+from windrow_service.usecases.engines.errors import ReadOnlyCatalogError
 from windrow_service.usecases.plans.errors import InvalidOptionsError
 from windrow_service.usecases.snapshots.errors import RefreshFailedError
 
@@ -129,6 +130,8 @@ def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
         # RFC 6750, section 3.
         challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
         headers["WWW-Authenticate"] = challenge
+    elif isinstance(error, ReadOnlyCatalogError):
+        headers["Allow"] = error.allowed
     return ProblemAnswer(body, headers)
 
 
