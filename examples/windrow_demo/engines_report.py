@@ -78,7 +78,8 @@ def _remarks(outcome: EnginesOutcome) -> Text:
         "on the bare folder, engines list it and open footers each time. Once before, Windrow took "
         f"its inventory ({seconds_text(outcome.refresh_s)}) and described the table to engines "
         f"({seconds_text(outcome.describe_s)}). DuckDB, Polars and PyIceberg read it as an Iceberg "
-        "table, Spark with Windrow's client, all by the same coordinator.",
+        "table, Spark with Windrow's client, all by the same coordinator. PyIceberg makes a schema of "
+        "each file anew, in Python, which takes long for many small files.",
         "dim",
     )
 
