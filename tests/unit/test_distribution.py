@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests import conftest
 from tests.support.distribution import WholeFiles, shared_by
-from tests.support.laws import examples
+from tests.support.laws import a_few, examples, is_nightly
 
 _TESTS = Path(__file__).parents[1]
 _FILES = [
@@ -124,26 +124,19 @@ def test_folders_of_slow_tests_are_left_out_only_with_all_slow_tests(
     assert ignored == left_out
 
 
-@pytest.mark.parametrize(
-    ("expression", "chosen", "counts"),
-    [
-        ("not spark and not slow", None, (10, 10)),
-        ("not spark", None, (30, 20)),
-        ("not spark and not slow", "ci", (30, 20)),
-    ],
-)
-def test_fewer_examples_are_tried_only_without_slow_tests_and_unless_a_profile_is_chosen(
-    expression: str, chosen: str | None, counts: tuple[int, int]
-) -> None:
-    config: Any = SimpleNamespace(
-        option=SimpleNamespace(markexpr=expression), getoption=lambda _: chosen
-    )
+@pytest.mark.parametrize(("profile", "counts"), [("ci", (15, 10)), ("nightly", (2_000, 800))])
+def test_nightly_runs_try_many_more_examples(profile: str, counts: tuple[int, int]) -> None:
     before = settings.get_current_profile_name()
-    settings.load_profile("ci")
+    settings.load_profile(profile)
     try:
-        conftest.pytest_configure(config)
         found = settings().max_examples, examples(40).max_examples
     finally:
         settings.load_profile(before)
 
     assert found == counts
+
+
+def test_a_few_of_the_listed_cases_are_tried_by_day_and_all_at_night() -> None:
+    cases = ["a", "b", "c", "d"]
+
+    assert a_few(cases, 3) == (cases if is_nightly() else ["a", "d"])
