@@ -210,7 +210,9 @@ def _counting_tasks(spark: SparkSession) -> Iterator[Callable[[], int]]:
     try:
         yield lambda: _completed_tasks(context.statusTracker(), label)
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
+        # Spark would describe later jobs by it, too.
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(name, None)
 
 
 def _completed_tasks(tracker: Any, label: str) -> int:
