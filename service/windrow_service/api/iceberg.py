@@ -229,8 +229,8 @@ async def refuse(path: str, request: Request) -> Response:
         raise HTTPException(404)
     call = f"{request.method} {path}"
     action = next((words for pattern, words in _ACTIONS if re.fullmatch(pattern, call)), call)
-    allowed = {method for method, pattern in _CALLS if pattern.fullmatch(path)}
-    raise ReadOnlyCatalogError(action, ", ".join(sorted(allowed)))
+    methods = {method for method, pattern in _CALLS if pattern.fullmatch(path)}
+    raise ReadOnlyCatalogError(action, ", ".join(sorted(methods)))
 
 
 @tokens.post(f"{ROOT}/oauth/tokens")

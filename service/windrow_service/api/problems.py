@@ -131,7 +131,7 @@ def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
         challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
         headers["WWW-Authenticate"] = challenge
     elif isinstance(error, ReadOnlyCatalogError):
-        headers["Allow"] = error.allowed
+        headers["Allow"] = error.methods
     return ProblemAnswer(body, headers)
 
 

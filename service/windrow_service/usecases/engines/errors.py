@@ -53,7 +53,7 @@ class ReadOnlyCatalogError(UnsupportedError):
     """Catalog for other engines is read-only."""
 
     action: str
-    allowed: str
+    methods: str
     message = "{action} is not possible here, since this catalog is read-only: {remedy}"
     remedy = (
         "write with Windrow (`client.write`, `INSERT INTO windrow.…` on Spark), register and delete "
