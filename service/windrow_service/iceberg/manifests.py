@@ -370,8 +370,8 @@ def _files_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entr
     counts = [part.count for part in parts]
     columns = parts[0].columns
     if len(parts) > 1:
-        # In order, because they are those of the same writer or nearly so.
-        ids = dict.fromkeys(id_ for part in parts for id_ in part.columns)
+        # Another writer, or an older release, leaves out fields that are optional.
+        ids = {id_ for part in parts for id_ in part.columns}
         columns = {id_: [one for part in parts for one in part.optional(id_)] for id_ in ids}
     entries = _Entries(columns, tasks[0].path, counts)
     entries.refuse_keys(_KEY, entries.required(_PATH))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.support.tables.iceberg import Here, new_table
 from tests.support.tables.iceberg_files import read_avro, write_avro
+from windrow_service.iceberg import reader
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders
 from windrow_service.iceberg.scans import planned_files, planned_snapshot
@@ -90,6 +93,29 @@ def test_first_rows_are_numbered_in_each_of_the_manifests_that_are_read_together
     ]
 
 
+def test_manifests_that_lack_optional_fields_are_read_together_as_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    for _ in range(3):
+        table.append(pa.table({"id": [1, 2]}))
+    options, folders = {"metadata": table.metadata_location}, TableFolders(location, ())
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+    path = Path(manifests[0].task.path.removeprefix("file://"))
+    schema, head, records = read_avro(path)
+    (file,) = (one["type"] for one in schema["fields"] if one["name"] == "data_file")
+    left_out = {"lower_bounds", "split_offsets"}
+    file["fields"] = [one for one in file["fields"] if one["name"] not in left_out]
+    write_avro(path, schema, head, records)
+
+    together = planned_files(folders, manifests, Here())
+
+    assert [files["row_group_offsets"].to_pylist() for files in together] == [[[]], [[4]], [[4]]]
+    monkeypatch.setattr(reader, "_MAX_TOGETHER", 1)
+    by_themselves = planned_files(folders, manifests, Here())
+    assert [one.to_pylist() for one in together] == [one.to_pylist() for one in by_themselves]
+
+
 def test_a_damaged_manifest_is_named_among_those_that_are_read_together(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
     for _ in range(5):
@@ -116,3 +142,20 @@ def test_a_manifest_keeps_no_memory_of_those_that_were_read_with_it(tmp_path: Pa
 
     for files in planned_files(folders, manifests, Here()):
         assert files.get_total_buffer_size() < 2 * files.nbytes + 1_000
+
+
+def test_few_calls_parse_many_small_manifests(tmp_path: Path) -> None:
+    table, location = new_table(tmp_path, pa.schema([("id", pa.int64())]))
+    for _ in range(20):
+        table.append(pa.table({"id": [1, 2]}))
+    options, folders = {"metadata": table.metadata_location}, TableFolders(location, ())
+    manifests = planned_snapshot(folders, options, None, Here()).manifests
+    calls = []
+
+    class Counted(Here):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            calls.append(fn)
+            return super().submit(fn, *args, **kwargs)
+
+    assert sum(map(len, planned_files(folders, manifests, Counted()))) == 20
+    assert len(calls) == 2
