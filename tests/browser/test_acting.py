@@ -214,8 +214,8 @@ def test_pages_that_act_are_accessible_and_fit_a_phone(browser: Browser, site: S
         names = ("overview", "maintenance", "maintenance/sales.orders", "policies/sales.*")
         for turn, name in enumerate(names):
             for look in in_turn(LOOKS, turn, 1):
-                found = look.problems(page, f"{site.url}/dashboard/{name}")
-                problems[f"{name}, {look.name}"] = found
+                url = f"{site.url}/dashboard/{name}"
+                problems[f"{name}, {look.name}"] = look.problems(page, url)
             page.set_viewport_size(PHONE)
             assert fits(page), name
 

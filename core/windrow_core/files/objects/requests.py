@@ -324,12 +324,9 @@ class Requests:
                 return answer
         raise AssertionError("a count never ends")
 
-    def _count(
-        self, traffic: Traffic, requests: int = 1, retries: int = 0, waited_s: float = 0.0
-    ) -> None:
+    def _count(self, traffic: Traffic, requests: int = 1, waited_s: float = 0.0) -> None:
         with self._lock:
             traffic.requests += requests
-            traffic.retries += retries
             traffic.waited_s += waited_s
 
     def _turn(self, bucket: _Bucket, traffic: Traffic, *, is_repeated: bool) -> float:
@@ -346,7 +343,7 @@ class Requests:
                     pause = pace.delay(time.monotonic())
                 time.sleep(pause)
         sent_at = time.monotonic()
-        # Taken once, because threads that wait for a lock cost more than what they do with it.
+        # Once for all of it, because many threads wait for the lock.
         with self._lock:
             for pace in free_paces:
                 pace.delay(asked_at)
