@@ -30,8 +30,13 @@ def demo(
         Path, typer.Option(help="Folder of the table; written once, then reused.", metavar="DIR")
     ] = Path("data"),
     runs: Annotated[
-        int, typer.Option(help="Timed runs of each query; the median counts.", min=1)
-    ] = 3,
+        int | None,
+        typer.Option(
+            help="Timed runs of each query; the median counts. "
+            "By default 3, or fewer where that would take more than five minutes.",
+            min=1,
+        ),
+    ] = None,
     days: Annotated[
         int, typer.Option(help="Use only the first days of the year.", min=1, max=365)
     ] = 365,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,6 +112,7 @@ def time_in_turns(
     runs: int,
     on_run: Callable[[Side, Query, float], None],
     warm: bool = True,
+    end_by: float = math.inf,
 ) -> list[Timing]:
     """Run every query on every side in several rounds; the sides take turns.
 
@@ -121,15 +123,21 @@ def time_in_turns(
         runs: Number of timed rounds.
         on_run: Called with the seconds of each run, also in the untimed round.
         warm: Whether to run an untimed round first.
+        end_by: No round after the first timed one begins that would end later, at the pace of the
+            round before it; as `time.perf_counter` counts.
     """
     runs_of: dict[tuple[str, str], list[_Run]] = {}
     for round_ in range(runs + warm):
+        began = time.perf_counter()
         for query in queries:
             for side in sides:
                 run = _run(spark, side, query)
                 if round_ >= warm:
                     runs_of.setdefault((side.name, query.name), []).append(run)
                 on_run(side, query, run.seconds)
+        now = time.perf_counter()
+        if round_ >= warm and now + (now - began) > end_by:
+            break
     return [
         Timing(
             side=side,

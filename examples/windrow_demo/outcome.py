@@ -37,12 +37,14 @@ class DemoOutcome:
         sides: The ways to read the table, in the order of their turns.
         queries: The queries.
         timings: One per side and query.
-        fingerprints: Fingerprint of the whole table by name of the side that read it.
+        fingerprints: Fingerprint of the whole table by name of the side that read it; Spark's two
+            sides share a reader, so one of them is enough.
         listing_s: Seconds that Spark took to list the folders for its DataFrame.
         refresh: Outcome of Windrow's refresh, which lists the folders and reads all footers.
         refresh_s: Seconds that the caller waited for the refresh.
         plan: Windrow's plan for the columns of the first query.
         plan_s: Seconds to request and receive that plan.
+        is_cut_short: Whether there were fewer rounds than usual, since the machine is slow.
         sql: A query in SQL on a view; the view itself names no columns or files.
         environment: Relevant versions and settings, for people.
     """
@@ -56,6 +58,7 @@ class DemoOutcome:
     refresh_s: float
     plan: SplitPlan
     plan_s: float
+    is_cut_short: bool
     sql: SqlOutcome
     environment: dict[str, str]
 
@@ -65,6 +68,6 @@ class DemoOutcome:
 
     @property
     def agreed(self) -> bool:
-        """Whether all sides returned the same rows and the same answers."""
+        """Whether both readers returned the same rows, and all sides the same answers."""
         answers = {(timing.query, timing.answer) for timing in self.timings}
         return len(set(self.fingerprints.values())) == 1 and len(answers) == len(self.queries)

@@ -115,6 +115,7 @@ def _outcome(hash_sums: Mapping[str, int]) -> DemoOutcome:
         refresh_s=6.5,
         plan=_plan(),
         plan_s=0.08,
+        is_cut_short=False,
         sql=SqlOutcome(
             text="SELECT count(*) FROM flights WHERE month = 3",
             answer=({"carrier": "UA", "late": 12},),
@@ -134,7 +135,7 @@ def _outcome(hash_sums: Mapping[str, int]) -> DemoOutcome:
     )
 
 
-AGREED = {"spark-default": 7, "spark-tuned": 7, "windrow": 7}
+AGREED = {"spark-tuned": 7, "windrow": 7}
 
 
 def _text(outcome: DemoOutcome) -> str:
@@ -160,11 +161,23 @@ def _text(outcome: DemoOutcome) -> str:
         "Groups after: 1 group, ",
         "SELECT count(*) FROM flights WHERE month = 3",
         "Its plan: 2 of 19 columns (carrier, month) of 3 of",
-        "All sides agree: 336,776 rows, sum of row hashes 7, equal answers.",
+        "Medians of 3 warm runs in one session",
+        "All sides agree: equal answers. Windrow and Spark read the same 336,776 rows, sum of row "
+        "hashes 7.",
     ],
 )
 def test_the_report_shows_medians_ratios_and_preparations(line: str) -> None:
     assert line in " ".join(_text(_outcome(AGREED)).split())
+
+
+def test_fewer_rounds_than_usual_have_their_reason() -> None:
+    outcome = _outcome(AGREED)
+    timings = tuple(replace(one, seconds=one.seconds[:1]) for one in outcome.timings)
+
+    said = _text(replace(outcome, timings=timings, is_cut_short=True))
+
+    line = "1 warm run (no more of them, to end within five minutes) in one session"
+    assert line in " ".join(said.split())
 
 
 def test_differing_rows_are_reported_as_a_disagreement() -> None:
