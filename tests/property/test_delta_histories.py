@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ from tests.support.tables.delta_tables import (
     protocol,
     remove,
 )
+from windrow_core.files.errors import InventoryError
 from windrow_service.delta.reading import LoggedTable, Read, in_path_order, read_since, read_version
 
 _PARTITIONS = ["a", "b c", "ü/%", None]
@@ -185,3 +187,58 @@ def test_every_version_of_every_history_has_its_files_and_following_leads_to_the
         }
         columns = {one["name"] for one in table.columns}
         assert {*newest.shape.data.names, *newest.shape.partition.names} == columns
+
+
+def _damage(log: Path, random: Any) -> None:
+    """Lose some files of a log, and perhaps point at a checkpoint that is not there."""
+    names = sorted(path.name for path in log.iterdir())
+    for name in random.sample(names, min(len(names), random.choice([1, 1, 2, 3]))):
+        (log / name).unlink()
+    if random.random() < 0.3:
+        version = random.randrange(len(names) + 2)
+        (log / "_last_checkpoint").write_text(json.dumps({"version": version, "size": 5}))
+
+
+def _theirs(folder: Path, version: int | None) -> set[str] | None:
+    try:
+        adds = pa.table(DeltaTable(folder, version=version).get_add_actions())
+    except (DeltaError, TableNotFoundError):
+        return None
+    return {unquote(path) for path in adds["path"].to_pylist()}
+
+
+@examples(20)
+@given(_STEPS, st.randoms(use_true_random=False))
+def test_of_a_log_that_lacks_files_each_version_is_right_or_refused_as_by_deltalake(
+    steps: list[tuple[str, int, Any]], random: Any
+) -> None:
+    with _table() as table:
+        table.begin()
+        for kind, count, step_random in steps:
+            table.step(kind, count, step_random)
+        if random.random() < 0.2:
+            table.commit(protocol(3, "fromTheFuture"))
+        folder = table.log.folder
+        logged = LoggedTable(location=str(folder))
+        before = [read_version(logged, version) for version in range(len(steps) + 1)]
+        _damage(table.log.log, random)
+        newest = max(
+            (int(path.name[:20]) for path in table.log.log.iterdir() if path.name[:20].isdigit()),
+            default=None,
+        )
+        for version in (None, *range(len(table.history))):
+            try:
+                read = read_version(logged, version)
+            except InventoryError:
+                assert _theirs(folder, version) is None
+            else:
+                assert read.state.version == (newest if version is None else version)
+                assert _seen(read.files) == table.history[read.state.version]
+        for earlier in before:
+            try:
+                change = read_since(logged, earlier.state)
+            except InventoryError:
+                continue
+            if change is not None:
+                assert change.state.version == newest
+                assert _seen(_after(earlier, change)) == table.history[newest]

@@ -236,6 +236,28 @@ def names_in(uri: str) -> list[str] | None:
     return [*folders, *(one.key for one in files)] or None
 
 
+def names_between(uri: str, after: str, before: str) -> list[str] | None:
+    """Return the names of a folder's files from one name to another, without these.
+
+    A store with many names answers as quickly as one with few.
+
+    Args:
+        uri: Absolute path or URI of the folder.
+        after: A name that no file has.
+        before: Another one.
+
+    Returns:
+        The names; None if there is no such folder, or, on an object store, no such file.
+
+    Raises:
+        OSError: It cannot be listed.
+    """
+    if is_object(uri):
+        return requests().names_between(uri, after, before, Traffic()) or None
+    names = names_in(uri)
+    return names and [name for name in names if after < name < before]
+
+
 def contents_of(uri: str) -> tuple[list[str], dict[str, FileStatus]]:
     """Return what lies directly in a folder, hidden or not; nothing if there is no such folder.
 

@@ -24,7 +24,7 @@ from windrow_service.delta.actions import (
     head_of_rows,
 )
 from windrow_service.delta.errors import DeltaLogError
-from windrow_service.delta.log import Checkpoint, read_of, unreadable, uri_of
+from windrow_service.delta.log import Checkpoint, LogGoneError, read_of, unreadable, uri_of
 
 _BATCH_ROWS = 2**16
 _MAX_JSON_BYTES = 2**28
@@ -32,15 +32,11 @@ _SIDECARS = "_sidecars"
 _MAX_SIDECARS = 100_000
 
 
-class CheckpointGoneError(Exception):
-    """A file of a checkpoint is missing; the log may have been cleaned up meanwhile."""
-
-
 def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
     """Return the head in a checkpoint, and the names of its files, which name the table's files.
 
     Raises:
-        CheckpointGoneError: A file of the checkpoint is missing.
+        LogGoneError: A file of the checkpoint is missing.
         DeltaLogError: The checkpoint cannot be read.
     """
     head, sidecars = Head(), []
@@ -92,7 +88,7 @@ def read_files(
         Files with the columns `add_columns`, and their statistics if these are structs.
 
     Raises:
-        CheckpointGoneError: The file is missing.
+        LogGoneError: The file is missing.
         DeltaLogError: The file cannot be read.
     """
     if name.endswith(".json"):
@@ -119,7 +115,7 @@ _WANTED = {*add_columns([]).names, "stats_parsed"}
 def _body(location: str, name: str) -> bytes:
     body = read_of(location, name, _MAX_JSON_BYTES)
     if body is None:
-        raise CheckpointGoneError(name)
+        raise LogGoneError(name)
     if len(body) > _MAX_JSON_BYTES:
         raise DeltaLogError(
             location, f"has a checkpoint {name!r} of more than {_MAX_JSON_BYTES:,} bytes of JSON"
@@ -139,6 +135,6 @@ def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
             with os.fdopen(open_beneath(home_of(location), uri), "rb") as local:
                 yield pq.ParquetFile(local)
     except FileNotFoundError as error:
-        raise CheckpointGoneError(name) from error
+        raise LogGoneError(name) from error
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         raise unreadable(location, name, error) from error

@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
-from urllib.parse import unquote
 
 from windrow_core.files.access import is_of_system, why_inaccessible
-from windrow_core.files.remote import names_in, read_whole_file, why_unreadable
+from windrow_core.files.remote import names_between, read_whole_file, why_unreadable
 from windrow_core.files.schemes import is_remote
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 
@@ -28,8 +27,15 @@ _MAX_POINTER_BYTES = 2**20
 # Most bytes of all commits that are read at a time.
 _MAX_COMMIT_BYTES = 2**28
 _READING_THREADS = 16
-_BEGINNING_BYTES = 2**18
-_FIRST_AHEAD = 2
+# Of a commit's beginning, which says when it was made.
+BEGINNING_BYTES = 2**18
+# Names of commits and checkpoints begin with a number of this many digits.
+_DIGITS = 20
+_BEHIND_DIGITS = chr(ord("9") + 1)
+
+
+class LogGoneError(Exception):
+    """A file of the log is missing; the log may have been cleaned up, or listed halfway, meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +69,30 @@ def uri_of(location: str, name: str) -> str:
     return f"{location.rstrip('/')}/{LOG}/{name}"
 
 
-def commits_from(location: str, first: int, last: int | None = None) -> Commits:
-    """Read commits until one does not exist, without listing the log.
+def commits_from(location: str, first: int, last: int) -> Commits:
+    """Read commits.
 
     Args:
         location: Location of the table.
         first: Version to begin with.
-        last: Version to end with; None for the newest.
+        last: Version to end with.
+
+    Raises:
+        LogGoneError: One of them does not exist.
+        DeltaLogError: One cannot be read, or they are too large.
     """
     bodies: list[bytes] = []
-    left, ahead = _MAX_COMMIT_BYTES, _FIRST_AHEAD
+    left = _MAX_COMMIT_BYTES
     with ThreadPoolExecutor(_READING_THREADS) as threads:
-        while last is None or first + len(bodies) <= last:
-            start = first + len(bodies)
-            stop = start + ahead if last is None else min(start + ahead, last + 1)
-            names = [f"{version:020}.json" for version in range(start, stop)]
-            for body in threads.map(partial(read_of, location, max_bytes=left), names):
+        for start in range(first, last + 1, _READING_THREADS):
+            names = [
+                f"{version:020}.json"
+                for version in range(start, min(start + _READING_THREADS, last + 1))
+            ]
+            read = threads.map(partial(read_of, location, max_bytes=left), names)
+            for name, body in zip(names, read, strict=True):
                 if body is None:
-                    return Commits(first, tuple(bodies))
+                    raise LogGoneError(name)
                 bodies.append(body)
                 left -= len(body)
                 if left < 0:
@@ -89,7 +101,6 @@ def commits_from(location: str, first: int, last: int | None = None) -> Commits:
                         f"has commits of more than {_MAX_COMMIT_BYTES:,} bytes since its last "
                         "checkpoint: write one",
                     )
-            ahead = min(2 * ahead, _READING_THREADS)
     return Commits(first, tuple(bodies))
 
 
@@ -112,10 +123,10 @@ def first_commit(location: str, first: int, newest: int) -> int:
     return low
 
 
-def beginning_of(location: str, version: int) -> bytes:
-    """Return the first lines of a commit, where it describes itself; empty if it is gone."""
-    body = read_of(location, f"{version:020}.json", _BEGINNING_BYTES) or b""
-    return body if len(body) <= _BEGINNING_BYTES else body.rpartition(b"\n")[0]
+def beginning_of(location: str, version: int) -> bytes | None:
+    """Return the first bytes of a commit, where it describes itself; None if it is gone."""
+    body = read_of(location, f"{version:020}.json", BEGINNING_BYTES)
+    return None if body is None else body[:BEGINNING_BYTES]
 
 
 def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
@@ -139,24 +150,15 @@ def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
     return DeltaLogError(uri_of(location, name), why)
 
 
-def last_checkpoint(location: str) -> Checkpoint | None:
-    """Return the newest checkpoint that the log points at; None if it points at none."""
+def hinted_version(location: str) -> int:
+    """Return the version of a checkpoint that the log points at, from which to list it."""
     body = read_of(location, _LAST_CHECKPOINT, _MAX_POINTER_BYTES)
     try:
-        pointer = json.loads(body or b"null")
-        version, parts = pointer["version"], pointer.get("parts")
-        sidecar_path = (pointer.get("v2Checkpoint") or {}).get("path")
-        if type(version) is not int or not 0 <= version < 10**19:
-            return None
-        if sidecar_path is not None:
-            name = unquote(sidecar_path.rpartition("/")[2])
-            return Checkpoint(version, (name,)) if _CHECKPOINT.fullmatch(name) else None
-        if parts is not None:
-            return _in_parts(version, parts) if 0 < parts <= _MAX_PARTS else None
-        return Checkpoint(version, (f"{version:020}.checkpoint.parquet",))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        version = json.loads(body or b"null")["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
         # The pointer is only a hint, and may be half written.
-        return None
+        return 0
+    return version if type(version) is int and 0 <= version < 10**19 else 0
 
 
 def _in_parts(version: int, parts: int) -> Checkpoint:
@@ -168,15 +170,17 @@ def _in_parts(version: int, parts: int) -> Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class LogListing:
-    """The contents of the log: complete checkpoints by version, and versions of commits."""
+    """What the log holds: complete checkpoints by version, and versions of commits."""
 
     checkpoints: tuple[Checkpoint, ...]
     commits: tuple[int, ...]
 
     @property
     def first(self) -> int:
-        """The first version that has a commit or a checkpoint."""
-        return min([*self.commits[:1], *(one.version for one in self.checkpoints[:1])], default=0)
+        """The first version that can be read, unless commits are missing."""
+        if self.commits[:1] == (0,) or not self.checkpoints:
+            return 0
+        return self.checkpoints[0].version
 
     @property
     def newest(self) -> int:
@@ -189,10 +193,16 @@ class LogListing:
         return candidates[-1] if candidates else None
 
 
-def list_log(location: str) -> LogListing:
-    """List the log."""
+def list_log(location: str, start: int = 0) -> LogListing:
+    """List the log.
+
+    Args:
+        location: Location of the table.
+        start: The first version to list.
+    """
+    folder = f"{location.rstrip('/')}/{LOG}"
     try:
-        names = names_in(f"{location.rstrip('/')}/{LOG}")
+        names = names_between(folder, f"{start:0{_DIGITS}}", _BEHIND_DIGITS)
     except OSError as error:
         raise unreadable(location, "", error) from error
     if names is None:
@@ -222,10 +232,10 @@ def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
                 break
 
 
-def refuse_missing(location: str, version: int, newest: int, listing: LogListing) -> NoReturn:
+def refuse_missing(location: str, version: int, listing: LogListing) -> NoReturn:
     """Refuse a version that the log no longer has, or does not have yet."""
-    if version > newest:
-        raise DeltaVersionError(location, str(version), f"the newest version is {newest}")
+    if version > listing.newest:
+        raise DeltaVersionError(location, str(version), f"the newest version is {listing.newest}")
     raise DeltaVersionError(
         location, str(version), f"its log was cleaned up, and begins at version {listing.first} now"
     )

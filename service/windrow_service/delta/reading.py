@@ -6,6 +6,7 @@ end does no harm.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,14 +25,16 @@ from windrow_service.delta.actions import (
     head_of_lines,
     keys_of,
 )
-from windrow_service.delta.checkpoints import CheckpointGoneError, read_files, read_head
+from windrow_service.delta.checkpoints import read_files, read_head
 from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.log import (
+    BEGINNING_BYTES,
     Commits,
+    LogGoneError,
     beginning_of,
     commits_from,
     first_commit,
-    last_checkpoint,
+    hinted_version,
     list_log,
     refuse_missing,
 )
@@ -70,6 +73,7 @@ class LogState:
 
     Attributes:
         version: The version.
+        digest: Digest of the beginning of its commit, which tells whether the log is still the same.
         first: The first version whose commit the log still had.
         protocol: The last `protocol`.
         metadata: The last `metaData`.
@@ -77,6 +81,7 @@ class LogState:
     """
 
     version: int
+    digest: str
     first: int
     protocol: dict[str, Any]
     metadata: dict[str, Any]
@@ -158,43 +163,51 @@ def read_version(table: LoggedTable, version: int | None) -> Read:
     for attempt in range(_ATTEMPTS):
         try:
             return _read_version(table, version, may_hint=attempt == 0)
-        except CheckpointGoneError as error:
+        except LogGoneError as error:
             missing = str(error)
-    raise DeltaLogError(table.location, f"lacks {missing!r}, a part of its log: restore it")
+    raise DeltaLogError(
+        table.location,
+        f"is damaged: {missing!r} of its log is missing, without which later versions cannot be "
+        "read: restore it",
+    )
 
 
 def _read_version(table: LoggedTable, version: int | None, *, may_hint: bool) -> Read:
     location = table.location
-    checkpoint = last_checkpoint(location) if may_hint else None
-    if checkpoint is None or (version is not None and checkpoint.version > version):
+    start = hinted_version(location) if may_hint else 0
+    listing = list_log(location, start)
+    checkpoint = listing.checkpoint_at(version)
+    if checkpoint is None and start:
         listing = list_log(location)
         checkpoint = listing.checkpoint_at(version)
-        if checkpoint is None and (not listing.commits or listing.commits[0] != 0):
-            if version is not None and (listing.commits or listing.checkpoints):
-                refuse_missing(location, version, listing.newest, listing)
-            raise DeltaLogError(
-                location,
-                "lacks the beginning of its log, and a checkpoint in its place: restore it",
-            )
+    if checkpoint is None and listing.commits[:1] != (0,):
+        if version is not None and listing.checkpoints:
+            refuse_missing(location, version, listing)
+        raise DeltaLogError(
+            location, "lacks the beginning of its log, and a checkpoint in its place: restore it"
+        )
+    if version is not None and version > listing.newest:
+        refuse_missing(location, version, listing)
     head, names = read_head(location, checkpoint) if checkpoint else (Head(), [])
-    commits = commits_from(location, checkpoint.version + 1 if checkpoint else 0, version)
-    if version is not None and commits.last != version:
-        refuse_missing(location, version, commits.last, list_log(location))
+    last = listing.newest if version is None else version
+    commits = commits_from(location, checkpoint.version + 1 if checkpoint else 0, last)
     for body in commits.bodies:
         head = head.then(head_of_lines(location, body)[0])
-    return _typed(table, head, commits, names, 0)
+    own = beginning_of(location, last) if not commits.bodies else None
+    return _typed(table, head, commits, names, 0, own or b"")
 
 
 def read_since(table: LoggedTable, state: LogState) -> Read | None:
-    """Return what has changed since a version; None if the whole table must be read again.
-
-    Nothing is listed: commits are requested by number, until one does not exist.
-    """
+    """Return what has changed since a version; None if the whole table must be read again."""
     location = table.location
-    commits = commits_from(location, state.version + 1)
-    latest = last_checkpoint(location)
-    if latest is not None and latest.version > commits.last:
-        # Commits were cleaned up, or more were added meanwhile.
+    listing = list_log(location, state.version)
+    # Its log was cleaned up, or written anew.
+    own = beginning_of(location, state.version)
+    if own is None or _digest(own) != state.digest:
+        return None
+    try:
+        commits = commits_from(location, state.version + 1, listing.newest)
+    except LogGoneError:
         return None
     head = Head(state.protocol, state.metadata)
     for body in commits.bodies:
@@ -202,12 +215,18 @@ def read_since(table: LoggedTable, state: LogState) -> Read | None:
         if news.metadata is not None:
             return None
         head = head.then(news)
-    return _typed(table, head, commits, [], state.first)
+    return _typed(table, head, commits, [], state.first, own)
 
 
 def _typed(
-    table: LoggedTable, head: Head, commits: Commits, names: Sequence[str], first: int
+    table: LoggedTable,
+    head: Head,
+    commits: Commits,
+    names: Sequence[str],
+    first: int,
+    own: bytes,
 ) -> Read:
+    """Return a version; without commits, `own` is the beginning of its own one."""
     location = table.location
     if head.protocol is None or head.metadata is None:
         raise DeltaLogError(
@@ -225,21 +244,31 @@ def _typed(
     schema = inventory_schema(shape.data, shape.partition)
     files = pa.concat_tables([schema.empty_table(), *tables])
     paths = decoded(location, changes.paths, table.roots)
+    newest = commits.bodies[-1][:BEGINNING_BYTES] if commits.bodies else own
     state = LogState(
         version=commits.last,
+        digest=_digest(newest),
         first=first_commit(location, first, commits.last),
         protocol=head.protocol,
         metadata=head.metadata,
         time_zone=table.time_zone,
     )
-    newest = commits.bodies[-1] if commits.bodies else beginning_of(location, commits.last)
     return Read(
         state=state,
         shape=shape,
         files=files,
         removed=paths.filter(pc.invert(pc.is_in(paths, flat(files["path"])))),
-        committed_ms=committed_ms(location, newest),
+        committed_ms=committed_ms(location, _whole_lines(newest)),
     )
+
+
+def _digest(beginning: bytes) -> str:
+    return hashlib.sha256(beginning).hexdigest()
+
+
+def _whole_lines(beginning: bytes) -> bytes:
+    is_cut = len(beginning) == BEGINNING_BYTES
+    return beginning.rpartition(b"\n")[0] if is_cut else beginning
 
 
 def _live(

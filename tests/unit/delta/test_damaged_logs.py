@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,52 @@ def test_gaps_and_missing_beginnings_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(DeltaLogError, match="lacks the beginning"):
         _read(log)
+
+
+def test_a_gap_in_the_log_is_refused_from_the_missing_commit_on(tmp_path: Path) -> None:
+    log = _log(tmp_path)
+    for name in "bcd":
+        log.commit(add(f"{name}.parquet"))
+    log.commit_path(2).unlink()
+
+    assert [len(read_version(_table(log), version).files) for version in (0, 1)] == [1, 2]
+    for version in (None, 2, 3):
+        with pytest.raises(DeltaLogError, match=f"{2:020}.json. of its log is missing"):
+            read_version(_table(log), version)
+
+
+def test_a_checkpoint_far_ahead_of_the_commits_that_the_log_points_at_is_the_newest_version(
+    tmp_path: Path,
+) -> None:
+    log = _log(tmp_path)
+    _write_checkpoint(log)
+    (log.log / "_last_checkpoint").write_text('{"version": 0, "size": 3}')
+    log.commit(add("b.parquet"))
+    known = read_version(_table(log), None).state
+    log.version = 9998
+    log.commit(protocol(3, "catalogOwned"), metadata(_COLUMNS))
+    shutil.copy(log.log / f"{0:020}.checkpoint.parquet", log.log / f"{9999:020}.checkpoint.parquet")
+
+    assert read_version(_table(log), None).state.version == 9999
+    assert read_since(_table(log), known) is None
+    log.commit(protocol(3, "catalogOwned"))
+    with pytest.raises(DeltaFeatureError, match="'catalogOwned'"):
+        read_version(_table(log), None)
+
+
+def test_a_log_that_was_written_anew_is_not_followed(tmp_path: Path) -> None:
+    log = _log(tmp_path)
+    log.commit(add("b.parquet"))
+    known = read_version(_table(log), None).state
+    for path in log.log.iterdir():
+        path.unlink()
+    log.version = -1
+    log.commit(protocol(), metadata(_COLUMNS))
+
+    assert read_since(_table(log), known) is None
+    for _ in range(3):
+        log.commit(add("c.parquet"))
+    assert read_since(_table(log), known) is None
 
 
 def test_missing_versions_are_refused_with_the_existing_ones(tmp_path: Path) -> None:

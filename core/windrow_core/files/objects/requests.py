@@ -220,6 +220,33 @@ class Requests:
         self._repeated(uri, traffic, once)
         return objects
 
+    def names_between(self, uri: str, after: str, before: str, traffic: Traffic) -> list[str]:
+        """Return the names of the objects directly in a folder from one name to another.
+
+        Args:
+            uri: The folder, without a slash at its end.
+            after: A name that no object has, with which to begin.
+            before: Such a name, with which to end.
+            traffic: Requests are counted here; each lists up to 1,000 objects.
+        """
+        names: list[str] = []
+
+        def once(bucket: _Bucket, key: str) -> None:
+            import obstore
+
+            prefix = f"{key}/" if key else ""
+            start = prefix + (names[-1] if names else after)
+            pages = obstore.list(bucket.store, key or None, offset=start, chunk_size=1_000)
+            for page in pages:
+                ours = [one["path"][len(prefix) :] for one in page]
+                names.extend(name for name in ours if name < before and "/" not in name)
+                self._count(traffic)
+                if ours[-1] >= before:
+                    break
+
+        self._repeated(uri, traffic, once)
+        return names
+
     def create(self, uri: str, content: bytes, traffic: Traffic) -> None:
         """Make a small object; if there is one with this content, it is taken for the same.
 
