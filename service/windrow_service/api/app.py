@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypedDict
 
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.routing import BaseRoute
 
 from windrow_core.models import InventoryChange, PartitionList, WritePlanRequest
@@ -51,6 +53,12 @@ Windrow keeps the file inventory of tables made of many small files and answers
 `POST /plans` with split groups: small splits packed together by bucket and locality,
 so that a reader runs one task per group. Errors are RFC 9457 problems.
 """
+
+# FastAPI gives each body an alias, and ignores pydantic's warning about it only while it makes a
+# route; models that are built later would print it into the program of whoever embeds a coordinator.
+warnings.filterwarnings(
+    "ignore", "The 'alias' attribute with value", category=UnsupportedFieldAttributeWarning
+)
 
 
 class _State(TypedDict):
