@@ -120,6 +120,34 @@ def test_limits_plan_only_files_that_hold_the_first_rows(
     assert files_planned(spark, query) == files
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id IN (SELECT id FROM late)",
+        "id IN (SELECT id FROM late) OR day(ds) = 9",
+        "id NOT IN (SELECT id FROM early)",
+        "EXISTS (SELECT 1 FROM late l WHERE l.id = t.id)",
+        "NOT EXISTS (SELECT 1 FROM early e WHERE e.id = t.id)",
+        "id = (SELECT max(l.id) FROM late l WHERE l.id = t.id)",
+        # Spark optimizes a subquery on its own, before it makes a join of it.
+        "EXISTS (SELECT 1 FROM {0} u WHERE u.id = t.id AND u.id IN (SELECT id FROM late))",
+        "id IN (SELECT id FROM (SELECT id FROM {0} WHERE id IN (SELECT id FROM late) LIMIT 10))",
+        "is_late(id)",
+        "is_late(id) AND day(ds) = 3",
+    ],
+)
+def test_a_limit_counts_the_rows_that_pass_whatever_spark_makes_of_the_condition(
+    spark: SparkSession, days: str, condition: str
+) -> None:
+    spark.range(50, 60).createOrReplaceTempView("late")
+    spark.range(50).createOrReplaceTempView("early")
+    spark.udf.register("is_late", lambda number: number >= 50, "boolean")
+    limited = f"SELECT id FROM {{0}} t WHERE {condition} LIMIT 7"
+
+    assert len(spark.sql(limited.format(days)).collect()) == 7
+    files_planned(spark, f"SELECT count(*) FROM ({limited})")
+
+
 def test_the_optimizer_knows_the_size_of_the_partitions_that_pass(
     spark: SparkSession, days: str
 ) -> None:

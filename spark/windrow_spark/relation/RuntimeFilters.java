@@ -6,8 +6,6 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.sql.ExperimentalMethods;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -66,21 +64,6 @@ import scala.runtime.AbstractPartialFunction;
 public final class RuntimeFilters extends Rule {
     /** More keys are compared by their bounds. */
     private static final int MOST_KEYS = 1000;
-
-    /** Gives a session this rule, whose place only sessions themselves can fill. */
-    static void addTo(SparkSession session) {
-        ExperimentalMethods methods = session.experimental();
-        synchronized (methods) {
-            SEQ rules = (SEQ) methods.extraOptimizations();
-            List all = new ArrayList();
-            for (int i = 0; i < rules.size(); i++) {
-                if (rules.apply(i) instanceof RuntimeFilters) return;
-                all.add(rules.apply(i));
-            }
-            all.add(new RuntimeFilters());
-            methods.extraOptimizations_$eq((SEQ) PythonUtils.toSeq(all));
-        }
-    }
 
     public TreeNode apply(TreeNode plan) {
         SQLConf conf = SQLConf.get();

@@ -36,11 +36,14 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
-/** Tells scans of our tables what else the query wants: the names of files, or only some rows. */
+/**
+ * Tells scans of our tables whether the query asks for the names of files, and the optimizer which
+ * partitions it needs. Spark goes on to change the plan, so what is said here of a scan stays true
+ * whatever comes to lie above it.
+ */
 public final class TableHints extends Rule {
     public TreeNode apply(TreeNode plan) {
-        LogicalPlan sized = (LogicalPlan) plan.transform(new TopPartitions()).transform(new Sizing());
-        return naming((LogicalPlan) sized.transform(new Limiting()));
+        return naming((LogicalPlan) plan.transform(new TopPartitions()).transform(new Sizing()));
     }
 
     private static LogicalPlan naming(LogicalPlan plan) {
@@ -214,27 +217,6 @@ public final class TableHints extends Rule {
                 ? new LessThanOrEqual(order.child(), value)
                 : (Expression) new GreaterThanOrEqual(order.child(), value);
             return nullsFirst ? new Or(new IsNull(order.child()), within) : within;
-        }
-    }
-
-    /** Tells a scan how many of its rows are enough. */
-    private static final class Limiting extends AbstractPartialFunction {
-        public boolean isDefinedAt(Object node) {
-            return node instanceof LocalLimit && limited((LocalLimit) node) != null;
-        }
-
-        public Object applyOrElse(Object node, Function1 other) {
-            return isDefinedAt(node) ? limited((LocalLimit) node) : other.apply(node);
-        }
-
-        private LogicalPlan limited(LocalLimit limit) {
-            if (!(limit.limitExpr() instanceof Literal)) return null;
-            long rows = ((Number) ((Literal) limit.limitExpr()).value()).longValue();
-            LogicalRelation leaf = TableStrategy.leafOf((LogicalPlan) limit.child());
-            if (leaf == null || rows < 1) return null;
-            TableIndex index = indexOf(leaf);
-            if (index.limit != TableIndex.NO_LIMIT && index.limit <= rows) return null;
-            return (LogicalPlan) limit.transform(new Replacing(leaf, with(leaf, index.limited(rows))));
         }
     }
 

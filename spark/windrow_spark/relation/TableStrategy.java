@@ -91,7 +91,7 @@ public final class TableStrategy extends SparkStrategy {
             extensions.injectPlannerStrategy(new Always(new TableStrategy()));
             extensions.injectPreCBORule(new Always(new InventoryAnswers()));
             extensions.injectPreCBORule(new Always(new BucketUse()));
-            extensions.injectPreCBORule(new WithRuntimeFilters(new TableHints()));
+            extensions.injectPreCBORule(new WithLastRules(new TableHints()));
         }
     }
 
@@ -109,13 +109,13 @@ public final class TableStrategy extends SparkStrategy {
     }
 
     /** Spark asks for this before it looks for the rules that a session itself was given. */
-    private static final class WithRuntimeFilters extends Always {
-        WithRuntimeFilters(Object value) {
+    private static final class WithLastRules extends Always {
+        WithLastRules(Object value) {
             super(value);
         }
 
         public Object apply(Object session) {
-            RuntimeFilters.addTo((SparkSession) session);
+            ScanLimits.addTo((SparkSession) session);
             return super.apply(session);
         }
     }

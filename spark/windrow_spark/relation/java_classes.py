@@ -36,6 +36,7 @@ _SOURCES = (
     "PlannedFiles.java",
     "RuntimeFilters.java",
     "ScanAnswer.java",
+    "ScanLimits.java",
     "ScannedRows.java",
     "SplitPacking.java",
     "TableHints.java",
