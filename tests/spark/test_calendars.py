@@ -257,7 +257,7 @@ def rebased(micros: list[int], zone: str, calendars: Calendars) -> list[int]:
         b"org.apache.spark.timeZone": zone.encode(),
     }
     type_ = pa.timestamp("us", "UTC")
-    rule = rule_of(type_, "INT64", calendars.of(told))
+    rule = rule_of(type_, "INT64", calendars.of(told), type_)
     moved: list[int] = (
         corrected(pa.array(micros, pa.int64()).cast(type_), iter([rule]))
         .cast(pa.int64())

@@ -38,6 +38,8 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 # Each kind of commit is among these.
 _COMMITS = 125 if is_nightly() else 60
 _VERSIONS = 20 if is_nightly() else 8
+_ZONE = "spark.sql.session.timeZone"
+_CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +157,51 @@ def test_widened_columns_are_read_as_by_sparks_own_reader(
         "byte_decimal": ["1.0", "123.4"],
         "short_decimal": ["12345.6", "2.0"],
     }
+
+
+@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])
+def test_times_are_what_the_log_says_whatever_files_say(
+    type_: str, spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    # In 2026, in 1850 and never.
+    values = [1_793_511_000_123_456, -3_786_825_600_000_000, None]
+    columns: dict[str, pa.Array] = {}
+    types: dict[str, Any] = {}
+    for unit in ("ms", "us"):
+        for zone in (None, "UTC"):
+            times = pa.array(values, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False)
+            times = times.cast(pa.timestamp(unit, zone))
+            name = f"{unit}_{zone}"
+            columns[name], types[name] = times, type_
+            columns[f"{name}_list"] = pa.ListArray.from_arrays([0, 1, 1, 3], times)
+            types[f"{name}_list"] = {"type": "array", "elementType": type_, "containsNull": True}
+            columns[f"{name}_struct"] = pa.StructArray.from_arrays([times, times], ["gone", "A"])
+            types[f"{name}_struct"] = {"type": "struct", "fields": [column("a", type_)]}
+    log = DeltaLog(folder / type_)
+    features = ["timestampNtz"] if type_ == "timestamp_ntz" else []
+    log.commit(
+        protocol(3 if features else 1, *features),
+        metadata([column(name, one) for name, one in types.items()]),
+        log.write_file("a.parquet", pa.table(columns)),
+        log.write_file("b.parquet", pa.table(columns), int96=True),
+    )
+    name = _registered(client, log.folder)
+    client.refresh(name)
+    files = [str(path) for path in log.folder.glob("*.parquet")]
+    schema = client.read(spark, name).schema
+    before = {key: spark.conf.get(key) for key in (_ZONE, _CALENDAR)}
+    try:
+        spark.conf.set(_ZONE, "America/New_York")
+        for calendar in ("LEGACY", "CORRECTED"):
+            spark.conf.set(_CALENDAR, calendar)
+            theirs = _rows(spark.read.schema(schema).parquet(*files).toArrow())
+            assert _rows(client.read(spark, name, reader="grouped").toArrow()) == theirs
+        assert _rows(client.read(spark, name).toArrow()) == theirs
+        assert _rows(client.read(spark, name, reader="native").toArrow()) == theirs
+        assert _rows(client.scan(name).to_table()) == theirs
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def test_files_of_a_clone_are_read_where_they_are(

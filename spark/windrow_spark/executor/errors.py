@@ -166,7 +166,7 @@ class ColumnTypeError(TaskReadError):
         "column {column!r} of file {path!r} is {file_type}, which cannot be read as the table's "
         "{table_type}; {remedy}"
     )
-    remedy = "declare the column with a type that holds both, or rewrite the file"
+    remedy = "give the table's column a type that holds both, or rewrite the file"
 
 
 @dataclass(eq=False)

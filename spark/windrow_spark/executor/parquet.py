@@ -20,7 +20,7 @@ from windrow_core.files.excerpts.chunk_ranges import chunk_ranges_in
 from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.joined import JoinedFiles
 from windrow_core.files.excerpts.outlines import outline_of
-from windrow_core.files.file_fields import is_mapped
+from windrow_core.files.file_fields import is_mapped, position_in
 from windrow_core.files.footers import footer_in, row_group_start, rows_in
 from windrow_core.files.schema import fields_in, leaf_count
 from windrow_spark.executor.conversions import stored_type, widens
@@ -217,9 +217,16 @@ def find_layout(
         raise unreadable(path, error, ParquetFormat.name) from error
     first_leaf = _first_leaves(schema)
     positions = positions_of(path, schema, target)
+    # The table's type of each leaf of the file; None if the table lacks it, or it is not wanted.
+    wanted: list[pa.DataType | None] = [None] * len(parquet_schema.names)
     for field, at in zip(target, positions, strict=True):
         if at >= 0:
-            leaves = (parquet_schema.column(i) for i in range(*first_leaf[at : at + 2]))
+            wanted[first_leaf[at] : first_leaf[at + 1]] = _leaf_targets(
+                schema.field(at).type, field.type
+            )
+            leaves = (
+                (parquet_schema.column(i), wanted[i]) for i in range(*first_leaf[at : at + 2])
+            )
             file_type = _meant_type(schema.field(at).type, leaves)
             if not widens(file_type, field.type):
                 raise ColumnTypeError(path, field.name, str(file_type), str(field.type))
@@ -227,7 +234,7 @@ def find_layout(
     decoded = pa.schema([schema.field(at) for at in present])
     rules = [
         [
-            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar)
+            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar, wanted[leaf])
             for type_, leaf in zip(_leaf_types(schema.field(at).type), count(first_leaf[at]))
         ]
         if calendar is not None
@@ -315,8 +322,35 @@ def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
         yield from _leaf_types(child.type)
 
 
-def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
-    """Return a column's type, with INT96 leaves as instants in UTC, which they really are."""
+def _leaf_targets(type_: pa.DataType, target: pa.DataType) -> Iterator[pa.DataType | None]:
+    """Yield the table's type of each leaf in a type of the file; None if the table lacks it."""
+    children, wanted = _children(type_), fields_in(target)
+    if not children:
+        yield target
+        return
+    if pt.is_struct(stored_type(type_)) and pt.is_struct(target):
+        places = [position_in(stored_type(type_), field) for field in wanted]
+    else:
+        places = list(range(len(wanted)))
+    for at, child in enumerate(children):
+        if at in places:
+            yield from _leaf_targets(child.type, wanted[places.index(at)].type)
+        else:
+            yield from (None for _ in _leaf_types(child.type))
+
+
+def _meant_type(
+    type_: pa.DataType, leaves: Iterator[tuple[Any, pa.DataType | None]]
+) -> pa.DataType:
+    """Return a column's type, with times as the table means them.
+
+    INT96 are instants in UTC. Other times are read as instants or local times as the table says,
+    whatever the file says, as by Spark's own reader: some writers leave the flag for UTC out.
+
+    Args:
+        type_: The type in the file.
+        leaves: For each leaf, its column in the file, and its type in the table.
+    """
     type_ = stored_type(type_)
     children = [child.with_type(_meant_type(child.type, leaves)) for child in _children(type_)]
     if pt.is_struct(type_):
@@ -325,7 +359,12 @@ def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
         return pa.map_(*children)
     if children:
         return pa.list_(children[0])
-    return pa.timestamp("us", "UTC") if next(leaves).physical_type == "INT96" else type_
+    column, wanted = next(leaves)
+    if column.physical_type == "INT96":
+        type_ = pa.timestamp("us", "UTC")
+    if pt.is_timestamp(type_) and wanted is not None and pt.is_timestamp(wanted):
+        return pa.timestamp(type_.unit, wanted.tz)
+    return type_
 
 
 def _has_local_time(type_: pa.DataType) -> bool:

@@ -125,13 +125,16 @@ class Zone:
 Rule = Callable[[pa.Array], pa.Array]
 
 
-def rule_of(type_: pa.DataType, physical_type: str, calendar: FileCalendar) -> Rule | None:
+def rule_of(
+    type_: pa.DataType, physical_type: str, calendar: FileCalendar, target: pa.DataType | None
+) -> Rule | None:
     """Return the rule that corrects the values of a Parquet column; None if none is needed.
 
     Args:
         type_: The column's type as Arrow decodes it.
         physical_type: Its type as Parquet stores it.
         calendar: The file's calendar.
+        target: The table's type of the column; None if the table lacks it.
     """
     if physical_type == "INT96":
         zone = LocalZone.of(calendar.local) if calendar.local else None
@@ -140,8 +143,9 @@ def rule_of(type_: pa.DataType, physical_type: str, calendar: FileCalendar) -> R
         return None
     if pt.is_date(type_):
         return lambda values: _dates(values.cast(pa.date32()), calendar.dates)
-    if pt.is_timestamp(type_) and type_.tz is not None:
-        return lambda values: _times(values, calendar.dates, calendar)
+    if pt.is_timestamp(type_) and target is not None and getattr(target, "tz", None) is not None:
+        instants = pa.timestamp(type_.unit, "UTC")
+        return lambda values: _times(values.cast(instants), calendar.dates, calendar)
     return None
 
 

@@ -18,7 +18,6 @@ from pyspark import cloudpickle
 from tests.support.plans.plans import group_of, plan_of
 from windrow_spark.executor.errors import (
     AmbiguousColumnError,
-    ColumnTypeError,
     ResidualFilterError,
     StaleFileError,
     UnreadableFileError,
@@ -85,15 +84,21 @@ def test_files_of_alternating_layouts_keep_their_order(tmp_path: Path) -> None:
     assert got == [{"a": n, "b": str(n) if n % 3 else None} for n in range(20)]
 
 
-def test_int96_is_distinguished_from_timestamps_without_a_zone(tmp_path: Path) -> None:
-    times = pa.table({"t": pa.array([0], pa.timestamp("us"))})
-    pq.write_table(times, tmp_path / "1.parquet", use_deprecated_int96_timestamps=True)
-    pq.write_table(times, tmp_path / "2.parquet")
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_are_instants_or_local_times_as_the_table_says(
+    zone: str | None, tmp_path: Path
+) -> None:
+    times = pa.array([0, -1, None], pa.timestamp("us"))
+    pq.write_table(
+        pa.table({"t": times}), tmp_path / "1.parquet", use_deprecated_int96_timestamps=True
+    )
+    pq.write_table(pa.table({"t": times}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"t": times.cast(pa.timestamp("us", "UTC"))}), tmp_path / "3.parquet")
 
-    with pytest.raises(ColumnTypeError, match=r"2\.parquet' is timestamp\[us\]"):
-        rows(spec(tmp_path, [("t", pa.timestamp("us", "UTC"))]))
-    with pytest.raises(ColumnTypeError, match=r"1\.parquet' is timestamp\[us, tz=UTC\]"):
-        rows(spec(tmp_path, [("t", pa.timestamp("us"))]))
+    got = rows(spec(tmp_path, [("t", pa.timestamp("us", zone))]))
+
+    expected = times.cast(pa.timestamp("us", zone)).to_pylist()
+    assert [row["t"] for row in got] == expected * 3
 
 
 def test_bytes_that_are_not_text_name_their_file(tmp_path: Path) -> None:
