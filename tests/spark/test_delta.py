@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,7 @@ from tests.support.servers import embedded
 from tests.support.tables.delta_tables import (
     PUBLISHED,
     DeltaLog,
+    add,
     column,
     inline_vector,
     metadata,
@@ -178,12 +180,14 @@ def test_times_are_what_the_log_says_whatever_files_say(
             columns[f"{name}_struct"] = pa.StructArray.from_arrays([times, times], ["gone", "A"])
             types[f"{name}_struct"] = {"type": "struct", "fields": [column("a", type_)]}
     log = DeltaLog(folder / type_)
+    int96 = log.folder / "int96.parquet"
+    pq.write_table(pa.table(columns), int96, use_deprecated_int96_timestamps=True)
     features = ["timestampNtz"] if type_ == "timestamp_ntz" else []
     log.commit(
         protocol(3 if features else 1, *features),
         metadata([column(name, one) for name, one in types.items()]),
         log.write_file("a.parquet", pa.table(columns)),
-        log.write_file("b.parquet", pa.table(columns), int96=True),
+        add(int96.name, rows=3, size=int96.stat().st_size),
     )
     name = _registered(client, log.folder)
     client.refresh(name)

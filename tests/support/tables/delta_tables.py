@@ -104,13 +104,11 @@ class DeltaLog:
         """Return the file of a version."""
         return self.log / f"{version:020}.json"
 
-    def write_file(
-        self, name: str, rows: pa.Table, *, int96: bool = False, **fields: Any
-    ) -> Action:
-        """Write a data file, perhaps with times as INT96, and return the action that adds it."""
+    def write_file(self, name: str, rows: pa.Table, **fields: Any) -> Action:
+        """Write a data file, and return the action that adds it."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, path, use_deprecated_int96_timestamps=int96)
+        pq.write_table(rows, path)
         return add(name, rows=len(rows), size=path.stat().st_size, **fields)
 
 
