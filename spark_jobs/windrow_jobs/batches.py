@@ -159,9 +159,9 @@ def rewrite(
     )
     pieces, owners = batch.pieces(_FILES_PER_PIECE * target_bytes / scale)
     outcomes = _merged(spark, job, pieces, batch)
-    files = _move(batch, owners, outcomes, write, staging)
+    files = _move(batch, owners, outcomes, write)
     # On a local disk, a task that still runs cannot begin another file in it.
-    remove_staged(staging)
+    remove_staged(write.folder, _ATTEMPTS)
     old_files = [file for one in outcomes for file in one.old_files]
     names = ("path", *FileStatus._fields)
     columns = zip(*old_files, strict=True) if old_files else [[]] * len(names)
@@ -217,7 +217,6 @@ def _move(
     owners: Sequence[int],
     outcomes: Sequence[Outcome],
     write: TableWrite,
-    staging: str,
 ) -> list[tuple[str, int, int]]:
     """Move new files to the folders of their partitions, under names as Spark gives them."""
     job = uuid.UUID(write.write_id)
@@ -229,9 +228,9 @@ def _move(
             rest = f"c{number:03d}.parquet"
             name = f"{part}-{rest}" if bucket is None else f"{part}_{bucket:05d}.{rest}"
             new_path = f"{folder}/{name}" if folder else name
-            moves.append((f"{staging}/{path}", f"{write.folder}/{new_path}"))
+            moves.append((f"{_ATTEMPTS}/{path}", new_path))
             files.append((new_path, rows, size_bytes))
-    move_staged(moves)
+    move_staged(write.folder, moves)
     return files
 
 

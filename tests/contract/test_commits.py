@@ -28,7 +28,8 @@ from windrow_spark.commits.errors import (
     UnfitLocationError,
     UnpublishedError,
 )
-from windrow_spark.commits.locations import local_location
+from windrow_spark.commits.locations import local_location, owner_of
+from windrow_spark.commits.staging_folders import StagingFolder
 
 DAY = "ds=2026-11-02"
 
@@ -378,20 +379,35 @@ def test_a_table_with_local_times_in_folder_names_can_be_refreshed_as_the_messag
     assert_known(client, name)
 
 
-def test_a_folder_left_by_an_unregistered_write_is_removed_after_a_day(
+def test_a_folder_of_an_unknown_write_is_removed_after_a_day_if_this_coordinator_made_it(
     client: Client, events: str, location: Path
 ) -> None:
-    young, old = (location / "_windrow" / "writes" / (digit * 32) for digit in "ab")
-    for folder in (young, old):
-        folder.mkdir(parents=True)
-        (folder / "lock").touch()
-    os.utime(old, (0, 0))
+    owner = owner_of(client.table(events))
+    owners = {"a": owner, "b": owner, "c": owner, "d": b"another", "e": owner}
+    for digit, of_folder in owners.items():
+        StagingFolder(str(location), digit * 32).make(events, of_folder).release()
+    folders = {digit: location / "_windrow" / "writes" / (digit * 32) for digit in owners}
+    # As an earlier version made it.
+    (folders["e"] / "owner").unlink()
+    hive.write_file(folders["c"] / "data" / "ds=2026-11-02" / "deep.parquet", [1])
+    young = {folders["a"], folders["c"] / "data" / "ds=2026-11-02" / "deep.parquet"}
+    for path in sorted((location / "_windrow").rglob("*"), reverse=True):
+        if path not in young:
+            os.utime(path, (0, 0))
 
-    outcomes = {one.write_id: one.outcome for one in recover(client, events)}
+    outcomes = {one.write_id[0]: (one.outcome, one.reason) for one in recover(client, events)}
 
-    assert outcomes == {"a" * 32: "left", "b" * 32: "tidied"}
-    assert not old.exists()
-    assert [one.outcome for one in recover(client, events, force=True)] == ["tidied"]
+    assert {digit: outcome for digit, (outcome, _) in outcomes.items()} == {
+        **dict.fromkeys("acde", "left"),
+        "b": "tidied",
+    }
+    assert "changed within the last 24 hours" in outcomes["a"][1]
+    assert "changed within the last 24 hours" in outcomes["c"][1]
+    assert "no mark of this installation" in outcomes["d"][1]
+    assert "no mark of this installation" in outcomes["e"][1]
+    assert [digit for digit, folder in folders.items() if folder.exists()] == list("acde")
+    forced = recover(client, events, force=True)
+    assert [one.outcome for one in forced] == ["tidied"] * 4
     assert not (location / "_windrow").exists()
 
 

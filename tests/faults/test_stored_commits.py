@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ from windrow_core.files import changes
 from windrow_core.files.objects.requests import Part
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.remote import contents_of
+from windrow_core.files.roots.proofs import ANYTHING, Form, Mark, NotOursError, Record
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_service.settings import Settings
 from windrow_spark.commits import begin, recover, table_write
 from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
@@ -293,35 +296,66 @@ def test_a_user_who_may_not_write_is_named(
     staging = RemoteStagingFolder(elsewhere, "0" * 32)
 
     with pytest.raises(UnfitLocationError, match=r"Permission denied: user=stranger.*the right"):
-        staging.make(events)
+        staging.make(events, b"owner")
 
 
 def test_changes_of_files_can_be_repeated(location: str) -> None:
     folder = f"{location}/changes"
+    root = StoreRoot(folder)
     stage(folder, {"a.parquet": [1], "b.parquet": [2]})
-    moves = [(f"{folder}/{name}.parquet", f"{folder}/in/{name} 50%.parquet") for name in "ab"]
+    moves = [(f"{name}.parquet", f"in/{name} 50%.parquet") for name in "ab"]
 
     for _ in range(2):
-        assert list(changes.bring_all(moves)) == [None, None]
-    changes.write_once(f"{folder}/_once", b"1")
+        assert list(root.bring(moves, ANYTHING)) == [None, None]
+    root.write_file("_once", b"1")
     with pytest.raises(FileExistsError):
-        changes.write_once(f"{folder}/_once", b"2")
+        root.write_file("_once", b"2")
     if folder.startswith("s3:"):
         # It may be the one that an earlier try has made, whose answer was lost.
-        changes.write_once(f"{folder}/_once", b"1")
-        changes.remove_all(source for source, _ in moves)
+        root.write_file("_once", b"1")
+        root.remove_files((source for source, _ in moves), ANYTHING)
 
     assert stored_ids(folder) == {"in": [1, 2]}
     for _ in range(2):
-        changes.remove_all([f"{folder}/_once"])
-        changes.remove_empty(f"{folder}/in", folder)
+        root.remove_files(["_once"], ANYTHING)
+        root.remove_empty("in")
     assert stored_ids(folder) == {"in": [1, 2]}
-    changes.remove_all([moves[0][1]])
+    root.remove_files([moves[0][1]], ANYTHING)
     # A late move, of a file that has been moved and removed since, brings nothing back.
-    assert list(changes.bring_all(moves)) == [None, None]
+    assert list(root.bring(moves, ANYTHING)) == [None, None]
     assert stored_ids(folder) == {"in": [2]}
-    changes.remove_folder(folder)
+    StoreRoot(location).remove_tree("changes", ANYTHING)
     assert contents_of(folder) == ([], {})
+
+
+def test_files_that_no_proof_shows_to_be_ours_stay_on_a_store(location: str) -> None:
+    folder = f"{location}/proofs"
+    root = StoreRoot(folder)
+    stage(folder, {"a/old.parquet": [1], "a/other.parquet": [2], "b/young.parquet": [3]})
+    root.write_file("_mark", b"host\nours")
+    _, states = contents_of(f"{folder}/a")
+    record = Record(
+        {
+            "a/old.parquet": states["old.parquet"],
+            "a/other.parquet": states["other.parquet"]._replace(size_bytes=1),
+            "a/gone.parquet": states["old.parquet"],
+        }
+    )
+
+    left = root.remove_files(["a/old.parquet", "a/other.parquet", "a/gone.parquet"], record)
+    assert [one.why for one in left] == ["it has changed since it was recorded"]
+    for proofs, why in (
+        ((), "no proof"),
+        ((Form(re.compile("b")), Form(re.compile("b"), 3600)), "changed within the last 1 hours"),
+        ((Form(re.compile("c")),), "a name that Windrow gives"),
+        ((Mark("_mark", b"theirs"),), "no mark of this installation"),
+        ((Mark("_none", b"ours"),), "no mark of this installation"),
+    ):
+        with pytest.raises(NotOursError, match=why):
+            root.remove_tree("b", *proofs)
+    assert stored_ids(folder) == {"a": [2], "b": [3]}
+    root.remove_tree("b", Mark("_mark", b"ours"))
+    assert stored_ids(folder) == {"a": [2]}
 
 
 def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_same(
@@ -335,7 +369,7 @@ def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_sa
         part = whole(*args, **kwargs)
         sizes.append(len(part.content))
         if tmp_path.joinpath("late").exists():
-            changes.remove_all([uri])
+            StoreRoot(location).remove_files(["copied/a"], ANYTHING)
             changes.upload(str(tmp_path / "late"), uri)
         return part
 

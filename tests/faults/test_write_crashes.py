@@ -21,9 +21,10 @@ from tests.support.servers.coordinators import coordinator_process, running
 from tests.support.tables import hive
 from windrow.client import Client
 from windrow.errors import WriteInProgressError, WriteLostError
+from windrow_core.files.roots import disks
 from windrow_core.models import WriteUpdate
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin, posix
+from windrow_spark.commits import begin
 from windrow_spark.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
@@ -312,18 +313,18 @@ def test_a_commit_waits_for_another_and_gives_up_with_a_clear_error(
 def test_files_added_by_others_during_an_exchange_are_kept(
     client: Client, location: Path, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange = posix.exchange
+    exchange = disks.exchange_names
 
-    def meddled(new: str, live: str) -> None:
+    def meddled(one: int, name: str, other: int, new: str) -> None:
         # Files are added before the exchange, and after it to both the old and the new folder.
-        opened = Path(live)
-        hive.write_file(opened / "stranger-1.parquet", [901])
-        (opened / "part-00000.parquet").unlink()
-        exchange(new, live)
-        hive.write_file(Path(new) / "stranger-2.parquet", [902])
-        hive.write_file(Path(live) / "stranger-3.parquet", [903])
+        live = location / SECOND
+        hive.write_file(live / "stranger-1.parquet", [901])
+        (live / "part-00000.parquet").unlink()
+        exchange(one, name, other, new)
+        hive.write_file(Path(write.folder) / SECOND / "stranger-2.parquet", [902])
+        hive.write_file(live / "stranger-3.parquet", [903])
 
-    monkeypatch.setattr(posix, "exchange", meddled)
+    monkeypatch.setattr(disks, "exchange_names", meddled)
     with begin(client, events) as write:
         rows = stage(write.folder, {f"{SECOND}/new.parquet": [100]})
         write.commit(report_of(rows))
@@ -333,7 +334,9 @@ def test_files_added_by_others_during_an_exchange_are_kept(
     assert_whole(client, events, location, {**OLD, SECOND: [*range(30, 40), 100, 901, 902, 903]})
 
 
-@pytest.mark.parametrize("dies", [None, ("placing", 1), ("placing", 2), ("exchanged", 2)])
+@pytest.mark.parametrize(
+    "dies", [None, ("placing", 2), ("placing", 3), ("placing", 5), ("exchanged", 2)]
+)
 def test_without_atomic_exchange_a_commit_renames_twice_and_loses_nothing(
     writers: Writers,
     url: str,

@@ -145,6 +145,23 @@ class UnknownCommitError(WriteError):
 
 
 @dataclass(eq=False)
+class UnsafeIntentError(WriteError):
+    """The intent of an interrupted commit names what is not part of the table."""
+
+    table: str
+    folder: str
+    reason: str
+    message = (
+        "the intent of the commit in {folder!r} is not followed, since {reason}; nothing was "
+        "changed: {remedy}"
+    )
+    remedy = (
+        "find out who has written it, move that folder away, then `windrow write recover {table} "
+        "--force`"
+    )
+
+
+@dataclass(eq=False)
 class UnreadableIntentError(WriteError):
     """The intent of an interrupted commit cannot be read."""
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from windrow_core.files.listing import is_hidden
+from windrow_core.files.roots.proofs import OutsideError, parts_of
 from windrow_core.files.status import FileStatus
 from windrow_core.models import StreamBatch, WriteKind, WriteMode, WriteReport
-from windrow_spark.commits.errors import UnreadableIntentError
-from windrow_spark.commits.posix import remove_file, write_atomically
+from windrow_spark.commits.errors import UnreadableIntentError, UnsafeIntentError
 
 INTENT_FILE = "intent.json"
 # Raise this when the meaning of an intent changes.
@@ -119,12 +118,24 @@ def encoded(intent: Intent) -> bytes:
 
 
 def decoded(staging: str, content: bytes) -> Intent:
-    """Return the intent that a file in a staging folder contains."""
+    """Return the intent that a file in a staging folder contains.
+
+    Whoever can write to the table's folder can write intents, so nothing is followed that leads out of
+    the table, or to what is none of its files.
+
+    Args:
+        staging: Absolute path, or URI, of the folder.
+        content: The file's content.
+
+    Raises:
+        UnreadableIntentError: It is of another version, or damaged.
+        UnsafeIntentError: It names what no commit moves.
+    """
     try:
         document = json.loads(content)
         if document["version"] != _VERSION:
             raise UnreadableIntentError(staging, f"its version is {document['version']}")
-        return Intent(
+        intent = Intent(
             write_id=document["write_id"],
             table=document["table"],
             kind=document["kind"],
@@ -133,32 +144,50 @@ def decoded(staging: str, content: bytes) -> Intent:
             partitions=tuple(map(_change, document["partitions"])),
             report=WriteReport.model_validate(document["report"]),
             batch=_batch(document.get("batch")),
-            sources=document.get("sources", {}),
+            sources=dict(document.get("sources", {})),
         )
-    except (ValueError, KeyError, TypeError) as error:
+        _require_safe(staging, intent)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableIntentError(staging, str(error)) from error
+    return intent
 
 
-def record(staging: str, intent: Intent) -> None:
-    """Write an intent into a local staging folder, atomically and durably."""
-    write_atomically(os.path.join(staging, INTENT_FILE), encoded(intent))
+def _require_safe(staging: str, intent: Intent) -> None:
+    reason = None
+    if intent.write_id != staging.rpartition("/")[2]:
+        reason = f"it is of write {intent.write_id!r}, not of the one whose folder it lies in"
+    for one in intent.partitions:
+        reason = reason or _why_no_folder(one.folder)
+        for name in (*one.added, *one.kept, *one.gone):
+            if _is_outside(name) or "/" in name:
+                reason = reason or f"{name!r} is no name of a file"
+        for name in one.added if reason is None else ():
+            if is_hidden(name):
+                reason = f"{name!r} is no name of a data file"
+    for path in (*intent.sources, *intent.sources.values()):
+        if _is_outside(path):
+            reason = reason or f"{path!r} is no path of the table"
+    if reason is not None:
+        raise UnsafeIntentError(intent.table, staging, reason)
 
 
-def recorded(staging: str) -> Intent | None:
-    """Return the intent in a local staging folder.
-
-    Without an intent, nothing was moved, and the result is None.
-    """
-    try:
-        with open(os.path.join(staging, INTENT_FILE), "rb") as file:
-            return decoded(staging, file.read())
-    except FileNotFoundError:
+def _why_no_folder(folder: str) -> str | None:
+    """Return why a folder cannot be one of the table's with data files; an empty one is its own."""
+    if folder == "":
         return None
+    if _is_outside(folder):
+        return f"{folder!r} is no path of the table"
+    if any(is_hidden(part, is_folder=True) for part in folder.split("/")):
+        return f"folder {folder!r} holds no data files"
+    return None
 
 
-def forget(staging: str) -> None:
-    """Remove the intent in a staging folder, if there is one."""
-    remove_file(os.path.join(staging, INTENT_FILE))
+def _is_outside(path: str) -> bool:
+    """Tell whether a path may lead out of the folder that it is relative to, or names the folder."""
+    try:
+        return not path or "://" in path or not parts_of("", path)
+    except OutsideError:
+        return True
 
 
 def _batch(document: Mapping[str, Any] | None) -> StreamBatch | None:

@@ -24,6 +24,15 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WRITABLE = ("hdfs://", "s3://")
 
 
+def owner_of(table: TableInfo) -> bytes:
+    """Return what marks the staging folders of a table, as this coordinator has registered it.
+
+    Another coordinator has registered the same folder at another moment, a copy of this one's database
+    at the same.
+    """
+    return f"{table.name} {table.created_at.isoformat()}".encode()
+
+
 def staging_folder(location: str, write_id: str) -> Staging:
     """Return the staging folder of a write, which need not exist.
 

@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import NotOursError, Proof, Record
 from windrow_core.files.status import FileStatus
 from windrow_spark.commits import posix
-from windrow_spark.commits.intents import Intent, PartitionChange
+from windrow_spark.commits.intents import INTENT_FILE, Intent, PartitionChange
 
 
 class Moving:
@@ -18,15 +20,17 @@ class Moving:
     already been moved in.
 
     Args:
-        location: Absolute path of the table.
-        staging: Absolute path of the write's staging folder.
+        root: The table's folder.
+        staging: The write's staging folder, below it.
         intent: The intent recorded there.
+        proof: Proves that something lies in a staging folder.
     """
 
-    def __init__(self, location: str, staging: str, intent: Intent) -> None:
-        self._location = location
+    def __init__(self, root: Root, staging: str, intent: Intent, proof: Proof) -> None:
+        self._root = root
         self._staging = staging
         self._intent = intent
+        self._proof = proof
 
     def move_in(self, on_moved: Callable[[int], None] = lambda _: None) -> None:
         """Give every partition its new files, each partition in one step.
@@ -55,95 +59,83 @@ class Moving:
                 self._remove_files(change)
 
     def _move_folder(self, change: PartitionChange) -> None:
-        new, live = self._new(change), self._live(change)
+        new, live = self._new(change), change.folder
         # If neither folder has this inode, somebody removed the partition after it was moved in.
-        if posix.inode_of(live) != change.inode and posix.inode_of(new) == change.inode:
-            posix.swap(new, live, self._aside(change))
+        if self._root.inode(live) != change.inode and self._root.inode(new) == change.inode:
+            self._root.exchange(new, live, self._aside(change), self._proof)
 
     def _move_out(self, change: PartitionChange) -> None:
-        live, aside = self._live(change), self._aside(change)
-        if os.path.lexists(aside) or not os.path.lexists(live):
+        live, aside = change.folder, self._aside(change)
+        if self._root.status(aside) is not None or self._root.status(live) is None:
             return
         # Not made anew if another process has ended this commit and removed the staging folder:
         # what is live now belongs to a later one.
         with suppress(FileExistsError):
-            os.mkdir(os.path.join(self._staging, "old"))
-        os.makedirs(os.path.dirname(aside), exist_ok=True)
-        os.rename(live, aside)
-        self._remove_empty(os.path.dirname(live))
-
-    def _remove_empty(self, folder: str) -> None:
-        while folder != self._location:
-            try:
-                os.rmdir(folder)
-            except OSError:
-                return
-            folder = os.path.dirname(folder)
+            self._root.make_new_folder(f"{self._staging}/old")
+        self._root.make_folder(os.path.dirname(aside))
+        self._root.move(live, aside, Record({live: None}))
+        self._root.remove_empty(os.path.dirname(live))
 
     def _bring_back(self, change: PartitionChange) -> None:
         """Carry over changes that other programs made to a partition during the exchange."""
-        live = self._live(change)
-        aside = self._aside(change)
-        old = aside if os.path.lexists(aside) else self._new(change)
-        if posix.inode_of(old) in (None, change.inode):
+        live, aside = change.folder, self._aside(change)
+        old = aside if self._root.status(aside) is not None else self._new(change)
+        if self._root.inode(old) in (None, change.inode):
             return
-        left = {entry.name: entry for entry in os.scandir(old)}
-        for name, entry in left.items():
-            if name in change.kept or _is_unchanged(entry, change.gone.get(name)):
+        left = dict(self._root.entries(old))
+        for name, status in left.items():
+            if name in change.kept or _is_unchanged(status, change.gone.get(name)):
                 continue
-            os.makedirs(live, exist_ok=True)
-            self._give(entry.path, os.path.join(live, name))
+            self._root.make_folder(live)
+            self._give(f"{old}/{name}", live, name)
+        intent = self._root.status(f"{self._staging}/{INTENT_FILE}")
         for name in set(change.kept) - left.keys():
-            # Another program removed it after it was linked and before the exchange.
-            posix.remove_file(os.path.join(live, name))
+            # Another program removed it after it was linked and before the exchange. What is newer
+            # than the intent has been put there since.
+            link = self._root.status(f"{live}/{name}")
+            if link is not None and intent is not None and link.st_mtime_ns <= intent.st_mtime_ns:
+                state = FileStatus(link.st_size, link.st_mtime_ns)
+                with suppress(NotOursError):
+                    self._root.remove_file(f"{live}/{name}", Record({f"{live}/{name}": state}))
 
-    def _give(self, source: str, target: str) -> None:
+    def _give(self, source: str, live: str, name: str) -> None:
         try:
-            posix.move_if_free(source, target)
+            self._root.move(source, f"{live}/{name}", self._proof)
         except FileExistsError:
-            folder, name = os.path.split(target)
-            posix.move_if_free(source, os.path.join(folder, f"{self._intent.write_id[:8]}-{name}"))
+            other = f"{self._intent.write_id[:8]}-{name}"
+            self._root.move(source, f"{live}/{other}", self._proof)
 
     def _move_files(self, change: PartitionChange) -> None:
-        data = self._new(change)
         for name in change.added:
             for part in (f".{name}.crc", name):
-                source = os.path.join(data, part)
-                if os.path.lexists(source):
-                    os.replace(source, os.path.join(self._location, part))
+                # It has been moved already if it is not there.
+                with suppress(FileNotFoundError):
+                    self._root.move(f"{self._new(change)}/{part}", part, self._proof)
 
     def _remove_files(self, change: PartitionChange) -> None:
         for name, state in change.gone.items():
-            path = os.path.join(self._location, name)
-            try:
-                status = os.lstat(path)
-            except FileNotFoundError:
-                continue
-            if state == (status.st_size, status.st_mtime_ns, None):
-                posix.remove_file(path)
-                posix.remove_file(os.path.join(self._location, f".{name}.crc"))
+            # Files that have changed are no longer the old ones.
+            with suppress(NotOursError):
+                if self._root.remove_file(name, Record({name: state})):
+                    checksum = f".{name}.crc"
+                    self._root.remove_file(checksum, Record({checksum: None}))
 
     def _sync(self) -> None:
-        folders = {self._location}
+        location = self._root.path
+        folders = {location}
         for change in self._intent.partitions:
-            folder = self._live(change)
+            folder = os.path.join(location, change.folder) if change.folder else location
             while folder not in folders:
                 folders.add(folder)
                 folder = os.path.dirname(folder)
         posix.sync(sorted(path for path in folders if os.path.isdir(path)))
 
-    def _live(self, change: PartitionChange) -> str:
-        return os.path.join(self._location, change.folder) if change.folder else self._location
-
     def _new(self, change: PartitionChange) -> str:
-        return os.path.join(self._staging, "data", change.folder)
+        return f"{self._staging}/data/{change.folder}".rstrip("/")
 
     def _aside(self, change: PartitionChange) -> str:
-        return os.path.join(self._staging, "old", change.folder)
+        return f"{self._staging}/old/{change.folder}"
 
 
-def _is_unchanged(entry: os.DirEntry[str], state: FileStatus | None) -> bool:
-    if state is None:
-        return False
-    status = entry.stat(follow_symlinks=False)
-    return state == (status.st_size, status.st_mtime_ns, None)
+def _is_unchanged(status: os.stat_result, state: FileStatus | None) -> bool:
+    return state is not None and state == (status.st_size, status.st_mtime_ns, None)

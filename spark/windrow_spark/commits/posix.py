@@ -1,79 +1,15 @@
-"""The POSIX operations that commits need: exchange, link, lock and sync files and folders."""
+"""The POSIX operations that commits need beside those of roots: locks, permissions, and what lasts."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-_AT_FDCWD = -100
-_NOREPLACE, _EXCHANGE = 1, 2
-# Errors for an operation that the file system, the kernel or the C library does not support.
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _SYNCING_THREADS = 8
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def exchange(one: str, other: str) -> None:
-    """Exchange two folders in one step, so that neither is ever missing."""
-    _renameat2(one, other, _EXCHANGE)
-
-
-def move_if_free(source: str, target: str) -> None:
-    """Move a file or folder to a path that must be free."""
-    try:
-        _renameat2(source, target, _NOREPLACE)
-    except NotImplementedError:
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
-        os.rename(source, target)
-
-
-def swap(new: str, live: str, aside: str) -> None:
-    """Move the folder `new` to `live`; a folder that was at `live` is then at `new`.
-
-    If the file system cannot exchange folders, the old folder goes to `aside` first, and for a
-    moment `live` is missing.
-    """
-    os.makedirs(os.path.dirname(live), exist_ok=True)
-    while True:
-        try:
-            return exchange(new, live)
-        except FileNotFoundError:
-            pass
-        except NotImplementedError:
-            os.makedirs(os.path.dirname(aside), exist_ok=True)
-            if os.path.lexists(live):
-                os.rename(live, aside)
-        try:
-            return move_if_free(new, live)
-        except FileExistsError:
-            # Another program has just created `live`.
-            continue
-
-
-def inode_of(path: str) -> int | None:
-    """Return the inode of a file or folder, which a move does not change; None if missing."""
-    try:
-        return os.lstat(path).st_ino
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def link(source: str, target: str) -> None:
-    """Link a file under a second name, unless it already has that name."""
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except FileExistsError:
-        if inode_of(source) != inode_of(target):
-            raise
 
 
 def look_alike(model: str, folder: str) -> None:
@@ -109,27 +45,6 @@ def _sync(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def write_atomically(path: str, content: bytes) -> None:
-    """Write a file as a whole or not at all, so that it survives a loss of power."""
-    aside = f"{path}.{secrets.token_hex(4)}"
-    try:
-        with open(aside, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError:
-        remove_file(aside)
-        raise
-    _sync(os.path.dirname(path))
-
-
-def remove_file(path: str) -> None:
-    """Remove a file, if it exists."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
 
 
 class FolderLock:
@@ -189,15 +104,3 @@ def _machine() -> bytes:
             return file.read(64).strip()
     except OSError:
         return b""
-
-
-def _renameat2(source: str, target: str, flags: int) -> None:
-    call = getattr(_libc, "renameat2", None)
-    if call is None:
-        raise NotImplementedError
-    if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags) == 0:
-        return
-    code = ctypes.get_errno()
-    if code in _UNSUPPORTED:
-        raise NotImplementedError
-    raise OSError(code, os.strerror(code), source, None, target)

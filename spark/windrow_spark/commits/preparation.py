@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from windrow_core.files.listing import is_hidden, listed_of
 from windrow_core.files.remote import contents_of
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import Proof
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path
+from windrow_core.files.table_paths import absolute_path, is_outside, path_in
 from windrow_core.models import TableInfo, WriteMode
 from windrow_spark.commits import posix
 from windrow_spark.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
@@ -80,6 +82,9 @@ class Preparation:
     def _change(
         self, folder: str, new_names: list[str], old_files: Mapping[str, FileStatus | None]
     ) -> PartitionChange:
+        if is_outside(folder):
+            reason = f"its partition {folder!r} lies elsewhere, where nothing is changed"
+            raise UnfitLocationError(self.table.name, self.location, reason)
         _, present = contents_of(absolute_path(self.location, folder))
         removals = self._gone(folder, present, old_files)
         links = [
@@ -97,15 +102,13 @@ class Preparation:
         self._check_rights(folder)
         if not new_names and all(is_hidden(name) for name in links):
             return PartitionChange(folder, None, (), (), present)
-        new = os.path.join(self.data, folder)
-        os.makedirs(new, exist_ok=True)
+        root, new = Root(self.location), path_in(self.location, f"{self.data}/{folder}")
+        root.make_folder(new)
         if os.path.lexists(live):
             for name in links:
-                posix.link(os.path.join(live, name), os.path.join(new, name))
-            posix.look_alike(live, new)
-        return PartitionChange(
-            folder, posix.inode_of(new), tuple(new_names), tuple(links), removals
-        )
+                root.link(f"{folder}/{name}", f"{new}/{name}")
+            posix.look_alike(live, os.path.join(self.location, new))
+        return PartitionChange(folder, root.inode(new), tuple(new_names), tuple(links), removals)
 
     def _gone(
         self,
@@ -138,12 +141,14 @@ class Preparation:
             raise UnfitLocationError(self.table.name, self.location, reason)
 
 
-def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
+def move_home(root: Root, data: str, homes: Mapping[str, Home], proof: Proof) -> dict[str, str]:
     """Move staged files to the folders where their rows belong.
 
     Args:
-        data: Absolute path of the folder that they were staged in.
+        root: The table's folder.
+        data: The folder that they were staged in, below it.
         homes: Where the files of each staged folder belong.
+        proof: Proves that something lies in a staging folder.
 
     Returns:
         The new path of each data file that was moved.
@@ -152,18 +157,18 @@ def move_home(data: str, homes: Mapping[str, Home]) -> dict[str, str]:
     for folder, home in sorted(homes.items()):
         if folder == home.folder:
             continue
-        target = os.path.join(data, home.folder)
-        os.makedirs(target, exist_ok=True)
-        target_names = set(os.listdir(target))
-        for name in sorted(os.listdir(os.path.join(data, folder))):
+        source, target = _join(data, folder), _join(data, home.folder)
+        root.make_folder(target)
+        target_names = {name for name, _ in root.entries(target)}
+        names = {name for name, _ in root.entries(source)}
+        for name in sorted(names):
             if is_hidden(name):
                 continue
             # One task of Spark gives its files of all partitions the same name.
             new = next(one for one in names_like(name) if one not in target_names)
             for old, other in ((f".{name}.crc", f".{new}.crc"), (name, new)):
-                source = os.path.join(data, folder, old)
-                if os.path.lexists(source):
-                    os.rename(source, os.path.join(target, other))
+                if old in names:
+                    root.move(f"{source}/{old}", f"{target}/{other}", proof)
             new_paths[_join(folder, name)] = _join(home.folder, new)
     return new_paths
 
@@ -198,4 +203,4 @@ def _is_checksum_of(name: str, names: Mapping[str, object]) -> bool:
 
 
 def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
+    return f"{folder}/{name}".strip("/")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from windrow.errors import NotAllowedError, NotFoundError, WriteInProgressError, WriteLostError
-from windrow_core.files import changes
 from windrow_core.files.access import why_unwritable
+from windrow_core.files.roots.proofs import NotOursError
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import TableInfo, WriteRecord
 from windrow_spark.commits.calls import CommitCalls
@@ -21,6 +22,7 @@ from windrow_spark.commits.errors import (
 from windrow_spark.commits.intents import Intent
 from windrow_spark.commits.leases import Lease
 from windrow_spark.commits.locations import (
+    owner_of,
     staging_folder,
     staging_folders_in,
     writable_location,
@@ -33,8 +35,6 @@ from windrow_spark.commits.staging_folders import STAGING_ROOT
 RecoveryOutcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
 
 _LEASE_S = 30
-# Age at which a folder without an intent is removed if the coordinator does not know its write.
-_FORGOTTEN_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def recover(client: CommitCalls, table: str | TableInfo, *, force: bool = False)
     if is_remote(location):
         # A driver may have died after it had removed its folder, and before those above.
         with suppress(OSError):
-            changes.remove_empty(f"{location}/{STAGING_ROOT}", location)
+            StoreRoot(location).remove_empty(STAGING_ROOT)
     return outcomes
 
 
@@ -168,12 +168,13 @@ class _Recovery:
             lease.tell("staging")
             lease.tell("committing")
             return self._finish(staging, intent, lease)
-        try:
-            age_s = staging.age_s()
-        except FileNotFoundError:
-            return _tidied(staging)
-        if not self.force and age_s < _FORGOTTEN_S:
-            return _left(staging, "the coordinator does not know it, and it is less than a day old")
+        if not self.force:
+            try:
+                staging.require_ours(owner_of(self.table))
+            except FileNotFoundError:
+                pass
+            except NotOursError as error:
+                return _left(staging, f"the coordinator does not know it, and {error.why}")
         staging.remove()
         reason = "the coordinator did not know it"
         return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)

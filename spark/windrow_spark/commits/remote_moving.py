@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-from windrow_core.files import changes
-from windrow_core.files.remote import contents_of
-from windrow_core.files.table_paths import absolute_path
+from windrow_core.files.roots.proofs import Proof, Record
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_spark.commits.intents import Intent, PartitionChange
 
 
@@ -20,22 +19,25 @@ class RemoteMoving:
     is told by its outcome.
 
     Attributes:
-        location: URI of the table.
-        data: URI of the folder that new files were staged in.
-        intent: The intent.
+        root: The table's folder.
+        staging: The write's staging folder, below it.
+        intent: The intent recorded there.
+        proof: Proves that something lies in a staging folder.
     """
 
-    location: str
-    data: str
+    root: StoreRoot
+    staging: str
     intent: Intent
+    proof: Proof
 
     def move_in(self, on_moved: Callable[[int], None] = lambda _: None) -> None:
         """See `Moving.move_in`."""
-        steps = changes.bring_all(
+        steps = self.root.bring(
             [
-                (absolute_path(self.data, self.intent.sources[path]), self._live(path))
+                (f"{self.staging}/data/{self.intent.sources[path]}", path)
                 for path in self.intent.added()
-            ]
+            ],
+            self.proof,
         )
         for done, change in enumerate(self.intent.partitions, 1):
             for _ in islice(steps, len(change.added)):
@@ -43,19 +45,14 @@ class RemoteMoving:
             on_moved(done)
 
     def finish(self) -> None:
-        """See `Moving.finish`; files that have changed meanwhile are no longer the old ones."""
+        """See `Moving.finish`."""
         for change in self.intent.partitions:
             if change.gone:
                 self._remove(change)
 
     def _remove(self, change: PartitionChange) -> None:
-        folder = self._live(change.folder)
-        _, present = contents_of(folder)
-        changes.remove_all(
-            f"{folder}/{name}" for name, state in change.gone.items() if present.get(name) == state
-        )
+        states = {change.path(name): state for name, state in change.gone.items()}
+        # Files that have changed meanwhile are no longer the old ones.
+        self.root.remove_files(states, Record(states))
         if not change.added:
-            changes.remove_empty(folder, self.location)
-
-    def _live(self, path: str) -> str:
-        return absolute_path(self.location, path)
+            self.root.remove_empty(change.folder)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from windrow_core.files import changes
 from windrow_core.files.access import why_unwritable
 from windrow_core.files.remote import contents_of, read_whole_file
-from windrow_spark.commits import intents
+from windrow_core.files.roots.proofs import Mark
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.intents import Intent, PartitionChange
+from windrow_spark.commits.intents import INTENT_FILE, Intent, PartitionChange, decoded, encoded
 from windrow_spark.commits.preparation import names_like
 from windrow_spark.commits.remote_moving import RemoteMoving
 from windrow_spark.commits.spellings import Home
-from windrow_spark.commits.staging_folders import STAGING_ROOT
+from windrow_spark.commits.staging_folders import FORGOTTEN, STAGED, STAGING_ROOT
 
 # Lies in the folder from its beginning to its end.
 _MARK = "begun"
-_MAX_MARK_BYTES = 100
+_MAX_MARK_BYTES = 4096
 _MAX_INTENT_BYTES = 2**31
 _UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -53,17 +52,25 @@ class RemoteStagingFolder:
     @property
     def path(self) -> str:
         """URI of the folder."""
-        return f"{self.location}/{STAGING_ROOT}/{self.write_id}"
+        return f"{self.location}/{self._folder}"
 
     @property
     def data(self) -> str:
         """URI of the folder that new files are written below."""
         return f"{self.path}/data"
 
-    def make(self, table: str) -> RemoteClaim:
+    @property
+    def _folder(self) -> str:
+        return f"{STAGING_ROOT}/{self.write_id}"
+
+    @property
+    def _root(self) -> StoreRoot:
+        return StoreRoot(self.location)
+
+    def make(self, table: str, owner: bytes) -> RemoteClaim:
         """See `Staging.make`."""
         try:
-            return self.claim()
+            return self._claim(owner)
         except OSError as error:
             # The folders above may have been made.
             self.remove()
@@ -76,43 +83,45 @@ class RemoteStagingFolder:
 
     def claim(self) -> RemoteClaim:
         """See `Staging.claim`."""
-        # On object stores, the content shows whose it is.
-        changes.write_once(f"{self.path}/{_MARK}", uuid.uuid4().hex.encode())
+        return self._claim(b"")
+
+    def _claim(self, owner: bytes) -> RemoteClaim:
+        # On object stores, the content shows who has made it.
+        content = uuid.uuid4().hex.encode() + b"\n" + owner
+        self._root.write_file(f"{self._folder}/{_MARK}", content)
         return RemoteClaim()
 
     def exists(self) -> bool:
         """See `Staging.exists`."""
-        return changes.changed_ns(self.path) is not None
+        return self._root.changed_ns(self._folder) is not None
 
-    def age_s(self) -> float:
-        """See `Staging.age_s`."""
-        moment = changes.changed_ns(self.path)
-        if moment is None:
-            raise FileNotFoundError(self.path)
-        return time.time() - moment / 1e9
+    def require_ours(self, owner: bytes) -> None:
+        """See `Staging.require_ours`."""
+        self._root.require(self._folder, Mark(f"{self._folder}/{_MARK}", owner), FORGOTTEN)
 
     def record(self, intent: Intent) -> None:
         """See `Staging.record`."""
-        changes.write_once(f"{self.path}/{intents.INTENT_FILE}", intents.encoded(intent))
+        self._root.write_file(f"{self._folder}/{INTENT_FILE}", encoded(intent))
 
     def recorded(self) -> Intent | None:
         """See `Staging.recorded`."""
         try:
-            content = read_whole_file(f"{self.path}/{intents.INTENT_FILE}", _MAX_INTENT_BYTES)
+            content = read_whole_file(f"{self.path}/{INTENT_FILE}", _MAX_INTENT_BYTES)
         except FileNotFoundError:
             return None
-        return intents.decoded(self.path, content)
+        return decoded(self.path, content)
 
     def forget(self) -> None:
         """See `Staging.forget`."""
-        changes.remove_all([f"{self.path}/{intents.INTENT_FILE}"])
+        self._root.remove_files([f"{self._folder}/{INTENT_FILE}"], STAGED)
 
     def clear(self) -> None:
         """See `Staging.clear`."""
         folders, files = contents_of(self.path)
         for folder in folders:
-            changes.remove_folder(f"{self.path}/{folder}")
-        changes.remove_all(f"{self.path}/{name}" for name in files if name != _MARK)
+            self._root.remove_tree(f"{self._folder}/{folder}", STAGED)
+        others = [f"{self._folder}/{name}" for name in files if name != _MARK]
+        self._root.remove_files(others, STAGED)
 
     def remove(self) -> None:
         """See `Staging.remove`."""
@@ -120,8 +129,8 @@ class RemoteStagingFolder:
             # In this order: an intent without the mark would look like one of another coordinator.
             self.forget()
             self.clear()
-            changes.remove_folder(self.path)
-            changes.remove_empty(self.path.rpartition("/")[0], self.location)
+            self._root.remove_tree(self._folder, STAGED)
+            self._root.remove_empty(STAGING_ROOT)
 
     def settle(self, paths: Sequence[str], homes: Mapping[str, Home]) -> dict[str, str]:
         """See `Staging.settle`; the new names hold the write's id, and no earlier file had them."""
@@ -150,4 +159,4 @@ class RemoteStagingFolder:
 
     def moving(self, intent: Intent) -> RemoteMoving:
         """See `Staging.moving`."""
-        return RemoteMoving(self.location, self.data, intent)
+        return RemoteMoving(self._root, self._folder, intent, STAGED)

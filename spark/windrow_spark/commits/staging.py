@@ -54,8 +54,12 @@ class Staging(Protocol):
     def data(self) -> str:
         """The same of the folder that new files are written below."""
 
-    def make(self, table: str) -> Claim:
+    def make(self, table: str, owner: bytes) -> Claim:
         """Make the folder, and claim it.
+
+        Args:
+            table: Name of the table.
+            owner: What `require_ours` looks for.
 
         Raises:
             UnfitLocationError: The table cannot be written there.
@@ -79,11 +83,15 @@ class Staging(Protocol):
     def exists(self) -> bool:
         """Whether there is such a folder."""
 
-    def age_s(self) -> float:
-        """Return the seconds since the folder changed.
+    def require_ours(self, owner: bytes) -> None:
+        """Make sure that the folder may go although the coordinator does not know its write.
+
+        Args:
+            owner: What the folder must have been made with.
 
         Raises:
             FileNotFoundError: It is gone.
+            NotOursError: Another coordinator may know it, or something in it has changed lately.
         """
 
     def record(self, intent: Intent) -> None:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError, WriteLostError
 from windrow_core.files.access import why_unwritable
-from windrow_core.files.changes import MAX_COPIED_BYTES
 from windrow_core.files.errors import InventoryError
 from windrow_core.files.listing import listed_of
+from windrow_core.files.roots.stores import MAX_COPIED_BYTES
 from windrow_core.files.schema import merge_schemas
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.status import FileStatus
@@ -44,7 +44,12 @@ from windrow_spark.commits.errors import (
 from windrow_spark.commits.intents import Intent, PartitionChange
 from windrow_spark.commits.inventories import FileInventory, list_files, take_inventory
 from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.locations import require_plain, staging_folder, writable_location
+from windrow_spark.commits.locations import (
+    owner_of,
+    require_plain,
+    staging_folder,
+    writable_location,
+)
 from windrow_spark.commits.preparation import Preparation, Replaced, replaced_files
 from windrow_spark.commits.recovery import recover
 from windrow_spark.commits.spellings import Spellings
@@ -121,7 +126,7 @@ def begin(
         # Files that the recovery published are older than this write.
         info = client.table(info.name)
     staging = staging_folder(location, uuid.uuid4().hex)
-    lock = staging.make(info.name)
+    lock = staging.make(info.name, owner_of(info))
     lease = Lease(client, info.name, staging.write_id, kind, mode, lease_seconds, batch)
     write = TableWrite(
         client, info, staging, lock, lease, mode, kind, conflict, replace, batch, wait_seconds

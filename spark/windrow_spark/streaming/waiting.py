@@ -9,24 +9,32 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
+import stat
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import ANYTHING, Form
 from windrow_spark.commits import posix
 from windrow_spark.streaming.errors import WaitingBatchError
 
 # Names that begin with an underscore are skipped by Spark, Hive, Arrow and Windrow's own listing.
-_ROOT = os.path.join("_windrow", "streams")
+_ROOT = "_windrow/streams"
 _DESCRIPTION = "batch.json"
 _VERSION = 1
-# Begin the names of folders that are being written, and that gather files to be read.
+# Begins the names of folders that are being written, and that gather files to be read.
 _UNFINISHED = "."
+_NUMBER = re.compile("0|[1-9][0-9]*")
+_OURS = Form(re.compile(rf"{_ROOT}/[^/]+/(\.[0-9a-f]{{32}}|{_NUMBER.pattern})(?s:/.+)?"))
+# Another driver or write may remove the folders above as often while one is made in them.
+_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,9 @@ class WaitingBatch:
     checkpoint: str | None
 
 
+_BATCH = TypeAdapter(WaitingBatch)
+
+
 @dataclass(frozen=True, slots=True)
 class StagedRows:
     """Figures of files, from their footers and partition columns.
@@ -70,7 +81,7 @@ class StagedRows:
 
     @classmethod
     def of(cls, folder: str, partition_columns: Sequence[str]) -> StagedRows:
-        """Return the figures of a folder's files; files without rows are removed."""
+        """Return the figures of the files in a new folder; files without rows are removed."""
         rows = size_bytes = 0
         partitions: set[str] = set()
         for path in _files_in(folder):
@@ -79,7 +90,7 @@ class StagedRows:
                 if file.metadata.num_rows:
                     partitions |= _partitions(file, list(partition_columns))
             if not file.metadata.num_rows:
-                os.remove(path)
+                Root(folder).remove_file(os.path.basename(path), ANYTHING)
             rows += file.metadata.num_rows
             size_bytes += sum(
                 group.column(at).total_compressed_size
@@ -89,7 +100,7 @@ class StagedRows:
         return cls(rows, size_bytes, tuple(sorted(partitions)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WaitingFolder:
     """The waiting batches of one stream.
 
@@ -104,58 +115,78 @@ class WaitingFolder:
     @property
     def path(self) -> str:
         """Absolute path of the folder."""
-        return os.path.join(self.location, _ROOT, self.query_id)
+        return os.path.join(self.location, self._below)
+
+    @property
+    def _below(self) -> str:
+        return f"{_ROOT}/{self.query_id}"
+
+    @cached_property
+    def _root(self) -> Root:
+        return Root.resolved(self.location)
 
     def batches(self) -> list[WaitingBatch]:
         """Return the batches in the order of their ids."""
-        try:
-            names = os.listdir(self.path)
-        except FileNotFoundError:
-            return []
-        return [
-            self._batch(number) for number in sorted(int(one) for one in names if one.isdigit())
-        ]
+        numbers = [int(name) for name in self._names() if _NUMBER.fullmatch(name)]
+        return [self._batch(number) for number in sorted(numbers)]
 
     def new_folder(self) -> str:
-        """Make a folder for the files of a batch, which does not count before `keep`."""
-        folder = os.path.join(self.path, f"{_UNFINISHED}{uuid.uuid4().hex}")
-        while True:
+        """Make a folder for the files of a batch, which does not count before `keep`.
+
+        Returns:
+            Its absolute path.
+        """
+        name = f"{_UNFINISHED}{uuid.uuid4().hex}"
+        for attempt in range(_ATTEMPTS):
             try:
-                os.makedirs(folder)
-                return folder
+                self._root.make_folder(self._below)
+                self._root.make_new_folder(f"{self._below}/{name}")
+                break
             except FileNotFoundError:
                 # A write that has just ended removes folders above if they are empty.
-                continue
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        return os.path.join(self.path, name)
 
     def keep(self, folder: str, batch: WaitingBatch) -> None:
-        """Make a folder's files a batch, at once and for good."""
+        """Make a folder's files a batch, at once and for good.
+
+        Args:
+            folder: What `new_folder` has returned.
+            batch: The batch.
+
+        Raises:
+            FileExistsError: The batch waits already.
+        """
         posix.sync(_files_in(folder))
-        description = {"version": _VERSION, **asdict(batch)}
-        posix.write_atomically(os.path.join(folder, _DESCRIPTION), json.dumps(description).encode())
-        posix.move_if_free(folder, self._folder(batch.batch_id))
-        above = self.path
-        folders = [above]
-        while above != self.location:
-            above = os.path.dirname(above)
-            folders.append(above)
-        posix.sync(folders)
+        new = f"{self._below}/{os.path.basename(folder)}"
+        description = json.dumps({"version": _VERSION, **asdict(batch)}).encode()
+        self._root.write_file(f"{new}/{_DESCRIPTION}", description)
+        self._root.move(new, f"{self._below}/{batch.batch_id}", _OURS)
+        folders = self._below.split("/")
+        for depth in range(len(folders), -1, -1):
+            self._root.sync("/".join(folders[:depth]))
 
     @contextmanager
     def gathered(self, batches: Iterable[WaitingBatch]) -> Iterator[str]:
         """Yield a folder with the files of some batches: it is quicker to list than many."""
         folder = self.new_folder()
+        new = f"{self._below}/{os.path.basename(folder)}"
         try:
             for batch in batches:
-                for path in _files_in(self._folder(batch.batch_id)):
-                    name = f"{batch.batch_id}-{os.path.basename(path)}"
-                    posix.link(path, os.path.join(folder, name))
+                old = f"{self._below}/{batch.batch_id}"
+                for name, status in self._root.entries(old):
+                    # A link could lead to files that only this process may read.
+                    if name.endswith(".parquet") and stat.S_ISREG(status.st_mode):
+                        self._root.link(f"{old}/{name}", f"{new}/{batch.batch_id}-{name}")
             yield folder
         finally:
             self.remove(folder)
 
     def remove(self, folder: str) -> None:
         """Remove a folder that is not kept."""
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            self._root.remove_tree(f"{self._below}/{os.path.basename(folder)}", _OURS)
 
     def remove_up_to(self, batch_id: int | None) -> None:
         """Remove batches that are in the table, and what an earlier run was writing.
@@ -163,30 +194,30 @@ class WaitingFolder:
         Args:
             batch_id: The newest batch in the table; None if there is none.
         """
-        try:
-            names = os.listdir(self.path)
-        except FileNotFoundError:
-            return
-        for name in names:
-            is_published = name.isdigit() and batch_id is not None and int(name) <= batch_id
-            if is_published or name.startswith(_UNFINISHED):
-                shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
-        folder = self.path
+        for name in self._names():
+            path = f"{self._below}/{name}"
+            is_old = _NUMBER.fullmatch(name) and batch_id is not None and int(name) <= batch_id
+            with suppress(OSError):
+                # Without a description, it is none of a stream's batches.
+                if name.startswith(_UNFINISHED) or (
+                    is_old and self._root.status(f"{path}/{_DESCRIPTION}") is not None
+                ):
+                    self._root.remove_tree(path, _OURS)
         with suppress(OSError):
-            while folder != self.location:
-                os.rmdir(folder)
-                folder = os.path.dirname(folder)
+            self._root.remove_empty(self._below)
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name, _ in self._root.entries(self._below)]
+        except FileNotFoundError:
+            return []
 
     def _batch(self, batch_id: int) -> WaitingBatch:
-        path = os.path.join(self._folder(batch_id), _DESCRIPTION)
+        path = f"{self._below}/{batch_id}/{_DESCRIPTION}"
         try:
-            with open(path, "rb") as file:
-                return _described(json.load(file))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise WaitingBatchError(path, str(error)) from error
-
-    def _folder(self, batch_id: int) -> str:
-        return os.path.join(self.path, str(batch_id))
+            return _described(self._root.content(path), batch_id)
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise WaitingBatchError(os.path.join(self.location, path), str(error)) from error
 
 
 def waiting_folders(location: str) -> Iterator[WaitingFolder]:
@@ -231,12 +262,14 @@ def _partitions(file: pq.ParquetFile, columns: list[str]) -> set[str]:
     return {repr(tuple(one.values())) for one in values.to_pylist()}
 
 
-def _described(document: Mapping[str, Any]) -> WaitingBatch:
-    fields = dict(document)
-    version = fields.pop("version")
+def _described(content: bytes, batch_id: int) -> WaitingBatch:
+    version = json.loads(content)["version"]
     if version != _VERSION:
         raise ValueError(f"its version is {version}")
-    return WaitingBatch(**(fields | {"partitions": tuple(fields["partitions"])}))
+    batch = _BATCH.validate_json(content)
+    if batch.batch_id != batch_id:
+        raise ValueError(f"it is of batch {batch.batch_id}")
+    return batch
 
 
 def _files_in(folder: str) -> list[str]:

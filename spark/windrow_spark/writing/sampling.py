@@ -44,7 +44,8 @@ def sampled_row_bytes(
         stage(rows.limit(_ROWS), plan, table, folder)
         files = take_inventory(folder, list_files(folder), ()).files
     finally:
-        remove_staged(folder)
+        above, _, name = folder.rpartition("/")
+        remove_staged(above, name)
     count = sum(files["row_count"].to_pylist())
     return sum(files["size_bytes"].to_pylist()) / count if count else None
 

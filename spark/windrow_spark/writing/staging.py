@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
@@ -13,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from windrow_core.files import changes
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.listing import is_hidden
 from windrow_core.files.remote import contents_of, open_remote_file, read_part
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import ANYTHING
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo, WritePlan
 from windrow_spark.commits.errors import UnfitLocationError
@@ -85,7 +86,7 @@ def stage(
     writer = rows.write.mode("append").options(**options)
     if is_object(folder):
         # As long as there is a file in it, Hadoop makes no object that stands for the folder.
-        changes.write_once(f"{folder}/_begun", _BEGUN)
+        StoreRoot(folder).write_file("_begun", _BEGUN)
         writer = writer.options(**_OBJECT_OPTIONS)
     codec = newest_codec(table.definition.location)
     if codec is not None:
@@ -93,7 +94,10 @@ def stage(
     if folders:
         writer = writer.partitionBy(*folders)
     writer.parquet(uri)
-    (_tidy_remote if is_remote(folder) else _tidy)(folder, bucket)
+    if is_remote(folder):
+        _tidy_remote(StoreRoot(folder), bucket)
+    else:
+        _tidy(Root(folder), bucket)
 
 
 def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
@@ -109,30 +113,41 @@ def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
     return uri
 
 
-def move_staged(moves: Collection[tuple[str, str]]) -> None:
+def move_staged(folder: str, moves: Collection[tuple[str, str]]) -> None:
     """Move staged files to other paths, which are free.
 
     Args:
-        moves: The path of each file now and then, absolute or as URIs, all of one kind.
+        folder: Absolute path, or URI, of the folder of a write's data, which holds nothing else.
+        moves: The path of each file now and then, below the folder.
     """
-    if any(is_remote(source) for source, _ in moves):
-        for _ in changes.bring_all(moves):
-            pass
-        changes.remove_all(source for source, _ in moves)
-        return
-    for folder in {os.path.dirname(target) for _, target in moves}:
-        os.makedirs(folder, exist_ok=True)
-    for source, target in moves:
-        os.rename(source, target)
-
-
-def remove_staged(folder: str) -> None:
-    """Remove a folder with all that it holds, as far as that is possible now."""
     if is_remote(folder):
-        with suppress(OSError):
-            changes.remove_folder(folder)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
+        _move_remote(StoreRoot(folder), moves)
+        return
+    root = Root(folder)
+    for above in {os.path.dirname(target) for _, target in moves}:
+        root.make_folder(above)
+    for source, target in moves:
+        root.move(source, target, ANYTHING)
+
+
+def _move_remote(root: StoreRoot, moves: Collection[tuple[str, str]]) -> None:
+    for _ in root.bring(moves, ANYTHING):
+        pass
+    root.remove_files((source for source, _ in moves), ANYTHING)
+
+
+def remove_staged(folder: str, name: str) -> None:
+    """Remove a folder of staged files with all that it holds, as far as that is possible now.
+
+    Args:
+        folder: Absolute path, or URI, of the folder of a write's data, which holds nothing else.
+        name: The folder to remove, below it.
+    """
+    with suppress(OSError):
+        if is_remote(folder):
+            StoreRoot(folder).remove_tree(name, ANYTHING)
+        else:
+            Root(folder).remove_tree(name, ANYTHING)
 
 
 def newest_codec(location: str) -> str | None:
@@ -164,45 +179,47 @@ def _metadata(file: str) -> Any:
         return pq.read_metadata(source.file)
 
 
-def _tidy_remote(folder: str, bucket: str | None) -> None:
+def _tidy_remote(root: StoreRoot, bucket: str | None) -> None:
     """Do as `_tidy` on a store."""
     moves, empty = [], []
-    for path in list_files(folder)["path"].to_pylist():
+    for path in list_files(root.uri)["path"].to_pylist():
         above, _, name = path.rpartition("/")
         parent, _, last = above.rpartition("/")
         number = last.removeprefix(f"{bucket}=") if bucket is not None else last
         if number != last:
             moves.append((path, f"{parent}/{_bucket_name(name, int(number))}".lstrip("/")))
         elif not above and name.startswith(_FIRST_TASK):
-            end = read_part(f"{folder}/{path}", start=-_END_BYTES)
+            end = read_part(root.uri_of(path), start=-_END_BYTES)
             if end.state.size_bytes == _MAGIC_BYTES + _END_BYTES + footer_bytes_in(
                 bytes(end.content)
             ):
                 empty.append(path)
-    move_staged([(f"{folder}/{old}", f"{folder}/{new}") for old, new in moves])
-    changes.remove_all(f"{folder}/{path}" for path in empty)
+    _move_remote(root, moves)
+    root.remove_files(empty, ANYTHING)
 
 
-def _tidy(folder: str, bucket: str | None) -> None:
+def _tidy(root: Root, bucket: str | None) -> None:
     """Keep only data files that have rows, in the folders of partitions.
 
     Args:
-        folder: Folder that Spark wrote to.
+        root: Folder that Spark wrote to, which holds nothing else.
         bucket: Column whose folders are dissolved; the names of their files get the bucket's
             number, as in Spark's own files.
     """
-    for path, _, names in os.walk(folder, topdown=False):
+    for folder, _, names in os.walk(root.path, topdown=False):
+        path = folder.removeprefix(root.path).lstrip("/")
         parent, _, last = path.rpartition("/")
         number = last.removeprefix(f"{bucket}=") if bucket is not None else last
         for name in names:
-            file = f"{path}/{name}"
-            if path == folder and _is_empty(name, file):
+            file = f"{path}/{name}".lstrip("/")
+            if not path and _is_empty(name, f"{folder}/{name}"):
                 # Spark's first task leaves one even if it has no rows.
-                os.unlink(file)
+                root.remove_file(file, ANYTHING)
             elif number != last:
-                os.rename(file, f"{parent}/{_bucket_name(name, int(number))}")
+                new = f"{parent}/{_bucket_name(name, int(number))}".lstrip("/")
+                root.move(file, new, ANYTHING)
         if number != last:
-            os.rmdir(path)
+            root.remove_empty(path)
 
 
 def _is_empty(name: str, file: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,7 +140,8 @@ def plan_write(
     require_classic(df.sparkSession)
     preparation = _Preparation.of(client.table(table), df, mode, {"compare": True, **options})
     with tempfile.TemporaryDirectory(prefix="windrow-") as scratch, _staging_errors(table):
-        return _planned(client, preparation, counts, f"{scratch}/sample").plan
+        sample_folder = f"{os.path.realpath(scratch)}/sample"
+        return _planned(client, preparation, counts, sample_folder).plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ from tests.support.tables import hive
 from windrow.errors import WindrowError
 from windrow_core.files import changes
 from windrow_core.files.objects.requests import Requests
+from windrow_core.files.roots import disks, stores
+from windrow_core.files.roots.disks import Root
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_core.models import WriteReport
-from windrow_spark.commits import begin, intents, posix
+from windrow_spark.commits import begin
 from windrow_spark.commits.committing import Commit
 from windrow_spark.commits.leases import Lease
 from windrow_spark.commits.moving import Moving
@@ -53,10 +55,10 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "staged": (TableWrite, "_admit", "before"),
     "admitted": (TableWrite, "_admit", "after"),
     "linked": (Preparation, "changes", "after"),
-    "recorded": (intents, "record", "after"),
-    "exchanging": (posix, "swap", "before"),
-    # Between the two renames if folders cannot be exchanged; otherwise only for new partitions.
-    "placing": (posix, "move_if_free", "before"),
+    "recorded": (StagingFolder, "record", "after"),
+    "exchanging": (Root, "exchange", "before"),
+    # Of the write's own first files; then, if folders cannot be exchanged, of each old and new one.
+    "placing": (disks, "rename_if_free", "before"),
     # Right after a partition is exchanged or removed.
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
@@ -71,7 +73,7 @@ STEPS: dict[str, tuple[Any, str, str]] = {
 # Those of tables on stores that differ.
 STEPS |= {
     "written down": (RemoteStagingFolder, "record", "after"),
-    "renamed": (changes, "_bring", "after"),
+    "renamed": (stores, "_bring", "after"),
     "all renamed": (RemoteMoving, "move_in", "after"),
     "thinned out": (RemoteMoving, "_remove", "after"),
     "cleared": (RemoteMoving, "finish", "after"),
@@ -248,7 +250,7 @@ def _pause(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _unsupported(one: str, other: str) -> None:
+def _unsupported(*_: object) -> None:
     raise NotImplementedError
 
 
@@ -274,7 +276,7 @@ def _drive(order: Mapping[str, Any]) -> str:
         step, path = order["pauses"]
         at_step(step, 1, lambda: _pause(Path(path)))
     if not order["can_exchange"]:
-        posix.exchange = _unsupported
+        setattr(disks, "exchange_names", _unsupported)  # noqa: B010 - of another type
     replaces = order["replaces"] or None
     try:
         with (

@@ -80,8 +80,18 @@ class Root:
                     entries.append((entry.name, entry.stat(follow_symlinks=False)))
         return entries
 
-    def content(self, path: str, most_bytes: int) -> bytes:
-        """Return the content of a small file, or its beginning.
+    def require(self, path: str, *proofs: Proof) -> None:
+        """Make sure that something is ours.
+
+        Raises:
+            FileNotFoundError: There is nothing.
+            NotOursError: A proof does not hold.
+        """
+        with self._at(path) as (folder, name):
+            self._require(path, folder, name, *proofs)
+
+    def content(self, path: str, most_bytes: int = -1) -> bytes:
+        """Return the content of a file, or its beginning.
 
         Raises:
             FileNotFoundError: There is none.
@@ -110,7 +120,7 @@ class Root:
         Raises:
             FileExistsError: Something has this name.
         """
-        with self._at(path) as (folder, name):
+        with self._beneath(path) as (folder, name):
             os.mkdir(name, dir_fd=folder)
 
     def sync(self, path: str = "") -> None:
@@ -121,16 +131,6 @@ class Root:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-    def look_alike(self, model: str, path: str) -> None:
-        """Copy permissions to a folder from another, and owner and group where that is allowed."""
-        with self._opened(model) as one, self._opened(path) as other:
-            status, now = os.fstat(one), os.fstat(other)
-            owner = (status.st_uid, status.st_gid)
-            if (now.st_uid, now.st_gid) != owner:
-                with suppress(PermissionError):
-                    os.fchown(other, *owner)
-            os.fchmod(other, stat.S_IMODE(status.st_mode))
 
     def touch(self, path: str) -> bool:
         """Make a file as young as if it were written now; return False if there is none."""
@@ -143,7 +143,7 @@ class Root:
 
     def link(self, source: str, target: str) -> None:
         """Link a file under a second name, unless it already has that name."""
-        with self._at(source) as (one, name), self._at(target) as (other, new):
+        with self._beneath(source) as (one, name), self._beneath(target) as (other, new):
             try:
                 os.link(name, new, src_dir_fd=one, dst_dir_fd=other, follow_symlinks=False)
             except FileExistsError:
@@ -168,7 +168,7 @@ class Root:
             OSError: It cannot be written; nothing is left of it.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        with self._at(path) as (folder, name):
+        with self._beneath(path) as (folder, name):
             aside = f".{name}.{secrets.token_hex(8)}"
             descriptor = os.open(aside, flags, mode, dir_fd=folder)
             try:
@@ -178,9 +178,10 @@ class Root:
                     if lasting:
                         os.fsync(file.fileno())
                 if not proofs:
-                    _rename_if_free(folder, aside, folder, name)
+                    rename_if_free(folder, aside, folder, name)
                 else:
-                    self._require(path, folder, name, *proofs)
+                    with suppress(FileNotFoundError):
+                        self._require(path, folder, name, *proofs)
                     os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
@@ -197,9 +198,9 @@ class Root:
             FileExistsError: The path is not free.
             NotOursError: A proof does not hold.
         """
-        with self._at(source) as (one, name), self._at(target) as (other, new):
+        with self._beneath(source) as (one, name), self._beneath(target) as (other, new):
             self._require(source, one, name, *proofs)
-            _rename_if_free(one, name, other, new)
+            rename_if_free(one, name, other, new)
 
     def exchange(self, new: str, live: str, aside: str, *proofs: Proof) -> None:
         """Move a new folder of ours into the place of another, which then has the new one's path.
@@ -215,20 +216,20 @@ class Root:
         """
         self.make_folder(live.rpartition("/")[0])
         while True:
-            with self._at(new) as (one, name), self._at(live) as (other, other_name):
+            with self._beneath(new) as (one, name), self._beneath(live) as (other, other_name):
                 self._require(new, one, name, *proofs)
                 try:
-                    return _rename(one, name, other, other_name, _EXCHANGE)
+                    return exchange_names(one, name, other, other_name)
                 except FileNotFoundError:
                     pass
                 except NotImplementedError:
                     if self.status(live) is not None:
                         self.make_folder(aside.rpartition("/")[0])
-                        with self._at(aside) as (third, third_name):
-                            _rename_if_free(other, other_name, third, third_name)
+                        with self._beneath(aside) as (third, third_name):
+                            rename_if_free(other, other_name, third, third_name)
                 # Another program may just have made `live`.
                 with suppress(FileExistsError):
-                    return _rename_if_free(one, name, other, other_name)
+                    return rename_if_free(one, name, other, other_name)
 
     def remove_file(self, path: str, *proofs: Proof) -> bool:
         """Remove a file of ours, or a link itself; return whether there was one.
@@ -238,7 +239,7 @@ class Root:
             OSError: It cannot be removed, or is a folder.
         """
         try:
-            with self._at(path) as (folder, name):
+            with self._beneath(path) as (folder, name):
                 self._require(path, folder, name, *proofs)
                 os.unlink(name, dir_fd=folder)
         except FileNotFoundError:
@@ -252,24 +253,31 @@ class Root:
             NotOursError: A proof does not hold.
             OSError: Something in it cannot be removed; all else is.
         """
-        with suppress(FileNotFoundError), self._at(path) as (folder, name):
+        with suppress(FileNotFoundError), self._beneath(path) as (folder, name):
             self._require(path, folder, name, *proofs)
             _remove_tree(folder, name)
 
-    def remove_empty(self, path: str, topmost: str = "") -> None:
-        """Remove a folder, and those above it, as long as they are empty and it is possible.
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder, and those above it up to the root, as long as they are empty.
 
         Args:
             path: The folder, which need not exist.
-            topmost: A folder above it that stays.
         """
-        while path != topmost:
+        while path:
             try:
-                with suppress(FileNotFoundError), self._at(path) as (folder, name):
+                with suppress(FileNotFoundError), self._beneath(path) as (folder, name):
                     os.rmdir(name, dir_fd=folder)
             except OSError:
                 return
             path = path.rpartition("/")[0]
+
+    @contextmanager
+    def _beneath(self, path: str) -> Iterator[tuple[int, str]]:
+        """Yield what `_at` does of anything but the root itself, which is never changed."""
+        if not path:
+            raise OutsideError(self.path, path, "it is the root itself")
+        with self._at(path) as place:
+            yield place
 
     @contextmanager
     def _at(self, path: str) -> Iterator[tuple[int, str]]:
@@ -314,7 +322,7 @@ class _Entry:
 
     def state(self) -> FileStatus | None:
         """See `Entry.state`."""
-        if not stat.S_ISREG(self.status.st_mode):
+        if stat.S_ISDIR(self.status.st_mode):
             return None
         return FileStatus(self.status.st_size, self.status.st_mtime_ns)
 
@@ -334,8 +342,11 @@ class _Entry:
         """See `Entry.content_of`."""
         try:
             return self.root.content(path, most_bytes)
-        except FileNotFoundError:
-            return None
+        except OSError as error:
+            # A link is no mark.
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                return None
+            raise
 
 
 def _descend(start: int, root: str, path: str) -> int:
@@ -396,7 +407,12 @@ def _remove_folder_or_link(name: str, dir_fd: int) -> None:
         os.unlink(name, dir_fd=dir_fd)
 
 
-def _rename_if_free(one: int, name: str, other: int, new: str) -> None:
+def exchange_names(one: int, name: str, other: int, new: str) -> None:
+    """Exchange two folders in one step, so that neither is ever missing."""
+    _rename(one, name, other, new, _EXCHANGE)
+
+
+def rename_if_free(one: int, name: str, other: int, new: str) -> None:
     """Move a file or folder to a path that must be free."""
     try:
         _rename(one, name, other, new, _NOREPLACE)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from windrow_core.files.status import FileStatus
 
+_MOST_MARK_BYTES = 4096
 # A path below a root may have at most so many parts.
 _MOST_PARTS = 200
 
@@ -29,6 +30,7 @@ class NotOursError(OSError):
             f"{path!r} below {root!r} stays as it is, since {why}: remove it yourself if nobody "
             "needs it"
         )
+        self.why = why
 
 
 class Entry(Protocol):
@@ -39,7 +41,7 @@ class Entry(Protocol):
         """Its path below the root."""
 
     def state(self) -> FileStatus | None:
-        """Return its state; None for a folder, or a link."""
+        """Return its state, that of a link itself; None for a folder."""
 
     def newest_ns(self) -> int:
         """Return the last change of it, or of anything below it, in nanoseconds since 1970."""
@@ -72,7 +74,7 @@ class Form:
         if self.pattern.fullmatch(entry.path) is None:
             return "it does not have a name that Windrow gives"
         if self.min_age_s and time.time() - entry.newest_ns() / 1e9 < self.min_age_s:
-            return f"it has changed within the last {self.min_age_s:.0f} s"
+            return f"it has changed within the last {self.min_age_s / 3600:g} hours"
         return None
 
 
@@ -86,15 +88,16 @@ class Mark:
 
     Attributes:
         path: Path of the mark below the root.
-        content: What it contains.
+        text: The mark's last line.
     """
 
     path: str
-    content: bytes
+    text: bytes
 
     def refusal(self, entry: Entry) -> str | None:
         """See `Proof.refusal`."""
-        if entry.content_of(self.path, len(self.content) + 1) == self.content:
+        content = entry.content_of(self.path, _MOST_MARK_BYTES)
+        if content is not None and content.rpartition(b"\n")[2] == self.text:
             return None
         return "it has no mark of this installation"
 

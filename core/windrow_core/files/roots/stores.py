@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import ListedObject, Traffic, requests
 from windrow_core.files.objects.stores import bucket_and_key
 from windrow_core.files.remote import contents_of, read_whole_file, remote_status
-from windrow_core.files.roots.proofs import OutsideError, Proof, parts_of, require
+from windrow_core.files.roots.proofs import NotOursError, OutsideError, Proof, parts_of, require
 from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
 
@@ -25,8 +24,6 @@ _Item = TypeVar("_Item")
 
 # Each change is one or two requests.
 _THREADS = 16
-# Of a file that is copied to HDFS, so much is in memory at a time.
-PIECE_BYTES = 8 * 2**20
 # What S3 copies in one request.
 MAX_COPIED_BYTES = 5 * 2**30
 
@@ -52,6 +49,16 @@ class StoreRoot:
         parts = parts_of(self.uri, path)
         return "/".join((self.uri.rstrip("/"), *parts))
 
+    def require(self, path: str, *proofs: Proof) -> None:
+        """Make sure that something is ours.
+
+        Raises:
+            FileNotFoundError: There is nothing.
+            NotOursError: A proof does not hold.
+        """
+        self.uri_of(path)
+        require(self.uri, _Entry(self, path), *proofs)
+
     def write_file(self, path: str, content: bytes) -> None:
         """Make a small file as a whole or not at all.
 
@@ -68,17 +75,6 @@ class StoreRoot:
         hadoop.remove(aside)
         hadoop.create(aside, [content])
         hadoop.rename(aside, uri)
-
-    def upload(self, source: str, path: str, *proofs: Proof) -> None:
-        """Copy a file of the local disk to a path that is free, or whose file is ours."""
-        uri = self.uri_of(path)
-        if is_object(uri):
-            # What lies there is replaced.
-            require(self.uri, _Entry(self, path), *proofs)
-            requests().upload(Path(source), uri, Traffic())
-            return
-        with open(source, "rb") as file:
-            hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""))
 
     def bring(self, moves: Collection[tuple[str, str]], *proofs: Proof) -> Iterator[None]:
         """Give files of ours other paths, which no file had before; yield when each has its path.
@@ -102,19 +98,21 @@ class StoreRoot:
             pass
         return _in_threads(lambda move: _bring(*move), uris)
 
-    def remove_files(self, paths: Iterable[str], *proofs: Proof) -> None:
-        """Remove files of ours that exist.
-
-        Raises:
-            NotOursError: A proof does not hold; then none has been removed.
-        """
-        uris = []
+    def remove_files(self, paths: Iterable[str], *proofs: Proof) -> list[NotOursError]:
+        """Remove files that exist, if they are ours; return why others stay."""
+        uris, errors = [], []
         listings: dict[str, Mapping[str, FileStatus]] = {}
         for path in paths:
-            with suppress(FileNotFoundError):
+            uri = self.uri_of(path)
+            try:
                 require(self.uri, _Entry(self, path, listings), *proofs)
-                uris.append(self.uri_of(path))
+                uris.append(uri)
+            except FileNotFoundError:
+                continue
+            except NotOursError as error:
+                errors.append(error)
         self._remove(uris)
+        return errors
 
     def remove_tree(self, path: str, *proofs: Proof) -> None:
         """Remove a folder of ours with all that it holds, if it exists.
@@ -123,6 +121,8 @@ class StoreRoot:
             NotOursError: A proof does not hold.
         """
         uri = self.uri_of(path)
+        if not path:
+            raise OutsideError(self.uri, path, "it is the root itself")
         require(self.uri, _Entry(self, path), *proofs)
         if is_object(uri):
             bucket, _ = bucket_and_key(uri)
@@ -130,18 +130,17 @@ class StoreRoot:
             return
         hadoop.remove(uri, recursive=True)
 
-    def remove_empty(self, path: str, topmost: str = "") -> None:
-        """Remove a folder, and those above it, as long as they are empty.
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder, and those above it up to the root, as long as they are empty.
 
         Args:
             path: The folder, which need not exist.
-            topmost: A folder above it that stays.
         """
         if is_object(self.uri):
             # It is gone with the last file in it.
             return
         with suppress(hadoop.FolderNotEmptyError):
-            while path != topmost:
+            while path:
                 hadoop.remove(self.uri_of(path))
                 path = path.rpartition("/")[0]
 
