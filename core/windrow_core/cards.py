@@ -21,6 +21,7 @@ MAX_CELL = 200
 MAX_TEXT = 2_000
 DASH = "\N{EN DASH}"
 _MAX_FACT = 100
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 _SHORT_CELL = 24
 _MAX_ITEMS = 6
 
@@ -257,6 +258,14 @@ def seconds_text(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds:.{digits}f} s"
     return f"{seconds:,.0f} s"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as text such as `2 hours`, rounded."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return count_text(round(seconds / size), unit)
+    return "a minute" if seconds > 0 else "no time"
 
 
 def count_text(count: int, noun: str, plural: str = "") -> str:

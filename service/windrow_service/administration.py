@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timezone
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -44,9 +44,25 @@ async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
     database = await open_database(database_url(settings))
     try:
         with acting(lambda: Actor(f"command:{_user()}", "windrow token")):
-            yield ManageTokens(
-                tokens=SqlTokenStore(database), clock=lambda: datetime.now(timezone.utc)
-            )
+            yield ManageTokens(tokens=SqlTokenStore(database), clock=database.clock)
+    finally:
+        await database.aclose()
+
+
+async def trust_clock(settings: Settings) -> datetime | None:
+    """Note in an embedded database that this machine's clock is right.
+
+    Returns:
+        The time; None if the database is a server, whose own clock counts.
+
+    Raises:
+        StoreUnavailableError: The database cannot be changed.
+    """
+    database = await open_database(database_url(settings))
+    try:
+        await database.trust_machine()
+        await database.clock.look()
+        return None if database.is_postgresql else database.clock()
     finally:
         await database.aclose()
 

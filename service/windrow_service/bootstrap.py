@@ -18,10 +18,13 @@ from windrow_service.api.html.loading import load_pages
 from windrow_service.api.services import Services
 from windrow_service.issuers.trust import authorities_of
 from windrow_service.settings import Settings
+from windrow_service.store.clock import machine_clock
 from windrow_service.store.database import open_database, upgrade_database
 from windrow_service.store.migrate import Upgraded
+from windrow_service.usecases.ports import Clock
 from windrow_service.wiring.access import open_access
 from windrow_service.wiring.adapters import open_adapters
+from windrow_service.wiring.operations import open_operations
 from windrow_service.wiring.rooms import (
     open_added_files,
     open_caches,
@@ -29,7 +32,6 @@ from windrow_service.wiring.rooms import (
     open_engines,
     open_maintenance,
     open_manifests,
-    open_operations,
     open_partitions,
     open_plans,
     open_snapshots,
@@ -41,18 +43,21 @@ from windrow_service.wiring.rooms import (
 _SWITCH_S = 0.001
 
 
-def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
+def build_app(
+    settings: Settings, *, owns_process: bool = False, machine: Clock = machine_clock
+) -> FastAPI:
     """Return the coordinator's application; nothing is opened before it starts.
 
     Args:
         settings: All settings.
         owns_process: Whether the process runs only the coordinator; it is then tuned, and pages
             are loaded at its start.
+        machine: The clock of this machine.
     """
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Services]:
-        async with open_services(settings) as services:
+        async with open_services(settings, machine) as services:
             if owns_process:
                 _tune_the_process()
                 # In a thread, because it must not delay requests.
@@ -100,10 +105,17 @@ async def check(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """Open every adapter, and close them in reverse order on exit."""
+async def open_services(
+    settings: Settings, machine: Clock = machine_clock
+) -> AsyncIterator[Services]:
+    """Open every adapter, and close them in reverse order on exit.
+
+    Args:
+        settings: All settings.
+        machine: The clock of this machine.
+    """
     async with AsyncExitStack() as stack:
-        adapters = await open_adapters(settings, stack)
+        adapters = await open_adapters(settings, machine, stack)
         manifests = open_manifests(adapters)
         partitions = open_partitions(adapters, manifests)
         added_files = open_added_files(adapters, manifests)

@@ -20,7 +20,6 @@ from windrow_service.bootstrap import open_services
 from windrow_service.settings import Settings
 from windrow_service.usecases.access.authenticate import ANONYMOUS
 from windrow_service.wiring import rooms
-from windrow_service.wiring.adapters import now
 
 
 def grow_old(folder: Path) -> None:
@@ -41,12 +40,12 @@ def test_metadata_goes_with_the_last_snapshot_that_needs_it(tmp_path: Path) -> N
             assert describe is not None
             definition = TableDefinition(location=str(tmp_path / "t"))
             await services.tables.register("t", definition, None, ANONYMOUS.tables)
-            await services.tables.refreshes.refresh_unless_checked("t", now())
+            await services.tables.refreshes.refresh_unless_checked("t", services.operations.clock())
             first = await describe("t", all_snapshots=True)
             old = {path.name for path in made.rglob("snap-1.*")}
             shutil.rmtree(tmp_path / "t" / "ds=2026-11-01")
             hive.write_file(tmp_path / "t" / "ds=2026-11-09" / "part", [90])
-            await services.tables.refreshes.refresh_unless_checked("t", now())
+            await services.tables.refreshes.refresh_unless_checked("t", services.operations.clock())
             both = await describe("t", all_snapshots=True)
             await services.snapshots.expire("t", 1, timedelta(0))
             await describe.clean()
@@ -85,7 +84,7 @@ def test_new_snapshots_of_tables_that_engines_read_are_described_before_they_ask
 
             async def grow(name: str, ids: list[int], file: str = "part") -> None:
                 hive.write_file(tmp_path / name / "ds=2026-11-09" / file, ids)
-                await refreshes.refresh_unless_checked(name, now())
+                await refreshes.refresh_unless_checked(name, services.operations.clock())
                 await describe.follow()
 
             for name in ("read", "unread"):
@@ -107,7 +106,7 @@ def test_new_snapshots_of_tables_that_engines_read_are_described_before_they_ask
             # A table that engines cannot read any more is tried once.
             inside = pa.table({"id": [4], "ds": ["x"]})
             pq.write_table(inside, tmp_path / "read" / "ds=2026-11-09" / "inside")
-            await refreshes.refresh_unless_checked("read", now())
+            await refreshes.refresh_unless_checked("read", services.operations.clock())
             await describe.follow()
             await describe.follow()
             assert not list(made.rglob("snap-3.avro"))

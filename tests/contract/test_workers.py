@@ -204,5 +204,5 @@ def test_without_redis_a_coordinator_starts_plans_and_reports_what_is_missing(
     assert ready.status_code == 200
     assert ready.json() == {
         "status": "degraded",
-        "checks": {"database": "ok", "cache": "unavailable"},
+        "checks": {"database": "ok", "cache": "unavailable", "clock": "ok"},
     }

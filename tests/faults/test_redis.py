@@ -115,7 +115,7 @@ def test_without_redis_plans_are_complete_but_not_local_and_readiness_reports_it
         assert set(map(tuple, setup.plan().values())) == {()}
     assert setup.ready() == {
         "status": "degraded",
-        "checks": {"database": "ok", "cache": "unavailable"},
+        "checks": {"database": "ok", "cache": "unavailable", "clock": "ok"},
     }
     cache = setup.http.get("/tables/events/cache").json()
     assert (cache["cacheable_files"], cache["cached_files"], cache["workers"]) == (6, 0, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from windrow.cli.groups import command_group
@@ -32,3 +33,24 @@ def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
         show(message(f"the database is already at revision {done.after}"))
     else:
         show(message(f"upgraded the database from {done.before or '-'} to revision {done.after}"))
+
+
+@app.command()
+def trust_clock(state_dir: StateDir = None, as_json: AsJson = False) -> None:
+    """Say that this machine's clock is right.
+
+    The embedded database notes the time, and believes its note if the clock is set to another time:
+    a clock that is wrong would end leases and drop partitions. PostgreSQL has a clock of its own.
+    """
+    require_service()
+    from windrow_service import administration
+    from windrow_service.settings import Settings
+
+    settings: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
+    at = asyncio.run(administration.trust_clock(Settings.model_validate(settings)))
+    if as_json:
+        show_json({"at": None if at is None else at.isoformat()})
+    elif at is None:
+        show(message("PostgreSQL's own clock counts", "set the clock of the machine that is wrong"))
+    else:
+        show(message("this machine's clock counts from now on"))

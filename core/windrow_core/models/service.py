@@ -58,8 +58,9 @@ class Health(Answer):
     """A health check's answer."""
 
     status: Literal["ok", "degraded"]
-    checks: dict[str, Literal["ok", "unavailable", "full"]] = Field(
-        default={}, description="Result for each part that was checked: `database`, `cache`."
+    checks: dict[str, Literal["ok", "unavailable", "full", "skewed"]] = Field(
+        default={},
+        description="Result for each part that was checked: `database`, `cache`, `clock`.",
     )
 
 

@@ -26,20 +26,25 @@ async def ready(services: OperationsDep) -> Health:
     """Answer if the coordinator can do its work, which requires its database.
 
     `degraded` counts as ready. Without the cache map, plans are still correct, only less local. If
-    the disk of the embedded database is full, data can be read but not changed.
+    the disk of the embedded database is full, data can be read but not changed. A machine whose
+    clock differs from the database's by more than 5 s is `skewed`, and by more than a minute not
+    ready.
     """
     await services.ping()
+    services.clock.require_readiness()
     has_room = await services.has_room()
     try:
         await services.cache.ping()
         has_cache = True
     except CacheUnavailableError:
         has_cache = False
+    is_skewed = services.clock.is_skewed
     return Health(
-        status="ok" if has_room and has_cache else "degraded",
+        status="ok" if has_room and has_cache and not is_skewed else "degraded",
         checks={
             "database": "ok" if has_room else "full",
             "cache": "ok" if has_cache else "unavailable",
+            "clock": "skewed" if is_skewed else "ok",
         },
     )
 

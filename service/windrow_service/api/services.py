@@ -39,7 +39,7 @@ from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Runner
+from windrow_service.usecases.ports import Clock, OnceStore, Runner, TrustedClock
 from windrow_service.usecases.snapshots.added_files import AddedFilesReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
@@ -175,6 +175,7 @@ class EngineServices:
 class OperationServices:
     """Health, configuration, metrics, traces and the audit log."""
 
+    clock: TrustedClock
     ping: Callable[[], Awaitable[None]]
     has_room: Callable[[], Awaitable[bool]]
     cache: CacheMap

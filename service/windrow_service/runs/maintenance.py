@@ -13,7 +13,7 @@ from windrow_service.usecases.errors import BusyError
 from windrow_service.usecases.maintenance.decide import Decide
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.work import WorkStore
-from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.ports import TrustedClock
 
 # A replica silent for LEASE is presumed dead.
 LEASE = timedelta(seconds=10)
@@ -30,7 +30,7 @@ class MaintenanceRounds:
     """The rounds that this replica runs."""
 
     def __init__(
-        self, decide: Decide, policies: PolicyStore, store: WorkStore, clock: Clock
+        self, decide: Decide, policies: PolicyStore, store: WorkStore, clock: TrustedClock
     ) -> None:
         self._decide = decide
         self._policies = policies
@@ -38,7 +38,11 @@ class MaintenanceRounds:
         self._clock = clock
 
     async def run_if_free(self) -> MaintenanceRound | None:
-        """Run a round, unless another replica runs one or there are no policies."""
+        """Run a round, unless another replica runs one or there are no policies.
+
+        Raises:
+            ClockSkewError: This machine's clock is wrong.
+        """
         if not await self._policies.list():
             return None
         return await self._run()
@@ -47,6 +51,7 @@ class MaintenanceRounds:
         """Run a round once no other one runs.
 
         Raises:
+            ClockSkewError: This machine's clock is wrong.
             BusyError: Other rounds take too long.
         """
         patience_s = _PATIENCE_S
@@ -59,6 +64,7 @@ class MaintenanceRounds:
         raise BusyError(1, _RETRY_AFTER_S)
 
     async def _run(self) -> MaintenanceRound | None:
+        self._clock.require_agreement()
         holder, now = secrets.token_hex(16), self._clock()
         if not await self._store.begin_round(holder, now, now + LEASE):
             return None

@@ -21,8 +21,21 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 
 from windrow_service.logs import get_logger
 from windrow_service.store import migrate, schema
+from windrow_service.store.clock import (
+    DatabaseClock,
+    Moment,
+    Note,
+    believed,
+    is_worth_noting,
+    machine_clock,
+    machine_run,
+    read_note,
+    steady_s,
+    write_note,
+)
 from windrow_service.store.failures import FOLDER, RETRY_AFTER_S, raise_named
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
+from windrow_service.usecases.ports import Clock
 
 # Writers wait for each other this long before SQLite gives up.
 SQLITE_BUSY_MS = 30_000
@@ -33,6 +46,8 @@ _ROOM_BYTES = 64 * 2**10
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
 _IDLE_S = 2.0
+_SET_CLOCK = "set the one that is wrong"
+_TRUST_CLOCK = "set it, or, if it is right, run `windrow db trust-clock` on that machine"
 _AFTER_COMMIT = "lines to log after the commit"
 _log = get_logger(__name__)
 
@@ -42,12 +57,21 @@ class Database:
 
     Every failure is a `StoreUnavailableError`, and nothing was changed; or an
     `OutcomeUnknownError`, if the connection broke while a change was being committed.
+
+    Attributes:
+        clock: Tells the time by the database.
     """
 
-    def __init__(self, engine: AsyncEngine, reader: AsyncEngine) -> None:
+    def __init__(
+        self, engine: AsyncEngine, reader: AsyncEngine, machine: Clock = machine_clock
+    ) -> None:
         self._engine = engine
         # Beginning and ending a transaction around each read takes longer than the read.
         self._reader = reader
+        self._machine = machine
+        on_server = self.is_postgresql
+        ask = self._time_of_server if on_server else self._time_of_machine
+        self.clock = DatabaseClock(ask, machine, _SET_CLOCK if on_server else _TRUST_CLOCK)
 
     @property
     def is_postgresql(self) -> bool:
@@ -115,6 +139,31 @@ class Database:
         async with self.reading() as connection:
             await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
 
+    async def trust_machine(self) -> None:
+        """Note that this machine's clock is right; PostgreSQL has a clock of its own."""
+        if not self.is_postgresql:
+            async with self.writing() as connection:
+                await write_note(connection, Note(machine_run(), self._machine()))
+
+    async def _time_of_server(self) -> Moment:
+        async with self.reading() as connection:
+            began_s = steady_s()
+            at = await connection.scalar(sa.select(sa.func.clock_timestamp()))
+            assert isinstance(at, datetime)
+            return Moment(at, (began_s + steady_s()) / 2)
+
+    async def _time_of_machine(self) -> Moment:
+        async with self.reading() as connection:
+            note = await read_note(connection)
+        run, machine, began_s = machine_run(), self._machine(), steady_s()
+        at = believed(note, run, machine)
+        if is_worth_noting(note, run, at):
+            # Without the note, this look is as good as one with it.
+            with suppress(StoreUnavailableError):
+                async with self.writing() as connection:
+                    await write_note(connection, Note(run, at))
+        return Moment(at, began_s)
+
     async def has_room(self) -> bool:
         """Tell whether the embedded database's disk has room; always true for a database server."""
         if self._engine.url.database is None or self.is_postgresql:
@@ -138,19 +187,29 @@ class Database:
         await self._engine.dispose()
 
 
-async def open_database(url: sa.URL) -> Database:
-    """Open a database; upgrade an embedded one to the newest revision."""
+async def open_database(url: sa.URL, machine: Clock = machine_clock) -> Database:
+    """Open a database, and ask it for the time; upgrade an embedded one to the newest revision.
+
+    Args:
+        url: Where it is.
+        machine: The clock of this machine.
+    """
     if url.get_backend_name() == "sqlite":
         await asyncio.to_thread(upgrade_database, url)
         # Two engines: switching a connection between modes takes as long as a small statement.
-        return Database(_sqlite_engine(url), _sqlite_engine(url, isolation_level="AUTOCOMMIT"))
-    engine = _postgresql_engine(url)
-    database = Database(engine, engine.execution_options(isolation_level="AUTOCOMMIT"))
+        reader = _sqlite_engine(url, isolation_level="AUTOCOMMIT")
+        database = Database(_sqlite_engine(url), reader, machine)
+    else:
+        engine = _postgresql_engine(url)
+        reader = engine.execution_options(isolation_level="AUTOCOMMIT")
+        database = Database(engine, reader, machine)
     try:
-        async with database.reading() as connection:
-            await connection.run_sync(migrate.check)
+        if database.is_postgresql:
+            async with database.reading() as connection:
+                await connection.run_sync(migrate.check)
+        await database.clock.look()
     except BaseException:
-        await engine.dispose()
+        await database.aclose()
         raise
     return database
 

@@ -21,6 +21,17 @@ secrets = sa.Table(
     sa.Column("value", sa.String(256), nullable=False),
 )
 
+# Without a database server: what the time was at a moment of a machine's run since it was started.
+clock = sa.Table(
+    "clock",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("run", sa.String(64), nullable=False),
+    # How long that run had lasted.
+    sa.Column("run_seconds", sa.Float, nullable=False),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+)
+
 tables = sa.Table(
     "tables",
     metadata,

@@ -9,7 +9,13 @@ from typing import Literal, Protocol, TypeAlias
 from windrow_core.models import PlanSummary, RefreshStatus, WorkerInfo
 
 Store = Literal["database", "cache_map"]
-Gauge = Literal["queue_running", "queue_waiting", "manifest_cache_bytes", "refreshes_running"]
+Gauge = Literal[
+    "queue_running",
+    "queue_waiting",
+    "manifest_cache_bytes",
+    "refreshes_running",
+    "clock_skew_seconds",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,10 @@ class PrometheusMeters(Meters):
                 "windrow_manifest_cache_bytes", "Bytes of decoded manifests in memory."
             ),
             "refreshes_running": gauge("windrow_refreshes_running", "Refreshes that run here now."),
+            "clock_skew_seconds": gauge(
+                "windrow_clock_skew_seconds",
+                "How far this machine's clock is ahead of the database's.",
+            ),
         }
         # These series exist from the start: a rate needs the zero before the first event.
         for step in _PRUNING_STEPS:

@@ -94,6 +94,26 @@ class StoreUnavailableError(UnavailableError):
     remedy = "{advice}, then try again"
 
 
+@dataclass(eq=False)
+class ClockSkewError(UnavailableError):
+    """Coordinator's machine and its database disagree about the time.
+
+    Attributes:
+        difference: How far the machine's clock is from the database's, such as `2 hours ahead of`.
+        advice: What to do about it.
+        retry_after_s: Seconds after which to try again.
+    """
+
+    difference: str
+    advice: str
+    retry_after_s: int
+    message = (
+        "the clock of the coordinator's machine is {difference} the time of its database, so that "
+        "it gives out no work: {remedy}"
+    )
+    remedy = "{advice}"
+
+
 class StartError(UseCaseError):
     """A coordinator cannot start, or work with its database; the text says what to do about it."""
 

@@ -68,5 +68,35 @@ class Runner(Protocol):
 
 # Returns now, with a time zone.
 Clock = Callable[[], datetime]
+
+
+class TrustedClock(Protocol):
+    """Returns now, with a time zone, by the database's clock, which all replicas share."""
+
+    def __call__(self) -> datetime:
+        """Return now."""
+
+    def latest(self) -> datetime:
+        """Return now, or what this machine's clock shows if that is later."""
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether this machine's clock differs from the database's by more than it should."""
+
+    def require_agreement(self) -> None:
+        """Make sure that this machine's clock does not differ from the database's by too much.
+
+        Raises:
+            ClockSkewError: It does.
+        """
+
+    def require_readiness(self) -> None:
+        """Do as `require_agreement` does, but only once a second look has shown the same.
+
+        Raises:
+            ClockSkewError: The clocks differ by too much.
+        """
+
+
 # Called between the steps of long work; raises PlanCancelledError if nobody wants it any more.
 Checkpoint = Callable[[], None]

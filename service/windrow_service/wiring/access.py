@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windrow_service.api.browsers import Browsers
@@ -16,7 +17,7 @@ from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
-from windrow_service.wiring.adapters import Adapters, now
+from windrow_service.wiring.adapters import Adapters
 
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
@@ -37,18 +38,22 @@ async def open_access(adapters: Adapters) -> AccessServices:
     sessions = adapters.stored(SqlSessionStore(database), "sessions")
     issuers = _open_issuers(adapters)
     if settings.tokens_required and issuers is None:
-        await _warn_if_no_token_is_valid(tokens)
-    adapters.repeat("forget expired keys", lambda: once.purge(now()), _PURGE_KEYS_EVERY_S)
-    adapters.repeat("forget old tokens", lambda: tokens.purge(now()), _PURGE_EVERY_S)
-    adapters.repeat("forget expired sessions", lambda: sessions.purge(now()), _PURGE_EVERY_S)
+        await _warn_if_no_token_is_valid(tokens, adapters.clock())
+    adapters.repeat(
+        "forget expired keys", lambda: once.purge(adapters.clock()), _PURGE_KEYS_EVERY_S
+    )
+    adapters.repeat("forget old tokens", lambda: tokens.purge(adapters.clock()), _PURGE_EVERY_S)
+    adapters.repeat(
+        "forget expired sessions", lambda: sessions.purge(adapters.clock()), _PURGE_EVERY_S
+    )
     required = settings.tokens_required
     signing_key = await database.signing_key()
     return AccessServices(
-        authenticate=Authenticate(tokens, issuers, now, required=required),
-        tokens=ManageTokens(tokens=tokens, clock=now),
+        authenticate=Authenticate(tokens, issuers, adapters.clock, required=required),
+        tokens=ManageTokens(tokens=tokens, clock=adapters.clock),
         once=once,
         page_tokens=PageTokens(signing_key),
-        sessions=Sessions(sessions, tokens, issuers, now, required=required),
+        sessions=Sessions(sessions, tokens, issuers, adapters.clock, required=required),
         signing_in=_open_signing_in(adapters, issuers),
         browsers=Browsers(signing_key, encrypted=(settings.public_url or "").startswith("https:")),
         rates=_rates(settings),
@@ -73,7 +78,9 @@ def _open_signing_in(adapters: Adapters, issuers: SignedTokens | None) -> Signin
         return None
     from windrow_service.issuers.signing_in import SigningIn
 
-    signing_in = SigningIn(settings.issuers, issuers, f"{settings.public_url}{SIGN_IN}", now)
+    signing_in = SigningIn(
+        settings.issuers, issuers, f"{settings.public_url}{SIGN_IN}", adapters.clock
+    )
     adapters.stack.push_async_callback(signing_in.aclose)
     return signing_in
 
@@ -88,8 +95,7 @@ def _rates(settings: Settings) -> RateLimits | None:
     return RateLimits(per_minute, None if url is None else url.get_secret_value())
 
 
-async def _warn_if_no_token_is_valid(tokens: SqlTokenStore) -> None:
-    at = now()
+async def _warn_if_no_token_is_valid(tokens: SqlTokenStore, at: datetime) -> None:
     if not any(token.is_valid(at) for token in await tokens.list()):
         _log.warning(
             "callers need a token, and none is valid yet",

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from windrow_service.administration import database_url
@@ -15,6 +14,7 @@ from windrow_service.runs.background import keep_doing
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import Settings
 from windrow_service.store.cache_rules import SqlCacheRuleStore
+from windrow_service.store.clock import DatabaseClock
 from windrow_service.store.database import Database, open_database
 from windrow_service.store.partition_lists import SqlPartitionListStore
 from windrow_service.store.plans import SqlPlanStore
@@ -25,18 +25,15 @@ from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.telemetry.watch import Watch
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
+from windrow_service.usecases.ports import Clock
 
 if TYPE_CHECKING:
     from windrow_service.cache_map.redis import RedisCacheMap
 
 CacheMap: TypeAlias = "RedisCacheMap | MemoryCacheMap"
 T = TypeVar("T")
+_LOOK_EVERY_S = 5.0
 _NO_DATABASE = (StoreUnavailableError, OutcomeUnknownError)
-
-
-def now() -> datetime:
-    """Return the time."""
-    return datetime.now(timezone.utc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +44,7 @@ class Adapters:
         settings: All settings.
         stack: Closes the adapters, in reverse order.
         database: The database below the stores.
+        clock: The time by the database.
         watch: Measures and traces calls of adapters.
         runner: Runs plans in threads, and everything else that is quick.
         cache: The cache map.
@@ -56,6 +54,7 @@ class Adapters:
     settings: Settings
     stack: AsyncExitStack
     database: Database
+    clock: DatabaseClock
     watch: Watch
     runner: ThreadRunner
     cache: CacheMap
@@ -79,11 +78,20 @@ class Adapters:
         keep_doing(self.stack, what, work, every_s)
 
 
-async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
-    """Open the adapters; the stack closes them."""
-    database = await open_database(database_url(settings))
+async def open_adapters(settings: Settings, machine: Clock, stack: AsyncExitStack) -> Adapters:
+    """Open the adapters; the stack closes them.
+
+    Args:
+        settings: All settings.
+        machine: The clock of this machine.
+        stack: Closes them.
+    """
+    database = await open_database(database_url(settings), machine)
     stack.push_async_callback(database.aclose)
+    clock = database.clock
+    keep_doing(stack, "look at the database's clock", clock.look, _LOOK_EVERY_S)
     meters = open_meters(settings.metrics.port, settings.metrics.max_workers)
+    meters.gauge("clock_skew_seconds", lambda: clock.skew.total_seconds())
     spans = open_spans()
     stack.push_async_callback(asyncio.to_thread, spans.close)
     watch = Watch(meters, spans)
@@ -97,15 +105,16 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         settings=settings,
         stack=stack,
         database=database,
+        clock=clock,
         watch=watch,
         runner=_threads(settings, watch, "plans"),
         cache=watch.over(cache, "cache_map", "cache", (CacheUnavailableError,)),
-        tables=stored(SqlTableStore(database, now), "tables"),
-        partition_lists=stored(SqlPartitionListStore(database, now), "partition_lists"),
-        snapshots=stored(SqlSnapshotStore(database, now), "snapshots"),
-        writes=stored(SqlWriteStore(database, now, meters), "writes"),
-        cache_rules=stored(SqlCacheRuleStore(database, now), "cache_rules"),
-        plans=stored(SqlPlanStore(database, now, max_plan_bytes), "plans"),
+        tables=stored(SqlTableStore(database, clock), "tables"),
+        partition_lists=stored(SqlPartitionListStore(database, clock), "partition_lists"),
+        snapshots=stored(SqlSnapshotStore(database, clock), "snapshots"),
+        writes=stored(SqlWriteStore(database, clock, meters), "writes"),
+        cache_rules=stored(SqlCacheRuleStore(database, clock), "cache_rules"),
+        plans=stored(SqlPlanStore(database, clock, max_plan_bytes), "plans"),
     )
 
 

@@ -11,28 +11,23 @@ from windrow_service.api.services import (
     CacheServices,
     EngineServices,
     MaintenanceServices,
-    OperationServices,
     PlanServices,
     SnapshotServices,
     TableServices,
     UpkeepServices,
     WriteServices,
 )
-from windrow_service.config import config_of
 from windrow_service.directories import DirectoryInventories
 from windrow_service.engines.folder import MetadataFolder
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
 from windrow_service.runs.maintenance import MaintenanceRounds
-from windrow_service.runs.metric_lookups import MetricLookups
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.runs.shared_work import SharedTasks
 from windrow_service.runs.turns import LocalTurns
 from windrow_service.settings import Settings
-from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.expiry import SqlSnapshotKeeping
-from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.overview import SqlOverview
 from windrow_service.store.plan_history import SqlPlanHistory
 from windrow_service.store.policies import SqlPolicyStore
@@ -80,7 +75,7 @@ from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
-from windrow_service.wiring.adapters import Adapters, now
+from windrow_service.wiring.adapters import Adapters
 
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
@@ -98,6 +93,7 @@ def open_tables(adapters: Adapters) -> TableServices:
     """Return the services of tables and their refreshes."""
     tables, lists, runner = adapters.tables, adapters.partition_lists, adapters.runner
     limits, inventories = adapters.settings.limits, _inventories(adapters)
+    now = adapters.clock
     refresh = RefreshTable(
         tables=tables,
         partition_lists=lists,
@@ -164,6 +160,7 @@ def open_snapshots(
 ) -> SnapshotServices:
     """Return the services of snapshots, and drop old ones in the background."""
     settings, tables, snapshots = adapters.settings, adapters.tables, adapters.snapshots
+    now = adapters.clock
     expire = ExpireSnapshots(
         tables=tables,
         keeping=adapters.stored(SqlSnapshotKeeping(adapters.database), "snapshots"),
@@ -202,7 +199,8 @@ def open_snapshots(
 
 def open_caching(adapters: Adapters, manifests: ManifestReader) -> TableCaching:
     """Return what is known about the caches of tables, for plans and for pages about caches."""
-    return TableCaching(adapters.cache_rules, adapters.cache, manifests, adapters.runner, now)
+    rules, cache, now = adapters.cache_rules, adapters.cache, adapters.clock
+    return TableCaching(rules, cache, manifests, adapters.runner, now)
 
 
 def open_plans(
@@ -215,7 +213,7 @@ def open_plans(
 ) -> PlanServices:
     """Return the services of plans; make abandoned ones and forget old ones in the background."""
     settings, limits = adapters.settings, adapters.settings.limits
-    plans, codec = adapters.plans, ArrowGroups()
+    plans, codec, now = adapters.plans, ArrowGroups(), adapters.clock
     history = adapters.stored(SqlPlanHistory(adapters.database), "plan_history")
     choose = FileChooser(partitions=partitions, additions=added_files)
     shared_work = SharedTasks()
@@ -296,7 +294,7 @@ def open_writes(adapters: Adapters, manifests: ManifestReader) -> WriteServices:
 
 def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices:
     """Return the services of compaction and advice; record figures by the hour meanwhile."""
-    snapshots = adapters.snapshots
+    snapshots, now = adapters.snapshots, adapters.clock
     overview = adapters.stored(SqlOverview(adapters.database), "overview")
     adapters.repeat("record figures of the hour", lambda: overview.record(now()), _RECORD_EVERY_S)
     adapters.repeat(
@@ -320,6 +318,7 @@ def open_caches(
 ) -> CacheServices:
     """Return the services of cache rules and workers; forget expired rules in the background."""
     rules, cache, snapshots = adapters.cache_rules, adapters.cache, adapters.snapshots
+    now = adapters.clock
     adapters.repeat("forget expired cache rules", lambda: rules.purge(now()), _EXPIRE_EVERY_S)
     return CacheServices(
         rules=rules,
@@ -346,6 +345,7 @@ def open_maintenance(
 ) -> MaintenanceServices:
     """Return the services of maintenance; decide, and forget old receipts, in the background."""
     settings, database = adapters.settings.maintenance, adapters.database
+    now = adapters.clock
     policies = adapters.stored(SqlPolicyStore(database, now), "policies")
     work = adapters.stored(SqlWorkStore(database, adapters.watch.meters), "receipts")
     # Plans must not wait for a round, which may look at all files of large tables.
@@ -434,7 +434,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
         ),
         runner=runner,
         log=adapters.stored(SqlPlanHistory(adapters.database), "plan_history"),
-        clock=now,
+        clock=adapters.clock,
         max_files=_MOST_TASKS,
     )
     return EngineServices(
@@ -446,43 +446,6 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
             filter_limits=filter_limits,
         ),
         plan_scan=plan_scan,
-    )
-
-
-async def open_operations(adapters: Adapters) -> OperationServices:
-    """Return the services of operators; serve metrics, and forget old changes, meanwhile."""
-    settings, watch = adapters.settings, adapters.watch
-    audit = adapters.stored(SqlAuditLog(adapters.database), "audit")
-
-    async def purge_audit() -> int:
-        return await audit.purge(now() - settings.audit.max_age, settings.audit.max_records)
-
-    adapters.repeat("forget old records of changes", purge_audit, _EXPIRE_EVERY_S)
-    if settings.metrics.port is not None:
-        await _serve_metrics(adapters, settings.metrics.port)
-    return OperationServices(
-        ping=adapters.database.ping,
-        has_room=adapters.database.has_room,
-        cache=adapters.cache,
-        config=config_of(settings),
-        meters=watch.meters,
-        spans=watch.spans,
-        audit=audit,
-    )
-
-
-async def _serve_metrics(adapters: Adapters, port: int) -> None:
-    # Imported late, because many coordinators measure nothing.
-    from windrow_service.api.metrics import serving_metrics
-    from windrow_service.telemetry.prometheus import PrometheusMeters
-
-    settings, meters = adapters.settings, adapters.watch.meters
-    assert isinstance(meters, PrometheusMeters)
-    figures = adapters.stored(SqlTableFigures(adapters.database), "figures")
-    work = adapters.stored(SqlWorkStore(adapters.database), "receipts")
-    look = MetricLookups(meters, figures, work, adapters.cache, settings.metrics.max_tables, now)
-    await adapters.stack.enter_async_context(
-        serving_metrics(meters.registry, look, settings.host, port)
     )
 
 

@@ -25,6 +25,8 @@ from windrow_service import __main__ as served
 from windrow_service.bootstrap import build_app
 from windrow_service.serving import server_config
 from windrow_service.settings import Settings
+from windrow_service.store.clock import machine_clock
+from windrow_service.usecases.ports import Clock
 
 # For `verify=` of clients: coordinators of tests encrypt nothing, and loading the CA certificates
 # for each client takes longer than most requests.
@@ -32,11 +34,17 @@ PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextmanager
-def running(settings: Settings, port: int = 0) -> Iterator[str]:
-    """Serve a coordinator in a thread on a loopback port, by default a free one; yield its URL."""
+def running(settings: Settings, port: int = 0, *, machine: Clock = machine_clock) -> Iterator[str]:
+    """Serve a coordinator in a thread; yield its URL.
+
+    Args:
+        settings: Its settings.
+        port: A loopback port; by default a free one.
+        machine: The clock of its machine.
+    """
     if settings.database_url is None:
         embedded.upgraded(settings.state_dir)
-    with serving(build_app(settings), settings, port) as url:
+    with serving(build_app(settings, machine=machine), settings, port) as url:
         yield url
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated
 
@@ -188,7 +188,7 @@ def _token_id(token: Token) -> str:
 
 
 async def _has_other_admin(access: AccessServices, token_id: str) -> bool:
-    now = datetime.now(timezone.utc)
+    now = access.tokens.clock()
     return any(
         token.token_id != token_id and "admin" in token.scopes and token.is_valid(now)
         for token in await access.tokens.list()

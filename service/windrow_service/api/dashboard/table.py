@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from fastapi import Request
@@ -84,7 +84,7 @@ async def show_table(
         refresh=refresh.value,
         sizes=_sizes(info),
         trend=[(one, small_files(one)) for one in reversed(trend)],
-        chart=_trend(trend),
+        chart=_trend(trend, operations.clock()),
         too_many=too_many,
         most=MAX_LOOKED_AT,
         most_partitions=_WORST,
@@ -168,7 +168,7 @@ def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:
     }
 
 
-def _trend(trend: list[SnapshotInfo]) -> Any:
+def _trend(trend: list[SnapshotInfo], until: datetime) -> Any:
     if len(trend) < 2:
         return None
     return over_time(
@@ -178,5 +178,5 @@ def _trend(trend: list[SnapshotInfo]) -> Any:
             "files": [one.file_count for one in trend],
             "small files": [small_files(one) for one in trend],
         },
-        until=datetime.now(timezone.utc),
+        until=until,
     )

@@ -116,7 +116,7 @@ def _common(request: Request) -> dict[str, Any]:
         "principal": principal,
         "tokens_required": services.access.authenticate.required,
         "form": services.access.browsers.form_of(principal.name) if principal else "",
-        "now": datetime.now(timezone.utc),
+        "now": services.operations.clock(),
     }
 
 
@@ -124,7 +124,7 @@ def _common(request: Request) -> dict[str, Any]:
 def environment(is_async: bool) -> Environment:
     """Return the templates, for pages that await what they show or for pages that do not."""
     # Imported late, like everything that only pages need: many coordinators never show one.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 
     templates = Environment(
         loader=PackageLoader("windrow_service.api.html"),
@@ -140,7 +140,7 @@ def environment(is_async: bool) -> Environment:
         size=size_text,
         number=_number,
         count_text=count_text,
-        when=_when,
+        when=pass_context(lambda context, at: _when(at, context["now"])),
         exact=_exact,
         seconds=_seconds,
         durations=_durations,
@@ -165,13 +165,13 @@ def _exact(at: datetime | None) -> str:
     return "never" if at is None else f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _when(at: datetime | None) -> str:
+def _when(at: datetime | None, now: datetime) -> str:
     """Return how long ago a time of the last day was, else the time; in both cases with the time."""
     if at is None:
         return "never"
     from markupsafe import Markup
 
-    ago_s = (datetime.now(timezone.utc) - at).total_seconds()
+    ago_s = (now - at).total_seconds()
     text = _ago(ago_s) if 0 <= ago_s < _RECENT_S else _exact(at)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         at.astimezone(timezone.utc).isoformat(timespec="seconds"), _exact(at), text

@@ -16,7 +16,7 @@ from windrow_service.usecases.maintenance.retention import (
 )
 from windrow_service.usecases.maintenance.work import WorkStore
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.ports import TrustedClock
 from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import TableStore
 
@@ -29,7 +29,7 @@ class ClaimWork:
     policies: PolicyStore
     finder: RetentionFinder
     work: WorkStore
-    clock: Clock
+    clock: TrustedClock
 
     async def __call__(self, request: ClaimRequest, among: Names) -> WorkItem | None:
         """Return the work; None if there is none.
@@ -42,9 +42,11 @@ class ClaimWork:
             among: The tables that it may write to.
 
         Raises:
+            ClockSkewError: This machine's clock is wrong.
             StoreUnavailableError: The database is away.
             BusyError: Too much is waiting already.
         """
+        self.clock.require_agreement()
         lease = timedelta(seconds=request.lease_seconds)
         while True:
             now = self.clock()

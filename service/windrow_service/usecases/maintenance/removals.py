@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from windrow_core.cards import duration_text
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_service.usecases.maintenance.retention import NothingOld, RetentionFinder
-from windrow_service.usecases.maintenance.texts import duration_text
 from windrow_service.usecases.maintenance.windows import is_open
 from windrow_service.usecases.maintenance.work import NewWork, Skip, WorkBody, WorkRecord
 from windrow_service.usecases.tables.ports import StoredTable

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windrow_core.cards import count_text, seconds_text
+from windrow_core.cards import count_text, duration_text, seconds_text
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_core.sizes import size_text
 from windrow_service.planner.maintenance.columns import Reason
-
-_UNITS = ((86_400, "day", "days"), (3_600, "hour", "hours"), (60, "minute", "minutes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +78,6 @@ def chosen(prediction: WorkPrediction, policy: EffectivePolicy, small_bytes: int
         f"{seconds_text(prediction.saved_seconds)} in all that are expected "
         f"({prediction.reads_per_day:,.3g} a day), {prediction.score:,.3g} for each second"
     )
-
-
-def duration_text(seconds: float) -> str:
-    """Return a duration as text such as `2 hours`, rounded."""
-    for size, one, many in _UNITS:
-        if seconds >= size:
-            count = round(seconds / size)
-            return f"{count} {one if count == 1 else many}"
-    return "a minute" if seconds > 0 else "no time"
 
 
 def _windows(windows: Sequence[str]) -> str:

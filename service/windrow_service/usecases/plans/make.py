@@ -32,7 +32,7 @@ from windrow_service.usecases.plans.records import (
     pinned,
     same_groups,
 )
-from windrow_service.usecases.ports import Checkpoint, Clock, Once
+from windrow_service.usecases.ports import Checkpoint, Once, TrustedClock
 from windrow_service.usecases.snapshots.errors import InvalidPartitionsError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
@@ -65,7 +65,7 @@ class MakePlan:
     shared_work: SharedWork
     refresher: Refresher
     describe: Callable[[Exception], dict[str, Any]]
-    clock: Clock
+    clock: TrustedClock
     plan_ttl: timedelta
 
     async def __call__(
@@ -218,7 +218,10 @@ class MakePlan:
 
     async def _refresh_if_stale(self, request: PlanRequest, asked_at: datetime) -> None:
         if may_refresh(request):
-            oldest = asked_at - timedelta(seconds=request.max_staleness or 0)
+            staleness = timedelta(seconds=request.max_staleness or 0)
+            # If the clocks disagree, the listing may be older than the database believes.
+            ahead = self.clock.latest() - self.clock()
+            oldest = asked_at - max(staleness - ahead, timedelta())
             await self.refresher.refresh_unless_checked(request.table, oldest)
 
     def _record(
