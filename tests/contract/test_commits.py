@@ -338,7 +338,7 @@ def test_files_that_the_coordinator_refuses_are_reported_and_block_no_other_writ
 @pytest.mark.parametrize(
     ("type_", "value", "reason"),
     [
-        ("timestamp", "2026-11-01 01%3A30%3A00", "'2026-11-01 01:30:00' .* timestamp with an off"),
+        ("timestamp", "2026-11-01 25%3A30%3A00", "'2026-11-01 25:30:00' is not a value of"),
         ("date", "yesterday", "'yesterday' is not a value of partition column 'p', which is date"),
         ("decimal(3,1)", "100.5", "which is decimal"),
     ],
@@ -364,18 +364,34 @@ def test_a_folder_that_a_refresh_would_not_read_is_refused_before_anything_moves
     assert_known(client, name)
 
 
-def test_a_table_with_local_times_in_folder_names_can_be_refreshed_as_the_message_says(
-    client: Client, name: str, location: Path
+@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])
+def test_files_with_local_times_are_added_to_folders_with_local_times(
+    client: Client, name: str, location: Path, type_: str
 ) -> None:
     hive.write_file(location / "at=2026-11-01 01%3A30%3A00" / "old.parquet", [1])
-    client.register_table(name, str(location), partition_columns={"at": "timestamp"})
-
-    with pytest.raises(ProblemError, match="declare the column as timestamp_ntz or string"):
-        client.refresh(name)
-
-    client.register_table(name, str(location), partition_columns={"at": "timestamp_ntz"})
+    client.register_table(name, str(location), partition_columns={"at": type_})
     client.refresh(name)
+
     write(client, name, {"at=2026-11-01 01%3A30%3A00.5/new.parquet": [2]})
+
+    assert_known(client, name)
+    (column,) = client.plan(name).info.partition_columns
+    assert column.type == "timestamp_ntz"
+    assert client.plan(name).info.local_times == (["at"] if type_ == "timestamp" else [])
+
+
+@pytest.mark.parametrize(("first", "second"), [("Z", ""), ("", "Z")])
+def test_files_with_local_times_are_not_added_to_folders_with_offsets_nor_the_other_way_round(
+    client: Client, name: str, location: Path, first: str, second: str
+) -> None:
+    hive.write_file(location / f"at=2026-11-01 01%3A30%3A00{first}" / "old.parquet", [1])
+    client.register_table(name, str(location), partition_columns={"at": "timestamp"})
+    client.refresh(name)
+
+    with pytest.raises(StagedFilesError, match=r"is not a value of partition column 'at'"):
+        write(client, name, {f"at=2026-11-01 02%3A30%3A00{second}/new.parquet": [2]})
+
+    write(client, name, {f"at=2026-11-01 02%3A30%3A00{first}/new.parquet": [2]})
     assert_known(client, name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,15 @@ SAME: list[list[str]] = [
     ["2024-01-01", "1.5"],
     ["2024%2D01%2D01"],
     ["2024-01-01T10"],
+    ["2024-01-01 10%3A00"],
+    ["2024-01-01T10%3A00%3A00"],
+    ["2024-01-01 10%3A00%3A00Z"],
+    ["2024-01-01 10%3A00%3A00.25"],
+    ["2024-01-01 9%3A00%3A00"],
+    ["2024-01-01 24%3A00%3A00"],
+    ["2024-02-30 10%3A00%3A00"],
+    ["2024-01-01 10%3A00%3A00", "1"],
+    ["2024-01-01 10%3A00%3A00", "2024-1-1"],
     ["true", "false"],
     ["SE", "01", "1.50"],
     ["null", NULL],
@@ -72,7 +81,8 @@ SAME: list[list[str]] = [
 
 # The differences that `partition_values` documents: the value, its type in Spark, and here.
 DIFFERENT: list[tuple[str, str, str]] = [
-    ("2024-01-01 10%3A00%3A00", "timestamp", "string"),
+    ("2024-01-01 10%3A00%3A00", "timestamp", "timestamp_ntz"),
+    ("0000-01-01 10%3A00%3A00", "timestamp", "string"),
     (NULL, "void", "string"),
     ("0x1p3", "double", "string"),
     ("٣", "int", "string"),
@@ -87,14 +97,17 @@ def make_folders(location: Path, values: list[str]) -> None:
 
 
 @contextmanager
-def timestamps_as(spark: SparkSession, physical: str) -> Iterator[None]:
-    name = "spark.sql.parquet.outputTimestampType"
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     before = spark.conf.get(name)
-    spark.conf.set(name, physical)
+    spark.conf.set(name, value)
     try:
         yield
     finally:
         spark.conf.set(name, before)
+
+
+def timestamps_as(spark: SparkSession, physical: str) -> AbstractContextManager[None]:
+    return setting(spark, "spark.sql.parquet.outputTimestampType", physical)
 
 
 def of_inventory(location: Path) -> tuple[str, list[Any]]:
@@ -122,6 +135,26 @@ def test_partition_types_are_those_of_spark(
     expected = [row.p for row in sorted(seen.collect(), key=lambda row: row.x)]
     # Compared by repr, as NaN does not equal itself and -0.0 equals 0.0.
     assert repr(of_inventory(tmp_path)) == repr((dict(seen.dtypes)["p"], expected))
+
+
+# Local times, of which each session makes timestamps, and sessions of local timestamps do not.
+LOCAL: list[list[str]] = [
+    ["2024-01-01 10%3A00%3A00", "0001-01-01 00:00:00", "9999-12-31 23%3A59%3A59.9"],
+    ["2024-01-01 10%3A00%3A00", "2024-01-01", NULL],
+]
+
+
+@pytest.mark.parametrize("values", LOCAL, ids=", ".join)
+def test_local_times_are_those_of_sessions_of_local_timestamps(
+    spark: SparkSession, tmp_path: Path, values: list[str]
+) -> None:
+    make_folders(tmp_path, values)
+
+    with setting(spark, "spark.sql.timestampType", "TIMESTAMP_NTZ"):
+        seen = spark.read.parquet(str(tmp_path))
+        expected = [row.p for row in sorted(seen.collect(), key=lambda row: row.x)]
+
+    assert of_inventory(tmp_path) == (dict(seen.dtypes)["p"], expected)
 
 
 @pytest.mark.parametrize(("value", "in_spark", "here"), DIFFERENT)

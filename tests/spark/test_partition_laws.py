@@ -252,6 +252,7 @@ def _tables_and_queries(draw: st.DrawFn) -> tuple[Scheme, list[int | None], list
     ansi=st.sampled_from(["true", "false"]),
     adaptive=st.sampled_from(["true", "false"]),
     broadcast=st.sampled_from(["-1", "10MB"]),
+    zone=st.sampled_from(ZONES),
     reader=st.sampled_from(READERS),
 )
 def test_joins_subqueries_and_limits_give_sparks_rows(
@@ -262,6 +263,7 @@ def test_joins_subqueries_and_limits_give_sparks_rows(
     ansi: str,
     adaptive: str,
     broadcast: str,
+    zone: str,
     reader: Reader,
 ) -> None:
     scheme, places, texts = scheme_and_queries
@@ -269,6 +271,7 @@ def test_joins_subqueries_and_limits_give_sparks_rows(
         "spark.sql.ansi.enabled": ansi,
         _ADAPTIVE: adaptive,
         "spark.sql.autoBroadcastJoinThreshold": broadcast,
+        "spark.sql.session.timeZone": zone,
     }
     with _settings(spark, values):
         sides = _opened(spark, client, folder, scheme, reader)

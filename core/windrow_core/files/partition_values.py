@@ -4,11 +4,13 @@ Differences from Spark, on purpose:
 
 | text | Spark 4.3 | here |
 |---|---|---|
-| `2024-01-01 10%3A00%3A00` | timestamp, in the session's time zone | string |
+| `2024-01-01 10%3A00%3A00` | timestamp, in the session's time zone | timestamp_ntz, a local time |
 | only `__HIVE_DEFAULT_PARTITION__` | void | string |
 | `0x1p3` (hexadecimal fractions) | double | string |
 | digits that are not ASCII | int | string |
-| `0000-01-01`, `-2024-01-01` | date | string |
+| `0000-01-01`, `-2024-01-01`, and times of such years | date, timestamp | string |
+
+Sessions of Spark take local times for `timestamp` in their own zone (`TableInfo.local_times`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
@@ -42,6 +44,15 @@ _FRACTION = re.compile(
 )
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# Times from which Spark infers the type `timestamp`.
+_ISO_TIME = re.compile(rf"{_ISO_DATE.pattern} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9])?")
+_ISO_TIMES = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}(%3A|:)[0-9]{2}(%3A|:)[0-9]{2}(\.[0-9])?$"
+# Times that Spark reads from texts, as far as they are read here.
+_TIME = re.compile(
+    rf"{_DATE.pattern}"
+    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6}))?)?)?"
+    r"([zZ]|([+-])([01][0-9]):([0-5][0-9]))?"
+)
 # Numbers that always fit into 64 bits, in a form that Arrow's parser reads in the same way.
 _SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
 
@@ -60,8 +71,8 @@ def infer_type(texts: pa.Array) -> pa.DataType:
         texts: The distinct texts, still escaped; none is null.
 
     Returns:
-        int, bigint, decimal (of whole numbers too long for bigint), double, date or string;
-        string for no texts.
+        int, bigint, decimal (of whole numbers too long for bigint), double, date, timestamp_ntz
+        (of local times) or string; string for no texts.
     """
     if len(texts) == 0:
         return pa.string()
@@ -69,6 +80,8 @@ def infer_type(texts: pa.Array) -> pa.DataType:
         bounds = pc.min_max(pc.cast(texts, pa.int64())).as_py()
         fits_int = bounds["min"] >= -(2**31) and bounds["max"] < 2**31
         return pa.int32() if fits_int else pa.int64()
+    if _iso_times(texts) is not None:
+        return TIMESTAMP_NTZ
     kinds: set[pa.DataType] = set()
     for text in texts.to_pylist():
         kinds.add(_type_of(text))
@@ -90,7 +103,21 @@ def _type_of(text: str) -> pa.DataType:
         return pa.float64()
     if _ISO_DATE.fullmatch(text) and _is_valid(_to_date, text):
         return pa.date32()
+    if _ISO_TIME.fullmatch(plain := unescape(text)) and _is_valid(_to_timestamp_ntz, plain):
+        return TIMESTAMP_NTZ
     return pa.string()
+
+
+def _iso_times(texts: pa.Array) -> pa.Array | None:
+    """Return texts as local times at once; None if one of them is not written as Spark writes it."""
+    if not pc.all(pc.match_substring_regex(texts, _ISO_TIMES), min_count=0).as_py():
+        return None
+    try:
+        times = pc.cast(pc.replace_substring(texts, "%3A", ":"), TIMESTAMP_NTZ)
+    except pa.ArrowInvalid:
+        return None
+    # Of the year 0, values of Python cannot be made.
+    return None if pc.any(pc.equal(pc.year(times), 0)).as_py() else times
 
 
 def _whole_digits(text: str) -> int | None:
@@ -116,6 +143,8 @@ def _common_type(kinds: set[pa.DataType]) -> pa.DataType:
         digits = [kind.precision for kind in decimals]
         digits += [{pa.int32(): 10, pa.int64(): 20}[kind] for kind in kinds - decimals]
         return pa.decimal128(max(digits), 0)
+    if kinds == {pa.date32(), TIMESTAMP_NTZ}:
+        return TIMESTAMP_NTZ
     return pa.float64() if kinds == {pa.int32(), pa.float64()} else pa.string()
 
 
@@ -139,6 +168,8 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
             except pa.ArrowInvalid:
                 # A value is out of range; the loop below finds it.
                 pass
+    if type_ == TIMESTAMP_NTZ and (times := _iso_times(texts)) is not None:
+        return times
     parse = _parser(type_)
     values: list[Any] = []
     for index, text in enumerate(texts.to_pylist()):
@@ -173,6 +204,24 @@ def _identity(text: str | None, type_: pa.DataType) -> Hashable:
     except InvalidValueError:
         return (_NO_VALUE, text)
     return repr(value) if pt.is_floating(type_) else value
+
+
+def resolved_type(type_: pa.DataType, texts: pa.Array) -> pa.DataType:
+    """Return the type of the values of a column that is declared as this type.
+
+    A `timestamp` whose texts have no offset has local times, which each session of Spark reads in
+    its own time zone.
+
+    Args:
+        type_: The declared type.
+        texts: The distinct texts, still escaped; none is null.
+    """
+    if type_ != TIMESTAMP or not len(texts):
+        return type_
+    if _iso_times(texts) is not None:
+        return TIMESTAMP_NTZ
+    has_offset = any(_is_valid(_to_timestamp, text) for text in texts.to_pylist())
+    return TIMESTAMP if has_offset else TIMESTAMP_NTZ
 
 
 def type_with(type_: pa.DataType, texts: pa.Array) -> pa.DataType:
@@ -269,25 +318,30 @@ def _to_date(text: str) -> date:
     return date(int(match[1]), int(match[2]), int(match[3]))
 
 
-def _to_datetime(text: str) -> datetime:
-    plain = unescape(text)
-    # Python 3.10 reads neither Z nor a fraction whose length is not 3 or 6.
-    plain = re.sub(r"[zZ]$", "+00:00", plain)
-    plain = re.sub(r"\.([0-9]{1,6})(?![0-9])", lambda match: f".{match[1]:0<6}", plain)
-    return datetime.fromisoformat(plain)
+def _to_datetime(text: str) -> tuple[datetime, str | None]:
+    """Return the time as it is written, and its offset."""
+    match = _TIME.fullmatch(unescape(text))
+    if match is None:
+        raise ValueError(text)
+    *parts, fraction, offset, sign, hours, minutes = match.groups()
+    numbers = (int(part or 0) for part in (*parts, f"{fraction or '0':0<6}"))
+    value = datetime(*numbers)  # type: ignore[arg-type]  # noqa: DTZ001 - a local time
+    if sign is not None:
+        value -= timedelta(hours=int(sign + hours), minutes=int(sign + minutes))
+    return value, offset
 
 
 def _to_timestamp(text: str) -> datetime:
-    value = _to_datetime(text)
-    if value.tzinfo is None:
-        # Which moment this is depends on the time zone of the folder's writer.
+    value, offset = _to_datetime(text)
+    if offset is None:
+        # Which moment this is depends on the session that reads the folder.
         raise ValueError(text)
-    return value.astimezone(timezone.utc)
+    return value.replace(tzinfo=timezone.utc)
 
 
 def _to_timestamp_ntz(text: str) -> datetime:
-    value = _to_datetime(text)
-    if value.tzinfo is not None:
+    value, offset = _to_datetime(text)
+    if offset is not None:
         raise ValueError(text)
     return value
 
@@ -320,7 +374,7 @@ _BY_NAME = {
 def _is_valid(parse: Callable[[str], Any], text: str) -> bool:
     try:
         parse(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     return True
 

@@ -359,6 +359,12 @@ class Plan(Answer):
         description="Further columns that the residual filters and the sort order need."
     )
     partition_columns: list[Column]
+    local_times: list[str] = Field(
+        default=[],
+        description="Partition columns of type `timestamp_ntz` that Spark reads as `timestamp`, in "
+        "the time zone of each session: folders have no offset, and the type is inferred, or "
+        "declared as `timestamp`.",
+    )
     sort_columns: list[SortColumn]
     filter: FilterTree | None
     limit: int | None = None

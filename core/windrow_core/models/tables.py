@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, StringConstraints, ValidationInfo, field_validator
 
+from windrow_core.files.formats import LOGGED
 from windrow_core.models.base import Answer, ColumnName, Request, Whole
 from windrow_core.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow_core.models.options import PlanDefaults
 
 # Given instead of valid write ids, to read everything that is on disk.
 ON_DISK = "on-disk"
+
+_LOCAL_TIME = "timestamp_ntz"
 
 TableFormat: TypeAlias = Literal[
     "parquet", "orc", "avro", "csv", "json", "text", "delta", "iceberg"
@@ -191,6 +195,29 @@ class TableInfo(Answer):
         description="Whether deleting the table, dropping its partitions and dropping its snapshots "
         "are refused.",
     )
+
+
+def local_times(definition: TableDefinition, partition_columns: Sequence[Column]) -> list[str]:
+    """Return the partition columns with local times that sessions of Spark take for `timestamp`.
+
+    They are of type `timestamp_ntz`, but are not declared so.
+
+    Args:
+        definition: The table's definition.
+        partition_columns: The partition columns of one of its snapshots.
+    """
+    if definition.format in LOGGED:
+        return []
+    own = {
+        column.name.lower()
+        for column in (*(definition.columns or ()), *(definition.partition_columns or ()))
+        if column.type.strip().lower() == _LOCAL_TIME
+    }
+    return [
+        column.name
+        for column in partition_columns
+        if column.type == _LOCAL_TIME and column.name.lower() not in own
+    ]
 
 
 class TableProtection(Request):

@@ -79,11 +79,11 @@ class PartitionValueError(InventoryError):
     type: str
 
     def __str__(self) -> str:
-        # Spark writes values of `timestamp` in the time zone of its session.
-        other = "timestamp_ntz or string" if self.type.startswith("timestamp with") else "string"
+        # Spark writes values of `timestamp` in the time zone of its session, without an offset.
+        other = ", as others of the column are" if self.type.startswith("timestamp with") else ""
         return (
-            f"folder {self.folder!r}: {self.value!r} is not a {self.type}, the declared type of "
-            f"partition column {self.column!r}; rename the folder, or declare the column as {other}"
+            f"folder {self.folder!r}: {self.value!r} is not a {self.type}{other}, the declared type "
+            f"of partition column {self.column!r}; rename the folder, or declare the column as string"
         )
 
 

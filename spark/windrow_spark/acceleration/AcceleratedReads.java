@@ -216,6 +216,10 @@ public final class AcceleratedReads extends Rule {
                     "its files come from " + index.getClass().getSimpleName() + ", not from folders");
             } else if (roots.size() != 1) {
                 request.put("refusal", "the query reads " + roots.size() + " paths at once");
+            } else if (!(index instanceof CatalogFileIndex)
+                    && !PathIndex.isInZone(index, theirs.partitionSchema(), theirs.options())) {
+                request.put("refusal",
+                    "Spark read the times in its folders in another time zone than the session's");
             } else if (OwnWrites.overlaps(query.targets, path)) {
                 request.put("refusal", "the query writes to the files that it reads");
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Collection, Mapping
 from datetime import date
@@ -24,6 +25,7 @@ from windrow_spark.writing.schemas import partition_columns_of
 # How long a change of the list waits for commits of others, and between two attempts.
 _WAIT_S = 60.0
 _PAUSE_S = (0.1, 0.5)
+_USUAL_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{0,5}[1-9])?", re.ASCII)
 _WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
 
 
@@ -66,7 +68,7 @@ class CatalogPartitions:
         for level, column in enumerate(self._columns):
             if column.type == "string":
                 continue
-            if column.type not in {*_WHOLE_NUMBERS, "date"}:
+            if column.type not in {*_WHOLE_NUMBERS, "date", "timestamp_ntz"}:
                 raise NotTheSameError(f"its partition column {column.name!r} is {column.type}")
             for text in {name.split("/")[level].partition("=")[2] for name in names}:
                 if text != HIVE_DEFAULT_PARTITION and not _is_usual(text, column.type):
@@ -172,6 +174,8 @@ def _is_usual(text: str, type_: str) -> bool:
     try:
         if type_ == "date":
             return date.fromisoformat(text).isoformat() == text
+        if type_ == "timestamp_ntz":
+            return _USUAL_TIME.fullmatch(unescape(text)) is not None
         return str(int(text)) == text
     except ValueError:
         return False

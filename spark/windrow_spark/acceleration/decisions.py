@@ -25,6 +25,7 @@ from windrow_spark.arrow_types import spark_schema
 from windrow_spark.catalog.importing import ImportedTable, import_tables
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.reader import check_readable, check_session
+from windrow_spark.reading.session_times import in_session, own_zone
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
 from windrow_spark.relation.jvm_sessions import session_of
@@ -138,7 +139,7 @@ class Decisions:
                 return None
             table = self.table_of(request)
             spark = session_of(self._spark, arguments[0])
-            first = self._first_plan(spark, table, request)
+            first = in_session(spark, self._first_plan(spark, table, request))
             check_settings(spark, first)
             columns = columns_of_path(
                 table.definition,
@@ -171,7 +172,7 @@ class Decisions:
         spark = session_of(self._spark, arguments[0])
         if request["bucketed"] and settings_of(spark).get(_BUCKETING, "true") == "true":
             raise NotTheSameError("it is bucketed, and Spark uses its buckets")
-        first = self._first_plan(spark, table, request)
+        first = in_session(spark, self._first_plan(spark, table, request))
         check_same(first, request)
         if first.format in READ_BY_SPARK:
             check_session(spark, first)
@@ -187,6 +188,8 @@ class Decisions:
             types={column.name: column.type for column in first.columns},
             options={},
             reader="auto",
+            local_times=first.local_times,
+            zone=own_zone(first.format_options),
         )
         relation = java_classes.relation_in_place_of(
             spark,

@@ -60,8 +60,6 @@ def columns_of_path(
     if definition.partition_columns:
         raise NotTheSameError("the types of its partition columns are declared")
     for field in partition:
-        if field.dataType.typeName().startswith("timestamp"):
-            raise NotTheSameError("times in folders depend on the session")
         if field.dataType == StringType() and not _is_text(partitions().column(field.name)):
             raise NotTheSameError(f"Spark may take values of {field.name} for times or numbers")
     if "schema" not in request:

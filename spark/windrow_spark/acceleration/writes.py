@@ -16,6 +16,7 @@ from windrow_spark.acceleration.decisions import NOTHING, Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.commits.locations import local_location
 from windrow_spark.failures import remembered
+from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.inserts import constants, rows_of
 from windrow_spark.relation.jvm_sessions import session_of
@@ -72,6 +73,7 @@ class Writes:
         plan = self._decisions.patience.call(
             table.name, late, lambda: self._client.probe(table.name).info
         )
+        plan = in_session(spark, plan)
         check_same(plan, {**request, "partition": request["partition_schema"]})
         local_location(table)
         partitions = None
@@ -144,7 +146,7 @@ class CatalogedInsert:
         use: Use = "append"
         if request["overwrite"]:
             use = "dynamic" if request["dynamic"] else "overwrite"
-        values = constants(self.table, request["partition"])
+        values = constants(self._spark, self.table, request["partition"])
         partitions = self._partitions
         if partitions is None:
             run(self._client, rows, self.table, use, values, {})

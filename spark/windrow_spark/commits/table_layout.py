@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow_core.files.arrays import make_struct
 from windrow_core.files.assemble import with_named
@@ -15,8 +16,10 @@ from windrow_core.files.partition_values import (
     describe_type,
     infer_type,
     partition_type,
+    resolved_type,
     type_with,
 )
+from windrow_core.files.types import TIMESTAMP
 from windrow_core.models import Column, TableInfo, WriteMode
 from windrow_spark.commits.errors import StagedFilesError
 from windrow_spark.commits.inventories import FileInventory, list_files
@@ -60,11 +63,14 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
             raise StagedFilesError(table.name, path, reason)
 
 
-def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+def check_values(
+    table: TableInfo, mode: WriteMode, paths: Sequence[str], partitions: Sequence[str]
+) -> None:
     """Make sure that a refresh can read the partition values of staged files.
 
     Args:
         table: The table; columns without a declared type take any value.
+        mode: Mode of the write.
         paths: Paths of the staged files, in folders like those of the table.
         partitions: Names of the table's partition columns.
     """
@@ -73,13 +79,16 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
     first = {path.rpartition("/")[0]: path for path in reversed(paths)}
     levels = zip(*(folder.split("/") for folder in first), strict=True) if partitions else ()
     for name, level in zip(partitions, levels, strict=False):
-        type_ = types.get(name.lower())
-        if type_ is None:
+        in_definition = types.get(name.lower())
+        if in_definition is None:
             continue
         texts = [folder.partition("=")[2] for folder in level]
-        values = [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
+        values = pa.array(
+            [None if text == HIVE_DEFAULT_PARTITION else text for text in texts], pa.string()
+        )
+        type_ = _settled(in_definition, table, mode, name, pc.unique(pc.drop_null(values)))
         try:
-            convert(pa.array(values, pa.string()), type_)
+            convert(values, type_)
         except InvalidValueError as error:
             raise StagedFilesError(
                 table.name,
@@ -120,14 +129,34 @@ def types_of_partitions(
             paths = [*paths, *like]
     types = []
     for level, name in enumerate(names):
-        type_ = declared_types.get(name.lower())
-        if type_ is None:
-            parts = {path.split("/")[level].partition("=")[2] for path in paths}
-            texts = pa.array(sorted(parts - {HIVE_DEFAULT_PARTITION}), pa.string())
-            earlier = snapshot_types.get(name.lower())
-            type_ = infer_type(texts) if earlier is None else type_with(earlier, texts)
-        types.append(type_)
+        in_definition = declared_types.get(name.lower())
+        parts = {path.split("/")[level].partition("=")[2] for path in paths}
+        texts = pa.array(sorted(parts - {HIVE_DEFAULT_PARTITION}), pa.string())
+        earlier = snapshot_types.get(name.lower())
+        if in_definition is not None:
+            types.append(_settled(in_definition, table, mode, name, texts))
+        else:
+            types.append(infer_type(texts) if earlier is None else type_with(earlier, texts))
     return types
+
+
+def _settled(
+    type_: pa.DataType, table: TableInfo, mode: WriteMode, name: str, texts: pa.Array
+) -> pa.DataType:
+    """Return the type of a declared column: its times all have an offset, or none has.
+
+    Args:
+        type_: The declared type.
+        table: The table.
+        mode: Mode of the write.
+        name: The column's name.
+        texts: Its distinct texts in folders of new files, still escaped; none is null.
+    """
+    snapshot = table.current_snapshot
+    if type_ == TIMESTAMP and mode != "overwrite" and snapshot is not None and snapshot.file_count:
+        types = {one.name.lower(): one.type for one in snapshot.partition_columns}
+        return partition_type(types.get(name.lower(), "timestamp"))
+    return resolved_type(type_, texts)
 
 
 def is_a_change(table: TableInfo, mode: WriteMode, inventory: FileInventory) -> bool:

@@ -370,7 +370,7 @@ class TableWrite:
         partitions = partition_names(self.table, self._mode, new_paths)
         paths = listing["path"].to_pylist()
         check_layout(self.table, paths, partitions)
-        check_values(self.table, paths, partitions)
+        check_values(self.table, self._mode, paths, partitions)
         try:
             return take_inventory(folder, listing, partitions, declared_names(self.table))
         except InventoryError as error:

@@ -1,4 +1,4 @@
-"""INT96 times that a session takes for local ones, as Impala and Hive stored them."""
+"""Local times that a session takes for instants: INT96 of Impala and Hive, and those in folders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 _US_PER_S = 1_000_000
 # The Gregorian calendar repeats after 400 years, weekdays included.
@@ -51,3 +52,22 @@ class LocalZone:
         offsets = self.offsets[np.searchsorted(self.switches, seconds, "right")]
         instants = local - offsets * _US_PER_S
         return pa.array(instants, pa.int64(), mask=np.asarray(values.is_null())).cast(values.type)
+
+
+def in_type(values: pa.Array, type_: pa.DataType, zone: str) -> pa.Array:
+    """Return partition values in the type of a column.
+
+    Args:
+        values: The values.
+        type_: The type; if it is of instants, and the values are local times, they are resolved.
+        zone: The zone of local times, as the text of a `LocalZone`.
+    """
+    if not is_resolved(values.type, type_):
+        return values.cast(type_)
+    return LocalZone.of(zone).instants(values).cast(type_)
+
+
+def is_resolved(source: pa.DataType, target: pa.DataType) -> bool:
+    """Tell whether values of one type are local times, and those of the other one instants."""
+    is_instant = pt.is_timestamp(target) and target.tz is not None
+    return is_instant and pt.is_timestamp(source) and source.tz is None

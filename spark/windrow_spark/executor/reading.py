@@ -24,6 +24,7 @@ from windrow_spark.executor.deleted_positions import DeletedPositions
 from windrow_spark.executor.early_ends import end_early_in_silence
 from windrow_spark.executor.errors import UnsortedFileError
 from windrow_spark.executor.filters import columns_of, matching
+from windrow_spark.executor.local_times import in_type, is_resolved
 from windrow_spark.executor.packing import packed
 from windrow_spark.executor.shipping import Task
 from windrow_spark.executor.sorting import (
@@ -190,10 +191,16 @@ class _Group:
         self._residual = residual
         self._decoder = decoder
         names = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
+        fields = [field for field in spec.partition if field.name in names]
         self._partition = {
-            field.name: partition.field(field.name).cast(field.type)
-            for field in spec.partition
-            if field.name in names
+            field.name: in_type(partition.field(field.name), field.type, spec.zone)
+            for field in fields
+        }
+        # Residual filters compare local times, as the coordinator does.
+        self._local_times = {
+            field.name: partition.field(field.name)
+            for field in fields
+            if is_resolved(partition.field(field.name).type, field.type)
         }
 
     def concatenated(self) -> Iterator[pa.Table]:
@@ -278,7 +285,11 @@ class _Group:
                 table.append_column(name, column) if table.num_columns else pa.table({name: column})
             )
         if self._residual is not None:
-            mask = matching(self._residual, table)
+            of_filter = table
+            for name, values in self._local_times.items():
+                place = table.schema.get_field_index(name)
+                of_filter = of_filter.set_column(place, name, values.take(at))
+            mask = matching(self._residual, of_filter)
             table = table.filter(mask)
             origin = origin[np.asarray(mask.fill_null(False))]
         if not self._spec.output:

@@ -88,6 +88,8 @@ class ReadSpec:
         logged: Whether the table keeps a log of its files, which never change once written.
         outlines: Outlines of the files whose splits have an `excerpt`.
         keeps_rows: Whether the rows stay in this process.
+        zone: The zone of local times in folders, as the text of a `LocalZone`, if there are columns
+            of instants for them.
     """
 
     table: str
@@ -105,6 +107,7 @@ class ReadSpec:
     logged: bool = False
     outlines: tuple[str, ...] = ()
     keeps_rows: bool = False
+    zone: str = ""
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""

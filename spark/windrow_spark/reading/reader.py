@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from windrow_spark.placement import placed, placed_bytes, require_classic
 from windrow_spark.reading.equalities import check_equalities
 from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.session_calendars import calendars_of
+from windrow_spark.reading.session_times import in_session, own_zone, zone_of
 from windrow_spark.session_settings import check_settings
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
@@ -75,6 +77,7 @@ def read_plan(
         rows = windrow.spark.read_plan(spark, plan.info, plan.groups)
         rows.count()
     """
+    plan = in_session(spark, plan)
     check_readable(spark, plan)
     check_groups(plan, groups)
     if not len(groups):
@@ -213,6 +216,8 @@ def _schemas_of(plan: Plan) -> Schemas:
 
 def _read_spec(spark: SparkSession, plan: Plan, schemas: Schemas) -> ReadSpec:
     spec = read_spec(plan, schemas, lambda: calendars_of(spark))
+    if plan.local_times:
+        spec = replace(spec, zone=zone_of(spark, own_zone(plan.format_options)))
     if spec.calendars.local:
         check_equalities(plan)
     return spec

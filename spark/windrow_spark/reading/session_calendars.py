@@ -29,7 +29,7 @@ def calendars_of(spark: SparkSession) -> Calendars:
         int96=mode_of(spark, "int96"),
         zone=str(jvm.java.util.TimeZone.getDefault().getID()),
         zones=_zones(jvm),
-        local=_local_zone(jvm, spark.conf.get("spark.sql.session.timeZone"))
+        local=local_zone(jvm, spark.conf.get("spark.sql.session.timeZone"))
         if converts_int96(spark)
         else "",
     )
@@ -62,7 +62,7 @@ def _zones(jvm: Any) -> str:
 
 
 @lru_cache(maxsize=16)
-def _local_zone(jvm: Any, name: str) -> str:
+def local_zone(jvm: Any, name: str) -> str:
     """Return the offsets of local times in a zone, as the text of a `LocalZone`."""
     utils = jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
     rules = utils.getZoneId(name).getRules()

@@ -18,8 +18,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
 import scala.Option;
 
 /**
@@ -54,7 +56,10 @@ public final class TableIndex implements FileIndex {
         /** The columns whose hash tells the bucket of each row, and the number of buckets. */
         final List bucketColumns;
         final int buckets;
+        /** Whether there are values that depend on the session's time zone. */
+        private final boolean timed;
         private PartitionValues values;
+        private String zone;
         private Boolean bucketed;
 
         Table(
@@ -68,16 +73,23 @@ public final class TableIndex implements FileIndex {
             this.schema = schema;
             this.partition = partition;
             this.python = python;
+            boolean timed = false;
+            for (int i = 0; i < partition.fields().length; i++) {
+                timed |= partition.fields()[i].dataType() instanceof TimestampType;
+            }
+            this.timed = timed;
         }
 
         synchronized PartitionValues values(SparkSession session) {
-            if (values == null) {
+            String now = timed ? SQLConf.get().sessionLocalTimeZone() : "";
+            if (!now.equals(zone)) {
                 ObjectNode request = request("partitions");
                 try {
                     values = new PartitionValues(partition, (byte[]) answer(request, session));
                 } catch (IOException error) {
                     throw new IllegalStateException(error.toString());
                 }
+                zone = now;
             }
             return values;
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -23,6 +24,7 @@ from windrow_spark.groups.descriptors import Descriptor, descriptors_of
 from windrow_spark.placement import placed
 from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.reader import check_readable, read_descriptors
+from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.bucketed_scans import WHOLE_BUCKETS
 from windrow_spark.relation.table import open_table
 
@@ -47,6 +49,7 @@ def open_buckets(
         max_staleness=max_staleness,
         **WHOLE_BUCKETS,
     )
+    plan = replace(plan, info=in_session(spark, plan.info))
     check_readable(spark, plan.info)
     try:
         return _in_buckets(spark, plan, spec)

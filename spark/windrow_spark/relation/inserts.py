@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from windrow.calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.reading.session_times import in_session, partition_columns_in_session
 from windrow_spark.relation.java_classes import Answer
 from windrow_spark.relation.pins import Pin, pin_of
 from windrow_spark.relation.relations import buckets_of, relation_of
@@ -52,7 +53,7 @@ def insert(
     use: Use = "append"
     if request["overwrite"]:
         use = "dynamic" if request["dynamic"] else "overwrite"
-    run(client, rows, table, use, constants(table, request["partition"]), {})
+    run(client, rows, table, use, constants(spark, table, request["partition"]), {})
     if name is not None:
         spark._jsparkSession.sessionState().catalog().refreshTable(name)
     _move_views(client, spark, pin, answer)
@@ -88,9 +89,12 @@ def _check(pin: Pin, request: Mapping[str, Any]) -> None:
         )
 
 
-def constants(table: TableInfo, texts: Mapping[str, str | None]) -> dict[str, SparkColumn]:
+def constants(
+    spark: SparkSession, table: TableInfo, texts: Mapping[str, str | None]
+) -> dict[str, SparkColumn]:
     """Return the partition values of a statement, as Spark takes their texts."""
-    types = {column.name.lower(): column.type for column in partition_columns_of(table)}
+    columns = partition_columns_in_session(spark, table, partition_columns_of(table))
+    types = {column.name.lower(): column.type for column in columns}
     return {
         name: F.lit(text).cast(types.get(name.lower(), "string")) for name, text in texts.items()
     }
@@ -103,7 +107,9 @@ def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answ
         return
     plan = client.probe(pin.table, columns=list(pin.types), **pin.options)
     new = replace(pin, snapshot_id=plan.info.snapshot_id)
-    rows = relation_of(spark, plan.info, new, buckets_of(client, plan, pin.reader), answer)
+    rows = relation_of(
+        spark, in_session(spark, plan.info), new, buckets_of(client, plan, pin.reader), answer
+    )
     for name in views:
         rows.createOrReplaceTempView(name)
 

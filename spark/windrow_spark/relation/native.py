@@ -18,8 +18,10 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.models import Column, Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.defaults import with_defaults
+from windrow_spark.executor.local_times import in_type
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.placement import hosts_to_prefer
+from windrow_spark.reading.session_times import own_zone, zone_of
 from windrow_spark.relation.java_classes import planned_format
 
 # Tasks read no more than this if there are several for each slot.
@@ -67,7 +69,8 @@ def native_relation(
     data = with_defaults(
         StructType([field for field in fields if field.name not in folders]), plan.file_fields
     )
-    values, places = _distinct(files["partition"], arrow_schema(partition))
+    zone = zone_of(spark, own_zone(plan.format_options)) if plan.local_times else ""
+    values, places = _distinct(files["partition"], arrow_schema(partition), zone)
     statuses = pa.table(
         {
             "uri": _uris(plan.location, home, files["path"].cast(pa.string())),
@@ -137,7 +140,7 @@ def _escaped(uri: str) -> str:
 
 
 def _distinct(
-    partition: pa.ChunkedArray, columns: pa.Schema
+    partition: pa.ChunkedArray, columns: pa.Schema, zone: str
 ) -> tuple[pa.Table, npt.NDArray[np.int32]]:
     """Return the distinct partitions of files, and for each file the index of its partition."""
     rows = pa.table({"": pa.nulls(len(partition), pa.bool_())})
@@ -145,7 +148,7 @@ def _distinct(
     struct: Any = partition.combine_chunks()
     arrays: list[pa.Array] = []
     for field in columns:
-        values = struct.field(field.name).cast(field.type)
+        values = in_type(struct.field(field.name), field.type, zone)
         arrays.append(values)
         codes.append(np.asarray(values.dictionary_encode().indices.fill_null(-1), np.int64))
     if not codes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ class Pin:
         reader: Which way files are read.
         at_snapshot: Whether its reader named the snapshot, rather than taking the current one.
         additions: The files added to an older snapshot that are read; None means all files.
+        local_times: Partition columns of type `timestamp` whose values are local times.
+        zone: The time zone of these; None means that of the session that runs a query.
     """
 
     source: str
@@ -37,6 +40,8 @@ class Pin:
     reader: Reader
     at_snapshot: bool = False
     additions: dict[str, Any] | None = None
+    local_times: Sequence[str] = ()
+    zone: str | None = None
 
     def to_text(self) -> str:
         """Return it as JSON; equal values have the same text."""

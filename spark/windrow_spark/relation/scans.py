@@ -26,6 +26,7 @@ from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
+from windrow_spark.reading.session_times import in_session, zone_of
 from windrow_spark.relation.bucketed_scans import (
     WHOLE_BUCKETS,
     are_buckets_certain,
@@ -129,7 +130,8 @@ def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
     metadata = values.schema.metadata or {}
     registration = metadata.get(REGISTRATION.encode())
     check_registration(pin, None if registration is None else int(registration))
-    return arrow_stream(partition_rows(values, pin.types))
+    zone = zone_of(source.spark, pin.zone) if pin.local_times else ""
+    return arrow_stream(partition_rows(values, pin.types, zone))
 
 
 def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
@@ -303,7 +305,9 @@ def planned(
             f"{pin.table!r}, and a plan may name {MAX_PARTITION_RANGES:,}",
             "add a condition on the first partition column, or read the table in several queries",
         )
-    conditions = weakened(request.get("conditions", ()), pin.types)
+    # Spark itself compares partitions with times of the session.
+    types = {name: type_ for name, type_ in pin.types.items() if name not in pin.local_times}
+    conditions = weakened(request.get("conditions", ()), types)
     scope = {name: request[name] for name in ("partitions", "limit") if name in request}
     conditions_of_user = [] if pin.filter is None else [pin.filter]
     began = time.perf_counter()
@@ -355,7 +359,7 @@ def _plan(
         **pin.options,
     )
     check_registration(pin, plan.info.registration)
-    return plan
+    return replace(plan, info=in_session(source.spark, plan.info)) if pin.local_times else plan
 
 
 def check_registration(pin: Pin, registration: int | None) -> None:

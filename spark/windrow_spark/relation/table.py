@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,12 +19,16 @@ from windrow_spark.errors import (
 )
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
+from windrow_spark.reading.session_times import in_session, own_zone
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.relation.scans import SOURCES, Source, answer, divided
+from windrow_spark.relation.session_conditions import condition
+from windrow_spark.relation.session_conditions import divided as divided_filter
 from windrow_spark.session_options import session_options
+from windrow_spark.writing.expressions import quoted
 
 
 def open_table(
@@ -58,8 +63,19 @@ def open_table(
         session_options=session_options(spark),
         **options,
     )
-    first = first_plan.info
-    names = None
+    first = in_session(spark, first_plan.info)
+    names: list[str] | None = None
+    where = None
+    if first.filter is not None and first.local_times:
+        filter, of_session = divided_filter(first.filter.model_dump(), first.local_times)
+        if of_session is not None:
+            names, columns = [column.name for column in first.columns], None
+            first_plan = client.probe(
+                table, filter=filter, snapshot_id=first.snapshot_id, **options
+            )
+            first = in_session(spark, first_plan.info)
+            types = {column.name: column.type for column in first.columns}
+            where = condition(of_session, types)
     if first.format in READ_BY_SPARK:
         if filter is not None:
             raise OnlySparkReadsError(
@@ -72,7 +88,10 @@ def open_table(
     if columns is not None and first.format != "parquet":
         names = [column.name for column in first.columns]
         # All columns are needed to divide the lines of a file, or to match columns by position.
-        first = client.probe(table, filter=filter, snapshot_id=first.snapshot_id, **options).info
+        first = in_session(
+            spark,
+            client.probe(table, filter=filter, snapshot_id=first.snapshot_id, **options).info,
+        )
     schema = spark_schema(first.columns)
     arrow_schema(schema)
     filter_tree = None if first.filter is None else first.filter.model_dump()
@@ -89,6 +108,8 @@ def open_table(
             snapshot_id is not None or version is not None if at_snapshot is None else at_snapshot
         ),
         additions=None if additions is None else additions.model_dump(),
+        local_times=first.local_times,
+        zone=own_zone(first.format_options),
     )
     try:
         rows = relation_of(spark, first, pin, buckets_of(client, first_plan, reader), answer)
@@ -114,8 +135,10 @@ def open_table(
             java_classes.check_columns(
                 spark, first.format, first.format_options, spark_schema(data)
             )
+    if where is not None:
+        rows = rows.where(where)
     if names is not None:
-        rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
+        rows = rows.select(*map(quoted, names))
     return rows if limit is None else rows.limit(limit)
 
 
@@ -132,7 +155,9 @@ def explain_read(
     options: Mapping[str, Any],
 ) -> ReadExplanation:
     """Return how a scan of a table would be divided; see `windrow.Client.explain_read`."""
-    whole = client.probe(table, snapshot_id=snapshot_id, version=version, **options).info
+    whole = in_session(
+        spark, client.probe(table, snapshot_id=snapshot_id, version=version, **options).info
+    )
     plan = client.plan(
         table,
         filter=filter,
@@ -141,6 +166,7 @@ def explain_read(
         session_options=session_options(spark),
         **options,
     )
+    plan = replace(plan, info=in_session(spark, plan.info))
     if whole.format in READ_BY_SPARK:
         check_session(spark, plan.info)
     else:

@@ -13,6 +13,12 @@ from windrow.calls.coordinator import Coordinator
 from windrow_core.models import Column, SnapshotInfo, TableInfo
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.reading.session_times import (
+    in_session,
+    own_zone,
+    partition_columns_in_session,
+    zone_of,
+)
 from windrow_spark.refusals import refusal
 from windrow_spark.relation.java_classes import partition_rows, prepare
 from windrow_spark.relation.native import arrow_stream
@@ -160,7 +166,7 @@ class Answers:
         else:
             snapshot = current_snapshot(table)
             note_use(client, table.name, snapshot.snapshot_id)
-        return self._description(request, table, snapshot)
+        return self._description(spark, request, table, snapshot)
 
     def _there(self, request: Mapping[str, Any]) -> TableInfo | None:
         """Return a table that has a snapshot by the time that a statement writes or creates it."""
@@ -173,10 +179,14 @@ class Answers:
     def _target(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         """Return what `TargetTable.java` is made of."""
         table = self._there(request)
-        return None if table is None else _target_of(table)
+        return None if table is None else _target_of(spark, table)
 
     def _description(
-        self, request: Mapping[str, Any], table: TableInfo, snapshot: SnapshotInfo
+        self,
+        spark: SparkSession,
+        request: Mapping[str, Any],
+        table: TableInfo,
+        snapshot: SnapshotInfo,
     ) -> dict[str, Any]:
         """Return what `CatalogedTable.java` is made of."""
         namespace, name = parts_of(table.name)
@@ -199,7 +209,10 @@ class Answers:
             "key": _key(request, snapshot),
             "location": location_of(request["catalog"], table.name),
             "snapshot_id": snapshot.snapshot_id,
-            "schema": _schema(snapshot.columns, snapshot.partition_columns),
+            "schema": _schema(
+                snapshot.columns,
+                partition_columns_in_session(spark, table, snapshot.partition_columns),
+            ),
             "partition_columns": [column.name for column in snapshot.partition_columns],
             "options": {
                 **definition.format_options,
@@ -240,7 +253,7 @@ class Answers:
 
     def _create(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         """Create a table without rows, or one whose rows are there."""
-        return _target_of(create(self._client(request), spark, _name(request), request))
+        return _target_of(spark, create(self._client(request), spark, _name(request), request))
 
     def _stage(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         """Register a table whose rows follow, with its first snapshot."""
@@ -252,14 +265,14 @@ class Answers:
             "folders": folders,
             "replaces": False,
         }
-        return {**_target_of(table), "creation": creation}
+        return {**_target_of(spark, table), "creation": creation}
 
     def _replace(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         table = self._there(request)
         if table is None:
             return self._stage(spark, request)
-        check_alike(table, request)
-        return {**_target_of(table), "creation": {"name": table.name, "replaces": True}}
+        check_alike(spark, table, request)
+        return {**_target_of(spark, table), "creation": {"name": table.name, "replaces": True}}
 
     def _unwritten(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         """End a statement that has no rows, not even of an empty query."""
@@ -280,10 +293,11 @@ class Answers:
 
     def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
         client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
-        columns = client.probe(table, snapshot_id=snapshot_id).info.partition_columns
-        types = {column.name: column.type for column in columns}
-        rows = partitions_of(client.partition_values(table, snapshot_id), types)
-        return partition_rows(spark, arrow_stream(rows), spark_schema(columns))
+        plan = in_session(spark, client.probe(table, snapshot_id=snapshot_id).info)
+        types = {column.name: column.type for column in plan.partition_columns}
+        zone = zone_of(spark, own_zone(plan.format_options)) if plan.local_times else ""
+        rows = partitions_of(client.partition_values(table, snapshot_id), types, zone)
+        return partition_rows(spark, arrow_stream(rows), spark_schema(plan.partition_columns))
 
     def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
         # The name may be that of no table, as in CREATE TABLE.
@@ -303,11 +317,11 @@ def _name(request: Mapping[str, Any]) -> str:
     return ".".join([*request["namespace"], request["name"]])
 
 
-def _target_of(table: TableInfo) -> dict[str, Any]:
+def _target_of(spark: SparkSession, table: TableInfo) -> dict[str, Any]:
     """Return what `TargetTable.java` is made of."""
     snapshot = table.current_snapshot
     columns = snapshot.columns if snapshot is not None else table.definition.columns or []
-    folders = partition_columns_of(table)
+    folders = partition_columns_in_session(spark, table, partition_columns_of(table))
     return {
         "table": table.name,
         "schema": _schema(columns, folders),

@@ -16,6 +16,7 @@ from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableInfo
 from windrow_spark.commits import recover
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.writing.options import NAMES
 
 WAREHOUSE: Final = "spark.windrow.warehouse"
@@ -117,7 +118,7 @@ def take_back(client: Coordinator, name: str, location: str, folders: list[str])
     _remove(folders)
 
 
-def check_alike(table: TableInfo, request: Mapping[str, Any]) -> None:
+def check_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any]) -> None:
     """Make sure that new rows of a table have its columns, so that they can replace its rows.
 
     Raises:
@@ -127,7 +128,8 @@ def check_alike(table: TableInfo, request: Mapping[str, Any]) -> None:
     properties = _properties(name, request["properties"])
     columns, partition_columns = _columns(name, request)
     snapshot = table.current_snapshot
-    own = {} if snapshot is None else {c.name: c.type for c in snapshot.partition_columns}
+    folders = [] if snapshot is None else snapshot.partition_columns
+    own = {c.name: c.type for c in partition_columns_in_session(spark, table, folders)}
     data = {} if snapshot is None else {c.name: c.type for c in snapshot.columns}
     data = {column: type_ for column, type_ in data.items() if column not in own}
     if _folded(columns) != _folded(data) or _folded(partition_columns) != _folded(own):

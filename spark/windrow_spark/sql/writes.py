@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.calls.coordinator import Coordinator
+from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.relation.inserts import rows_of
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import run
@@ -22,7 +23,8 @@ def write_rows(
     """Carry out a statement; see `Answers.write`."""
     table = client.table(request["table"])
     dynamic = request["mode"] == "dynamic"
-    types = {column.name.lower(): column.type for column in partition_columns_of(table)}
+    columns = partition_columns_in_session(spark, table, partition_columns_of(table))
+    types = {column.name.lower(): column.type for column in columns}
     partition = {
         name: _constant(text, types.get(name.lower(), "string"))
         for name, text in request["partition"].items()

@@ -12,6 +12,7 @@ from windrow.errors import NotFoundError
 from windrow_core.files.formats import LOGGED
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.streams import streaming_rows
 from windrow_spark.relation.table import open_table
@@ -56,7 +57,7 @@ class TableSource:
                 "read it as a stream with its own engine, or with spark.read",
             )
         self._history = History(client, table, options)
-        first = client.probe(table).info
+        first = in_session(spark, client.probe(table).info)
         self._columns = spark_schema(first.columns)
 
     def answer(self, use: str, arguments: Any) -> Any:

@@ -167,6 +167,9 @@ def folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkCo
     """Return a value of a partition column with a type whose text can name its folder."""
     if isinstance(type_, NullType):
         return value.cast("string")
+    if column.type == "timestamp_ntz" and isinstance(type_, TimestampType):
+        # As Spark spells it: the local time of the session.
+        return value.cast(TimestampNTZType())
     if not (is_instant(column) and isinstance(type_, TimestampType)):
         return value
     # Without going through local time, in which an hour repeats each autumn.

@@ -135,6 +135,22 @@ def _partitioned() -> EngineCase:
     return EngineCase("partitioned", words, files, rows, trouble=trouble)
 
 
+def _hourly() -> EngineCase:
+    files = {
+        f"hour={text}/f": {"id": pa.array([number])}
+        for number, text in enumerate(
+            ("2026-11-28 09%3A00%3A00", "2026-03-29 02%3A30%3A00.5", "__HIVE_DEFAULT_PARTITION__")
+        )
+    }
+    rows: Rows = [
+        (0, datetime(2026, 11, 28, 9)),  # noqa: DTZ001 - a local time
+        (1, datetime(2026, 3, 29, 2, 30, 0, 500_000)),  # noqa: DTZ001 - a local time
+        (2, None),
+    ]
+    words = "partitions of [hours](tables.md#times-in-folders), as times without a zone"
+    return EngineCase("hourly", words, files, rows, trouble={"Sail": "error: odd characters"})
+
+
 def _hostile() -> EngineCase:
     """Return a table that has most of what the others have, at once."""
     day, price = date(1500, 2, 3), _decimal("1" + "2345678901" * 3 + "2345678")
@@ -217,6 +233,7 @@ def _delta(
 _DAY = date(2026, 11, 1)
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
+    _hourly(),
     _hostile(),
     EngineCase(
         "outside",

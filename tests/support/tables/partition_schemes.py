@@ -26,8 +26,10 @@ def _local(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)
 
 
+# The kind of timestamps whose texts have no offset, so that each session reads other instants.
+LOCAL = "local time"
 # The texts of folders, with their values. Texts of one value, and values that compare in another
-# order than their texts, are among them. Times have an offset: without one Windrow refuses them.
+# order than their texts, are among them.
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "int": {"1": 1, "01": 1, "7": 7, "12": 12, "-3": -3, "0": 0, "2147483647": 2**31 - 1},
     "bigint": {"1": 1, "007": 7, "7": 7, "9000000000": 9 * 10**9, "-9000000000": -9 * 10**9},
@@ -71,6 +73,18 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "2025-08-01 00%3A00%3A00": _local("2025-08-01 00:00:00"),
         "1969-12-31 23%3A59%3A59.5": _local("1969-12-31 23:59:59.500000"),
     },
+    LOCAL: {
+        "2025-11-02 01%3A30%3A00": _local("2025-11-02 01:30:00"),
+        "2025-11-02 02%3A00%3A00": _local("2025-11-02 02:00:00"),
+        # One instant in New York, whose clocks do not show the first.
+        "2025-03-09 02%3A30%3A00": _local("2025-03-09 02:30:00"),
+        "2025-03-09 03%3A30%3A00": _local("2025-03-09 03:30:00"),
+        "2025-03-09 03%3A00%3A00": _local("2025-03-09 03:00:00"),
+        "2025-08-01 00%3A00%3A00": _local("2025-08-01 00:00:00"),
+        "2025-08-01": _local("2025-08-01 00:00:00"),
+        "1969-12-31 23%3A59%3A59.5": _local("1969-12-31 23:59:59.500000"),
+        "1883-11-18 12%3A01%3A00": _local("1883-11-18 12:01:00"),
+    },
     "boolean": {"true": True, "false": False, "TRUE": True},
     # Spark takes the digits of a text of another scale for those of the column's.
     "decimal(6,2)": {
@@ -93,6 +107,7 @@ _ARROW: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    LOCAL: pa.timestamp("us"),
     "boolean": pa.bool_(),
     "binary": pa.binary(),
     "float": pa.float32(),
@@ -111,8 +126,6 @@ DATA: Mapping[str, str] = {
     **dict.fromkeys(MARKS, "int"),
 }
 _TEXTS = ("", "a", "ab", "é", "1", "2025-08-01")
-# Spark and Windrow infer other types for texts like these.
-_TIMES = (":", "%3A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +141,21 @@ class Scheme:
     """A partitioned table.
 
     Attributes:
-        types: Its partition columns, outermost first, with their types in Spark SQL.
+        kinds: Its partition columns, outermost first, with the kinds of their values in `VALUES`.
         files: Its files.
         is_explicit: Whether the types are given to both sides, instead of being inferred by each.
         is_by_spark: Whether Spark writes the table, from the rows of these files.
     """
 
-    types: Mapping[str, str]
+    kinds: Mapping[str, str]
     files: Sequence[File]
     is_explicit: bool
     is_by_spark: bool
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of its partition columns in Spark SQL."""
+        return {name: "timestamp" if kind == LOCAL else kind for name, kind in self.kinds.items()}
 
     @property
     def schema(self) -> str:
@@ -147,7 +165,7 @@ class Scheme:
 
     def values(self, name: str) -> list[Any]:
         """Return the values of a partition column in the order of files; None for null."""
-        at, values = list(self.types).index(name), VALUES[self.types[name]]
+        at, values = list(self.kinds).index(name), VALUES[self.kinds[name]]
         return [values.get(file.texts[at]) for file in self.files]
 
     def write(self, location: Path) -> None:
@@ -182,9 +200,15 @@ def _rows(draw: st.DrawFn, first: int, count: int) -> tuple[Any, ...]:
 def schemes(draw: st.DrawFn, max_folders: int = 9) -> Scheme:
     """Draw a table of up to `max_folders` folders with one or two files in each."""
     count = draw(st.integers(1, 3))
-    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=count, max_size=count))
-    types = dict(zip(NAMES, kinds, strict=False))
-    texts = [st.sampled_from([*VALUES[type_], NULL]) for type_ in types.values()]
+    kinds = draw(
+        st.lists(
+            st.sampled_from(list(VALUES)),
+            min_size=count,
+            max_size=count,
+        )
+    )
+    columns_of = dict(zip(NAMES, kinds, strict=False))
+    texts = [st.sampled_from([*VALUES[kind], NULL]) for kind in kinds]
     folders = draw(st.lists(st.tuples(*texts), min_size=3, max_size=max_folders, unique=True))
     files, ids = [], itertools.count(step=4)
     for folder in folders:
@@ -192,15 +216,14 @@ def schemes(draw: st.DrawFn, max_folders: int = 9) -> Scheme:
             rows = draw(st.sampled_from([0, 1, 2, 2, 3]))
             files.append(File(folder, _rows(draw, next(ids), rows)))
     columns = list(zip(*folders, strict=True))
-    # What Spark infers for nulls and for times, Windrow does not; flags and bytes are not inferred.
+    # What Spark infers for nulls, Windrow does not; flags and bytes are not inferred.
     only_nulls = any(set(column) == {NULL} for column in columns)
-    times = any(mark in text for column in columns for text in column for mark in _TIMES)
-    must_be_explicit = only_nulls or times or bool({"boolean", "binary"} & {*kinds})
+    must_be_explicit = only_nulls or bool({"boolean", "binary"} & {*kinds})
     # Spark writes times without their offsets, and no files without rows.
     is_writable = "timestamp" not in kinds and any(file.rows for file in files)
     is_by_spark = is_writable and draw(st.sampled_from([False, False, True]))
     is_explicit = must_be_explicit or is_by_spark or draw(st.booleans())
-    return Scheme(types, files, is_explicit=is_explicit, is_by_spark=is_by_spark)
+    return Scheme(columns_of, files, is_explicit=is_explicit, is_by_spark=is_by_spark)
 
 
 def small_table(scheme: Scheme, places: Sequence[int | None]) -> pa.Table:
@@ -217,10 +240,10 @@ def small_table(scheme: Scheme, places: Sequence[int | None]) -> pa.Table:
         other row.
     """
     columns = {}
-    for number, (name, type_) in enumerate(scheme.types.items()):
+    for number, (name, kind) in enumerate(scheme.kinds.items()):
         values = scheme.values(name)
         keys = [None if place is None else values[place % len(values)] for place in places]
-        columns[f"k{number}"] = pa.array(keys, _ARROW[type_])
+        columns[f"k{number}"] = pa.array(keys, _ARROW[kind])
     columns["number"] = pa.array(places, pa.int32())
     columns["text"] = pa.array(
         [None if place is None else _TEXTS[place % len(_TEXTS)] for place in places], pa.string()

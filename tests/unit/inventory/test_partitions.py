@@ -77,7 +77,15 @@ def test_each_file_has_the_values_of_its_folders() -> None:
         (["a%2Fb", "%C3%A9", "é", "a%zz", "a%4"], "string", ["a/b", "Ã©", "é", "a%zz", "a%4"]),
         (["%31", "2"], "string", ["1", "2"]),
         (["a=b"], "string", ["a=b"]),
-        (["2024-01-01 10%3A00%3A00"], "string", ["2024-01-01 10:00:00"]),
+        (["2024-01-01 10%3A00%3A00", NULL], "timestamp_ntz", [datetime(2024, 1, 1, 10), None]),  # noqa: DTZ001
+        (
+            ["2024-01-01 10%3A00%3A00.5", "2024-01-02"],
+            "timestamp_ntz",
+            [datetime(2024, 1, 1, 10, 0, 0, 500000), datetime(2024, 1, 2)],  # noqa: DTZ001
+        ),
+        (["2024-01-01 10%3A00%3A00.25"], "string", ["2024-01-01 10:00:00.25"]),
+        (["0000-01-01 10%3A00%3A00"], "string", ["0000-01-01 10:00:00"]),
+        (["2024-01-01 10%3A00%3A00", "1"], "string", ["2024-01-01 10:00:00", "1"]),
     ],
 )
 def test_types_are_inferred_over_all_values(
@@ -112,6 +120,14 @@ def test_declared_types_are_used(declared: str, values: list[str], expected: lis
     assert one_level(*values, declared=declared) == (arrow_type(declared), expected)
 
 
+def test_times_without_offsets_are_local_ones_where_timestamps_are_declared() -> None:
+    texts = ["2024-01-01 10%3A00%3A00", "2024-1-2 3%3A04", "2024-01-03", NULL]
+    moments = [datetime(2024, 1, 1, 10), datetime(2024, 1, 2, 3, 4), datetime(2024, 1, 3), None]  # noqa: DTZ001
+
+    assert one_level(*texts, declared="timestamp") == (arrow_type("timestamp_ntz"), moments)
+    assert one_level(NULL, declared="timestamp") == (arrow_type("timestamp"), [None])
+
+
 @pytest.mark.parametrize(
     ("declared", "value"),
     [
@@ -126,7 +142,8 @@ def test_declared_types_are_used(declared: str, values: list[str], expected: lis
         ("decimal(3,1)", "100"),
         ("double", "inf"),
         ("boolean", "1"),
-        ("timestamp", "2024-01-01 10%3A00%3A00"),
+        ("timestamp", "2024-01-01 25%3A00%3A00"),
+        ("timestamp", "20240101T100000Z"),
         ("timestamp_ntz", "2024-01-01T10%3A00%3A00Z"),
     ],
 )

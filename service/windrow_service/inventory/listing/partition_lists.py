@@ -14,9 +14,15 @@ import pyarrow.types as pt
 from windrow_core.files.arrays import flat, make_struct
 from windrow_core.files.errors import LocationError
 from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape
-from windrow_core.files.partition_values import InvalidValueError, convert, describe_type
+from windrow_core.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    resolved_type,
+)
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, is_outside, path_in
+from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.inventory.errors import PartitionListError
 from windrow_service.inventory.listing.partitions import Partitions
 
@@ -120,12 +126,17 @@ def typed_values(partition_list: ListedPartitions, types: pa.Schema) -> list[pa.
     for field, column in zip(types, partition_list.table.columns[1:], strict=True):
         # Unlike the names of folders, a catalog's texts are not escaped.
         texts = flat(pc.replace_substring(column, "%", "%25"))
+        distinct = pc.unique(pc.drop_null(texts))
+        type_ = resolved_type(field.type, distinct)
+        if type_ == TIMESTAMP and not len(distinct):
+            # The first partitions will be named by the catalog's own engine, without an offset.
+            type_ = TIMESTAMP_NTZ
         try:
-            columns.append(convert(texts, field.type))
+            columns.append(convert(texts, type_))
         except InvalidValueError as error:
             raise PartitionListError(
                 partition_list.folders[error.index].as_py() or ".",
-                f"{column[error.index].as_py()!r} is not a {describe_type(field.type)}, the declared "
+                f"{column[error.index].as_py()!r} is not a {describe_type(type_)}, the declared "
                 f"type of partition column {field.name!r}",
             ) from error
     return columns
@@ -147,7 +158,8 @@ def partitions_in(
         )
     at = rows.take(codes.indices)
     columns = [column.take(at) for column in typed_values(partition_list, types)]
-    return Partitions(schema=types, values=make_struct(columns, list(types), len(folders)))
+    fields = [field.with_type(one.type) for field, one in zip(types, columns, strict=True)]
+    return Partitions(schema=pa.schema(fields), values=make_struct(columns, fields, len(folders)))
 
 
 def refuse_unlisted(partition_list: ListedPartitions, folders: pa.ChunkedArray) -> None:

@@ -18,6 +18,7 @@ from windrow_core.files.partition_values import (
     describe_type,
     infer_type,
     is_partition_type,
+    resolved_type,
 )
 from windrow_core.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
@@ -73,8 +74,11 @@ def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None)
         field = declared.field(index) if declared is not None and index is not None else None
         if field is not None and not is_partition_type(field.type):
             raise UnknownTypeError(str(field.type), "a folder name cannot represent it")
-        type_ = field.type if field is not None else infer_type(pc.drop_null(texts))
-        values = _convert(texts, type_, key, level, paths)
+        distinct = pc.drop_null(texts)
+        type_ = infer_type(distinct) if field is None else resolved_type(field.type, distinct)
+        is_local = field is not None and type_ != field.type
+        type_text = "timestamp" if is_local else describe_type(type_)
+        values = _convert(texts, type_, type_text, key, level, paths)
         columns.append(values.take(pa.array(level.codes)))
         fields.append(pa.field(field.name if field is not None else key, type_))
     schema = pa.schema(fields)
@@ -153,7 +157,12 @@ def _key_and_texts(level: _Level, paths: pa.ChunkedArray) -> tuple[str, pa.Array
 
 
 def _convert(
-    texts: pa.Array, type_: pa.DataType, key: str, level: _Level, paths: pa.ChunkedArray
+    texts: pa.Array,
+    type_: pa.DataType,
+    type_text: str,
+    key: str,
+    level: _Level,
+    paths: pa.ChunkedArray,
 ) -> pa.Array:
     try:
         return convert(texts, type_)
@@ -164,7 +173,7 @@ def _convert(
             path[: path.index(folder) + len(folder)],
             key,
             unescape(texts[error.index].as_py()),
-            describe_type(type_),
+            type_text,
         ) from error
 
 

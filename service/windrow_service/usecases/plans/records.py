@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from windrow_core.files.formats import LOGGED, files_of
 from windrow_core.models import Plan, PlanRequest
+from windrow_core.models.tables import local_times
 from windrow_service.usecases.plans.drafts import Draft
 from windrow_service.usecases.plans.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.options import settle
@@ -92,6 +93,7 @@ def described(
         outlines=draft.outlines,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
+        local_times=local_times(definition, snapshot.info.partition_columns),
         columns=draft.columns,
         hidden_columns=draft.hidden_columns,
         filter=draft.filter,
