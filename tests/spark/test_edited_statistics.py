@@ -51,7 +51,13 @@ WRITERS = [
     "parquet-cpp version 1.5.1-SNAPSHOT",
     "parquet-cpp-arrow version 21.0.0",
     "Polars",
+    "parquet-rs version 55.1.0",
+]
+# Writers whose bounds may be wrong in any way, but for those of integers.
+UNKNOWN = [
     "github.com/parquet-go/parquet-go version v0.32.0",
+    "Parquet.Net version 4.25.0 (build 687fbb462e94eddd1dc5a0aa26f33ba8e53f60e3)",
+    "parquet-rs version 4.1.0",
     "an unknown writer",
     "",
 ]
@@ -128,6 +134,15 @@ def _by_signed_bytes(footer: Fields, rows: pa.Table) -> None:
             statistics[MIN], statistics[MAX] = (BINARY, ordered[0]), (BINARY, ordered[-1])
 
 
+def _of_a_part(footer: Fields, rows: pa.Table) -> None:
+    """State bounds of the least value alone, as if of a part, for columns that are no integers."""
+    for statistics, column in zip(statistics_in(footer), rows.columns, strict=True):
+        if column.type not in (pa.int32(), pa.bool_()):
+            for low, high in ((MIN, MAX), (MIN_VALUE, MAX_VALUE)):
+                if low in statistics:
+                    statistics[high] = statistics[low]
+
+
 def _bytes_of(value: Any) -> bytes | None:
     """Return how a column of this test stores text, bytes and wide decimals; None for others."""
     if isinstance(value, Decimal):
@@ -140,10 +155,20 @@ def _negative_nulls(statistics: Fields) -> None:
 
 
 _SIGNED = "deprecated, by signed bytes"
+_PART = "of a part of the values"
+_OLD_PART = "deprecated, of a part of the values"
+# What is stated wrongly on purpose, and by writers of which kind.
+_WRONG = {
+    _SIGNED: (_by_signed_bytes, [*WRITERS, *UNKNOWN]),
+    _PART: (_of_a_part, UNKNOWN),
+    _OLD_PART: (_of_a_part, UNKNOWN),
+}
 EDITS: dict[str, tuple[Callable[[Fields], None], bool]] = {
     "as written": (lambda _: None, True),
     "deprecated": (deprecate, False),
     _SIGNED: (lambda _: None, False),
+    _PART: (lambda _: None, True),
+    _OLD_PART: (deprecate, False),
     "deprecated, though orders are named": (deprecate, True),
     "truncated": (_truncate, True),
     "no order": (_without(MIN, MAX), False),
@@ -170,14 +195,10 @@ def edited_files(draw: st.DrawFn) -> list[tuple[pa.Table, str, str, bool]]:
             )
             for name, (type_, values, _) in COLUMNS.items()
         }
-        files.append(
-            (
-                pa.table(columns),
-                draw(st.sampled_from(WRITERS)),
-                draw(st.sampled_from(list(EDITS))) if place else _SIGNED,
-                draw(st.booleans()),
-            )
-        )
+        edit = draw(st.sampled_from(list(EDITS if place else _WRONG)))
+        _, writers = _WRONG.get(edit, (None, [*WRITERS, *UNKNOWN]))
+        writer = draw(st.sampled_from(writers))
+        files.append((pa.table(columns), writer, edit, draw(st.booleans())))
     return files
 
 
@@ -225,8 +246,8 @@ def test_no_filter_loses_a_row_whatever_the_statistics_say(
     for place, (rows, writer, edit, with_keys) in enumerate(files):
         path = location / f"{place}.parquet"
         pq.write_table(rows, path, store_decimal_as_integer=True)
-        if edit == _SIGNED:
-            edit_footer(path, partial(_by_signed_bytes, rows=rows))
+        if edit in _WRONG:
+            edit_footer(path, partial(_WRONG[edit][0], rows=rows))
         change, with_orders = EDITS[edit]
         edit_statistics(
             path, change, created_by=writer, with_orders=with_orders, with_keys=with_keys

@@ -7,9 +7,10 @@ with the wrong sign. Arrow reads the first if the footer names orders, else the 
 
 from __future__ import annotations
 
+import enum
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from windrow_core.files.excerpts.thrift import END, LIST, STRUCT, Skimmer, ThriftError, listed, text
@@ -17,7 +18,7 @@ from windrow_core.files.excerpts.thrift import END, LIST, STRUCT, Skimmer, Thrif
 # The rules by which statistics become bounds, lists of columns that only one reader reads
 # correctly, and layouts, in every format. Raise it with each change of them: the next refresh of a table reads
 # the footers, or the log, again from which manifests were made under other rules.
-RULES = 4
+RULES = 5
 
 _COLUMN_ORDERS = 7  # field of Parquet's FileMetaData
 # A field that follows field 6, the writer; and the one order that the format defines.
@@ -25,10 +26,70 @@ _HEAD = bytes([1 << 4 | LIST])
 _TYPE_DEFINED = bytes([1 << 4 | STRUCT]) + END + END
 
 _SIGNED = {"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"}
+_WHOLE = {"BOOLEAN", "INT32", "INT64"}
 _IN_BYTES = {"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"}
-_PARQUET_MR = re.compile(r"parquet-mr version ([0-9]+)\.([0-9]+)")
-_FIXED_MR = (1, 10)
-_FIXED_WRITERS = ("parquet-cpp-arrow version ", "DuckDB ")
+_NAN_SEEN_BY_MR = (1, 10), (1, 17)
+
+
+class Kind(enum.Enum):
+    """What writers do right or wrong when they look for the bounds of a column."""
+
+    # Signed integers and booleans: no zone, unit, calendar or order can be mistaken.
+    WHOLE = enum.auto()
+    TIME = enum.auto()
+    TEXT = enum.auto()
+    DECIMAL_IN_BYTES = enum.auto()
+    OTHER = enum.auto()
+
+
+_ALL = frozenset(Kind)
+_DECIMALS = frozenset({Kind.DECIMAL_IN_BYTES})
+_OF_UNKNOWN_WRITERS = frozenset({Kind.WHOLE})
+
+
+class Record(NamedTuple):
+    """What is known about the bounds of a writer.
+
+    Attributes:
+        right: Those that are trusted.
+        wrong: Those that are known to be wrong in some files.
+    """
+
+    right: frozenset[Kind]
+    wrong: frozenset[Kind] = frozenset()
+
+
+_UNKNOWN = Record(_OF_UNKNOWN_WRITERS)
+# Many writers have compared decimals in bytes as bytes, so that negative numbers counted as the greatest.
+_BUT_DECIMALS = Record(_ALL - _DECIMALS)
+_WRONG_DECIMALS = Record(_ALL - _DECIMALS, _DECIMALS)
+# By name, since which version, latest first.
+_WRITERS: Mapping[str, Sequence[tuple[tuple[int, int], Record]]] = {
+    "parquet-mr": (((1, 10), Record(_ALL)), ((0, 0), _WRONG_DECIMALS)),
+    "parquet-mr-trino": (((0, 0), Record(_ALL)),),
+    "parquet-cpp-arrow": (((0, 0), Record(_ALL)),),
+    "parquet-cpp": (((1, 4), _WRONG_DECIMALS),),
+    "DuckDB": (((0, 0), Record(_ALL)),),
+    "Polars": (((0, 0), _WRONG_DECIMALS),),
+    # Version 5 takes the shorter one of two texts for the lesser one.
+    "parquet-rs": (
+        ((6, 0), _BUT_DECIMALS),
+        ((0, 0), Record(_OF_UNKNOWN_WRITERS, frozenset({Kind.TEXT}))),
+    ),
+    "datafusion": (((0, 0), _BUT_DECIMALS),),
+    "impala": (((0, 0), _BUT_DECIMALS),),
+    "fastparquet-python": (((0, 0), _BUT_DECIMALS),),
+    # Polars's writer until 2023, where the bounds of some pages count for the whole chunk.
+    "Arrow2": (((0, 0), Record(frozenset(), _ALL)),),
+    # Version 4.25 shifts times by the writer's time zone, 6.0 states them in another unit. Texts are
+    # compared as UTF-16 or by language.
+    "Parquet.Net": (((0, 0), Record(_OF_UNKNOWN_WRITERS, frozenset({Kind.TIME, Kind.TEXT}))),),
+    # States times in seconds where a chunk has a dictionary.
+    "https://github.com/r-lib/nanoparquet": (
+        ((0, 0), Record(_OF_UNKNOWN_WRITERS, frozenset({Kind.TIME}))),
+    ),
+}
+_WRITER = re.compile(r"(\S+)(?: version v?(\d{1,9})(?:\.(\d{1,9}))?\S*)?(?: [(-].*)?", re.DOTALL)
 
 _ARROW_SCHEMA = b"ARROW:schema"
 _ARROWS_ROOT = "\nrequired group field_id=-1 schema {"
@@ -41,11 +102,13 @@ class Trusted(NamedTuple):
         bounds: For each column, whether its bounds hold for the values.
         sees_nan: Whether bounds of floats prove that no value is NaN.
         only_by_spark: The columns whose bounds Spark's own reader trusts all the same.
+        wrong: Those of them whose bounds are known to be wrong in some files of the writer.
     """
 
     bounds: Sequence[bool]
     sees_nan: bool
     only_by_spark: Sequence[int]
+    wrong: Sequence[int]
 
 
 class Trust:
@@ -59,10 +122,10 @@ class Trust:
     def __init__(self, parquet: Any, leaves: Sequence[int]) -> None:
         columns = [parquet.column(leaf) for leaf in leaves]
         self._signed = [_is_signed(column) for column in columns]
-        self._by_bytes = [_is_decimal_in_bytes(column) for column in columns]
+        self._kinds = [_kind_of(column) for column in columns]
         self._orders = orders_of(len(parquet.names))
         self._is_arrows = _ARROWS_ROOT in str(parquet)
-        self._by_writer: dict[tuple[bool, bool, bool], Trusted] = {}
+        self._by_writer: dict[tuple[bool, Record, bool], Trusted] = {}
 
     def in_file(self, footer: bytes, metadata: Any) -> Trusted:
         """Return what is trusted in a file.
@@ -75,16 +138,20 @@ class Trust:
         ordered = names_orders(footer, writer, self._orders)
         # Files that Arrow has written say so, whatever they say of their writer.
         is_arrows = self._is_arrows or _ARROW_SCHEMA in (metadata.metadata or {})
-        key = ordered, compares_decimals(writer), writer_sees_nan(writer) and not is_arrows
+        key = ordered, record_of(writer), writer_sees_nan(writer) and not is_arrows
         if key not in self._by_writer:
             self._by_writer[key] = self._trusted(*key)
         return self._by_writer[key]
 
-    def _trusted(self, ordered: bool, decimals: bool, nan: bool) -> Trusted:
-        if not ordered:
-            return Trusted(self._signed, sees_nan=False, only_by_spark=())
-        bounds = [decimals or not by_bytes for by_bytes in self._by_bytes]
-        return Trusted(bounds, nan, [at for at, holds in enumerate(bounds) if not holds])
+    def _trusted(self, ordered: bool, record: Record, nan: bool) -> Trusted:
+        readable = [True] * len(self._kinds) if ordered else self._signed
+        bounds = [
+            is_readable and kind in record.right
+            for is_readable, kind in zip(readable, self._kinds, strict=True)
+        ]
+        only_by_spark = [at for at, one in enumerate(readable) if one and not bounds[at]]
+        wrong = [at for at in only_by_spark if self._kinds[at] in record.wrong]
+        return Trusted(bounds, nan and ordered, only_by_spark, wrong)
 
 
 def orders_of(leaf_count: int) -> bytes:
@@ -126,23 +193,24 @@ def writer_sees_nan(created_by: str | None) -> bool:
     (which then counts as unknown). Arrow and others ignore NaN. Later versions of parquet-mr
     may count NaN separately, so their bounds prove nothing until that has been checked.
     """
-    version = _mr_version(created_by)
-    return version is not None and _FIXED_MR <= version <= (1, 17)
+    name, version = _writer(created_by)
+    first, last = _NAN_SEEN_BY_MR
+    return name == "parquet-mr" and first <= version <= last
 
 
-def compares_decimals(created_by: str | None) -> bool:
-    """Tell whether a writer compares decimals in bytes as numbers when it looks for bounds.
+def record_of(created_by: str | None) -> Record:
+    """Return what is known about the bounds of a writer."""
+    name, version = _writer(created_by)
+    for since, record in _WRITERS.get(name, ()):
+        if version >= since:
+            return record
+    return _UNKNOWN
 
-    Many writers have compared them as bytes, so that negative numbers counted as the greatest.
-    """
-    version = _mr_version(created_by)
-    is_fixed_mr = version is not None and version >= _FIXED_MR
-    return is_fixed_mr or (created_by or "").startswith(_FIXED_WRITERS)
 
-
-def _mr_version(created_by: str | None) -> tuple[int, int] | None:
-    match = _PARQUET_MR.match(created_by or "")
-    return (int(match[1]), int(match[2])) if match else None
+def _writer(created_by: str | None) -> tuple[str, tuple[int, int]]:
+    """Return a writer's name and version; (0, 0) if it does not state it."""
+    match = _WRITER.fullmatch(created_by or "")
+    return (match[1], (int(match[2] or 0), int(match[3] or 0))) if match else ("", (0, 0))
 
 
 def _is_signed(column: Any) -> bool:
@@ -152,5 +220,12 @@ def _is_signed(column: Any) -> bool:
     return column.physical_type in _SIGNED and logical.get("Type") != "Decimal" and not is_unsigned
 
 
-def _is_decimal_in_bytes(column: Any) -> bool:
-    return column.logical_type.type == "DECIMAL" and column.physical_type in _IN_BYTES
+def _kind_of(column: Any) -> Kind:
+    logical = json.loads(column.logical_type.to_json())
+    kind = logical.get("Type")
+    if column.physical_type in _IN_BYTES:
+        return Kind.DECIMAL_IN_BYTES if kind == "Decimal" else Kind.TEXT
+    if kind in ("Date", "Timestamp"):
+        return Kind.TIME
+    is_whole = kind == "None" or (kind == "Int" and logical["isSigned"])
+    return Kind.WHOLE if column.physical_type in _WHOLE and is_whole else Kind.OTHER

@@ -1,7 +1,8 @@
 """Convert statistics in the log of a Delta table, JSON or structs, to typed bounds of columns.
 
-Bounds are never narrower than the values. Writers cut timestamps to milliseconds, write decimals as
-binary fractions, and end cut strings with a character that need not be the greatest.
+Bounds are never narrower than the values. Writers cut timestamps to milliseconds, and the distances of
+zones from UTC to minutes, write decimals as binary fractions, and end cut strings with a character that
+need not be the greatest.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from windrow_core.files.types import has_order
 from windrow_service.delta.schemas import Shape
 
 _MILLISECOND_US = 1_000
+_MINUTE_US = 60_000_000
+# Since 1972-05-01, all zones are whole minutes from UTC.
+_WHOLE_MINUTES_SINCE_US = 73_526_400_000_000
 # A decimal with at most this many digits is what its nearest binary fraction rounds to.
 _EXACT_DIGITS = 15
 _ONE_IN = 2.0**-50
@@ -200,8 +204,11 @@ def _timestamps(values: pa.Array, type_: pa.DataType, *, upper: bool) -> pa.Arra
         return pa.nulls(len(values), type_)
     moments = pc.cast(pc.cast(values, type_, safe=False), pa.int64())
     # Writers cut off fractions of a millisecond, perhaps towards 1970.
-    slack = _MILLISECOND_US if upper else -_MILLISECOND_US
-    return pc.cast(pc.add_checked(moments, slack), type_)
+    slack = pa.scalar(_MILLISECOND_US)
+    if type_.tz:
+        is_old = pc.less(moments, _WHOLE_MINUTES_SINCE_US + _MINUTE_US)
+        slack = pc.if_else(is_old, _MINUTE_US, slack)
+    return pc.cast((pc.add_checked if upper else pc.subtract_checked)(moments, slack), type_)
 
 
 def _decimals(values: pa.Array, type_: pa.DataType, *, upper: bool) -> pa.Array:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timezone
+import re
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.support.tables.delta_tables import DeltaLog, add, column, metadata, protocol
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaLogError
@@ -49,6 +52,28 @@ def test_bounds_of_times_are_widened_by_a_millisecond() -> None:
     (found,) = _typed(TIMESTAMP_NTZ, _stats("1960-01-01T00:00:00", "1960-01-01 00:00:00.5"))
     assert found["min"] < datetime.fromisoformat("1960-01-01")
     assert found["max"] > datetime.fromisoformat("1960-01-01T00:00:00.500999")
+
+
+ZONES = sorted(available_timezones())
+
+
+@examples(400)
+@given(
+    at=st.datetimes(datetime.fromisoformat("1800-01-01"), datetime.fromisoformat("2037-01-01")),
+    zone=st.sampled_from(["Africa/Monrovia", "Europe/Stockholm", *ZONES]).map(ZoneInfo),
+)
+def test_bounds_hold_for_times_in_zones_that_were_seconds_from_utc(
+    at: datetime, zone: ZoneInfo
+) -> None:
+    moment = at.replace(tzinfo=timezone.utc)
+    # As Delta on Spark writes them: the seconds of the distance are left out.
+    local = moment.astimezone(zone).isoformat(timespec="milliseconds")
+    text = re.sub(r"([+-]\d\d:\d\d):\d\d$", r"\1", local)
+
+    (found,) = _typed(TIMESTAMP, _stats(text, text))
+
+    assert found["min"] <= moment <= found["max"]
+    assert found["max"] - found["min"] <= timedelta(minutes=2)
 
 
 @pytest.mark.parametrize(

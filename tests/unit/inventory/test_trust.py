@@ -24,8 +24,21 @@ NEW_MR = "parquet-mr version 1.15.2 (build 859eac165b08f927fa14590c34bc5f476405f
 HIVE = "parquet-mr"
 IMPALA = "impala version 2.2.0-cdh5.4.4 (build f1ac9f3c9cbe7e3c5b8aa3f2ac4e19e2ed3a2bc8)"
 POLARS = "Polars"
-PARQUET_GO = "github.com/parquet-go/parquet-go version v0.32.0"
-WRITERS = [ARROW, OLD_MR, NEW_MR, HIVE, IMPALA, POLARS, PARQUET_GO, "parquet-cpp version 1.5.1", ""]
+OLD_ARROW = "parquet-cpp version 1.5.1-SNAPSHOT"
+KNOWN = [ARROW, OLD_MR, NEW_MR, HIVE, IMPALA, POLARS, OLD_ARROW]
+UNKNOWN = [
+    "",
+    "me",
+    "Parquet.Net version 4.25.0 (build 687fbb462e94eddd1dc5a0aa26f33ba8e53f60e3)",
+    "github.com/parquet-go/parquet-go version v0.32.0",
+    "parquet-mr compatible Photon version 0.2",
+    "https://github.com/r-lib/nanoparquet",
+    # Of 2021, whose texts are compared by their lengths.
+    "parquet-rs version 4.1.0 (build unknown)",
+    "parquet-rs",
+    "Polars by another name",
+    "DuckDB\nversion v1.5.5",
+]
 
 # Values whose bytes, taken with sign, are in another order than the values.
 COLUMNS: dict[str, pa.Array] = {
@@ -44,6 +57,10 @@ COLUMNS: dict[str, pa.Array] = {
     "wide": pa.array([Decimal(1), Decimal(200)], pa.decimal128(38, 0)),
 }
 SIGNED = {"boolean", "int", "bigint", "double", "date", "timestamp"}
+# What cannot be wrong by time zone, unit, calendar or order.
+CERTAIN = {"boolean", "int", "bigint"}
+# Columns that Spark's own reader never reads.
+ONLY_GROUPED = {"uint32", "uint64", "fixed"}
 Edit = Callable[[Fields], None]
 
 
@@ -62,20 +79,28 @@ def bounded_in(
     return found
 
 
+def grouped_in(folder: Path) -> set[str]:
+    """Return the columns that Spark's own reader does not read for their bounds."""
+    (file,) = take_inline(str(folder)).files.to_pylist()
+    return set(file["grouped_columns"]) - ONLY_GROUPED
+
+
 def _values(column: pa.Array) -> list[Any]:
     return (column.cast(pa.decimal128(20, 0)) if column.type == pa.uint64() else column).to_pylist()
 
 
-@pytest.mark.parametrize("created_by", WRITERS)
+@pytest.mark.parametrize("created_by", [*KNOWN, *UNKNOWN])
 def test_of_deprecated_bounds_only_those_of_signed_types_are_used(
     tmp_path: Path, created_by: str
 ) -> None:
     found = bounded_in(tmp_path, deprecate, created_by=created_by, with_orders=False)
 
-    assert found == SIGNED
+    assert found == (SIGNED if created_by in KNOWN else CERTAIN)
+    # Spark's own reader would skip row groups by the others.
+    assert grouped_in(tmp_path) == SIGNED - found
 
 
-@pytest.mark.parametrize("created_by", WRITERS)
+@pytest.mark.parametrize("created_by", [*KNOWN, *UNKNOWN])
 def test_bounds_of_an_unnamed_order_are_not_used(tmp_path: Path, created_by: str) -> None:
     def only_new(statistics: Fields) -> None:
         for field in (footers.MIN, footers.MAX):
@@ -84,7 +109,7 @@ def test_bounds_of_an_unnamed_order_are_not_used(tmp_path: Path, created_by: str
     assert not bounded_in(tmp_path, only_new, created_by=created_by, with_orders=False)
 
 
-@pytest.mark.parametrize("created_by", WRITERS)
+@pytest.mark.parametrize("created_by", [*KNOWN, *UNKNOWN])
 def test_deprecated_bounds_in_a_file_that_names_orders_are_not_used(
     tmp_path: Path, created_by: str
 ) -> None:
@@ -100,15 +125,30 @@ def test_bounds_with_orders_by_writers_that_compare_values_are_used(
     assert found == set(COLUMNS)
 
 
-@pytest.mark.parametrize("created_by", [POLARS, PARQUET_GO, IMPALA])
+@pytest.mark.parametrize("created_by", [POLARS, IMPALA, OLD_ARROW])
 def test_decimals_in_bytes_by_other_writers_have_no_bounds(tmp_path: Path, created_by: str) -> None:
     found = bounded_in(tmp_path, lambda _: None, created_by=created_by, with_orders=True)
 
     assert found == set(COLUMNS) - {"wide"}
-    # Spark's own reader would skip row groups by them.
-    (file,) = take_inline(str(tmp_path)).files.to_pylist()
-    assert "wide" in file["grouped_columns"]
-    assert "narrow" not in file["grouped_columns"]
+    assert grouped_in(tmp_path) == {"wide"}
+
+
+@pytest.mark.parametrize("created_by", UNKNOWN)
+def test_unknown_writers_have_bounds_of_what_no_writer_states_wrongly(
+    tmp_path: Path, created_by: str
+) -> None:
+    found = bounded_in(tmp_path, lambda _: None, created_by=created_by, with_orders=True)
+
+    assert found == CERTAIN
+    assert grouped_in(tmp_path) == set(COLUMNS) - CERTAIN - ONLY_GROUPED
+
+
+@pytest.mark.parametrize("with_orders", [True, False])
+def test_a_writer_that_states_bounds_of_parts_has_none(tmp_path: Path, with_orders: bool) -> None:
+    edit: Edit = (lambda _: None) if with_orders else deprecate
+    arrow2 = "Arrow2 - Native Rust implementation of Arrow"
+
+    assert not bounded_in(tmp_path, edit, created_by=arrow2, with_orders=with_orders)
 
 
 @pytest.mark.parametrize("missing", [footers.MIN_VALUE, footers.MAX_VALUE])
