@@ -25,8 +25,8 @@ COPY client client
 COPY spark spark
 COPY spark_jobs spark_jobs
 COPY service service
-RUN NO_MKDOCS_2_WARNING=1 /opt/tools/bin/mkdocs build --quiet --strict \
-    && /opt/tools/bin/hatchling build --target wheel \
+# The wheel has the guide, which it builds from `docs`.
+RUN /opt/tools/bin/hatchling build --target wheel \
     && pip --python /opt/windrow/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl \
     && pip --python /opt/windrow/bin/python check \
     && /opt/tools/bin/cyclonedx-py environment --no-validate --gather-license-texts \

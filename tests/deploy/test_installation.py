@@ -11,12 +11,13 @@ import sysconfig
 import venv
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.deploy.charts import ROOT
-from tests.support.servers.coordinators import coordinator_process
+from tests.support.servers.coordinators import PLAIN, coordinator_process
 from windrow import __version__
 
 _INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")
@@ -83,6 +84,48 @@ def test_the_printed_command_installs_a_wheel_whose_command_runs(scripts: Path) 
     assert version == f"windrow {__version__}\n"
     assert Path(home).is_relative_to(scripts.parent)
     assert "Usage: windrow" in _output_of(scripts / "windrow", "--help")
+
+
+def test_a_coordinator_of_the_wheel_serves_the_guide_that_its_pages_lead_to(
+    scripts: Path, tmp_path: Path
+) -> None:
+    with (
+        coordinator_process(
+            tmp_path / "state", tmp_path, executable=scripts / "python"
+        ) as coordinator,
+        httpx.Client(base_url=coordinator.url, verify=PLAIN) as http,
+    ):
+        links = set(re.findall(r"guide/[^\"#]*", http.get("/dashboard/overview").text))
+        answers = {link: http.get(f"/{link}").status_code for link in links}
+
+    assert links
+    assert set(answers.values()) == {200}
+
+
+_BUILT = """
+import sys
+sys.path.insert(0, "docs")
+sys.modules["mkdocs"] = None
+import wheel_with_guide as backend
+print(backend.get_requires_for_build_editable(), backend.build_editable(sys.argv[1]))
+backend.build_wheel(sys.argv[1])
+"""
+
+
+def test_only_wheels_need_what_builds_the_guide_and_say_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BUILT, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert "mkdocs" not in done.stdout
+    assert "windrow_spark-" in done.stdout
+    assert done.returncode == 1
+    assert "pip install 'mkdocs" in done.stderr
 
 
 @pytest.mark.nightly

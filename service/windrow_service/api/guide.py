@@ -1,4 +1,4 @@
-"""`/guide`: the documents, which `make docs` has built into this package."""
+"""`/guide`: the documents as a site, which wheels contain, and which `make docs` builds in a clone."""
 
 from __future__ import annotations
 
