@@ -16,14 +16,16 @@ class Compaction(Shown):
         table: Name of the table.
         batches: Number of committed batches.
         partitions: Number of rewritten partitions; each bucket counts separately.
+        folders: Number of their folders.
         files_before: Number of small files before.
         files_after: Number of files that replace them.
         bytes_before: Size of the small files.
         bytes_after: Size of the files that replace them.
         rows: Number of rows in them, the same before and after.
         left: Partitions that could not be rewritten, and why.
-        conflicts: Number of those that a writer has changed meanwhile.
-        core_seconds: Seconds of all cores that rewrote files, together.
+        conflicts: Number of those that a writer was at.
+        core_seconds: Seconds that tasks worked, and that the driver did while it did not wait for
+            them, together.
         alone: Why the other partitions were left alone, as sentences with their numbers.
         seconds: Duration of the job.
     """
@@ -31,6 +33,7 @@ class Compaction(Shown):
     table: str
     batches: int = 0
     partitions: int = 0
+    folders: int = 0
     files_before: int = 0
     files_after: int = 0
     bytes_before: int = 0

@@ -82,6 +82,14 @@ class Batch:
             old_bytes=sum(candidates.size_bytes[one] for one in at),
         )
 
+    def folders(self) -> dict[Partition, set[str]]:
+        """Return the folders of each partition: its own, and others that its files lie in."""
+        owners = np.repeat(np.arange(len(self.partitions)), self.files).tolist()
+        folders = {one: {one[0]} for one in self.partitions}
+        for at, path in zip(owners, self.paths, strict=True):
+            folders[self.partitions[at]].add(path.rpartition("/")[0])
+        return folders
+
     def partitions_in(self, folder: str) -> list[Partition]:
         """Return the partitions with files in a folder."""
         owners = np.repeat(np.arange(len(self.partitions)), self.files)
@@ -112,18 +120,24 @@ class Rewritten:
     Attributes:
         report: Report of the write; without files if nothing could be merged.
         replaces: Path, size and time of change of the files that the new ones replace.
-        partitions: Number of partitions with new files.
+        partitions: The partitions with new files.
         left: Why partitions were left as they are, or some of their files.
+        busy: Those of them that somebody writes to.
         vanished: Partitions with files that tasks did not see, and one of these files.
         scale: Size of the rows after merging, as a multiple of their size before.
+        job_seconds: How long the driver waited for tasks.
+        task_seconds: How long the tasks worked, together.
     """
 
     report: WriteReport
     replaces: pa.Table
-    partitions: int
+    partitions: Collection[Partition]
     left: dict[Partition, str]
+    busy: Collection[Partition]
     vanished: dict[Partition, str]
     scale: float
+    job_seconds: float
+    task_seconds: float
 
 
 def rewrite(
@@ -133,6 +147,8 @@ def rewrite(
     target_bytes: int,
     scale: float,
     max_footer_bytes: int,
+    quiet_seconds: float,
+    own: Sequence[str],
 ) -> Rewritten:
     """Merge the files of a batch into the staging folder; tasks compare old and new files.
 
@@ -143,6 +159,8 @@ def rewrite(
         target_bytes: Target size of a file.
         scale: Scale of earlier batches.
         max_footer_bytes: Files with longer footers are left.
+        quiet_seconds: Partitions that were written to within that time are left.
+        own: Texts in the names of files of which that does not count as a write.
     """
     began_s = time.monotonic()
     location = writable_location(write.table)
@@ -156,9 +174,13 @@ def rewrite(
         target_bytes,
         scale,
         max_footer_bytes,
+        quiet_seconds,
+        own,
     )
     pieces, owners = batch.pieces(_FILES_PER_PIECE * target_bytes / scale)
+    job_began_s = time.monotonic()
     outcomes = _merged(spark, job, pieces, batch)
+    job_seconds = time.monotonic() - job_began_s
     files = _move(batch, owners, outcomes, write)
     # On a local disk, a task that still runs cannot begin another file in it.
     remove_staged(write.folder, _ATTEMPTS)
@@ -187,12 +209,15 @@ def rewrite(
         replaces=pa.table(
             {name: list(column) for name, column in zip(names, columns, strict=True)}
         ),
-        partitions=len({owners[one.piece] for one in outcomes if one.new_files}),
+        partitions={batch.partitions[owners[one.piece]] for one in outcomes if one.new_files},
         left={batch.partitions[owners[one.piece]]: one.left for one in outcomes if one.left},
+        busy={batch.partitions[owners[one.piece]] for one in outcomes if one.is_busy},
         vanished={
             batch.partitions[owners[one.piece]]: one.vanished[0] for one in outcomes if one.vanished
         },
         scale=float(sizes.sum()) / old_bytes if old_bytes else scale,
+        job_seconds=job_seconds,
+        task_seconds=sum(one.seconds for one in outcomes),
     )
 
 

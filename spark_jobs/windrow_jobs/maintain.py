@@ -216,14 +216,17 @@ def _folders_text(folders: Sequence[str]) -> str:
 def _outcome(
     start_spark: StartSpark, client: Coordinator, item: WorkItem, began_s: float, tell: Tell
 ) -> ClaimUpdate:
+    done = Compaction(table=item.table)
     try:
-        done = compact(
+        compact(
             start_spark,
             client,
             item.table,
             target_file_size=item.target_file_size,
             readers_may_see_both=item.readers_may_see_both,
+            quiet_seconds=item.min_age_seconds,
             on_progress=lambda text: tell(f"{item.table}: {text}"),
+            done=done,
             folders=item.folders,
             small_file_size=item.small_file_size,
             min_files=item.min_files,
@@ -231,14 +234,24 @@ def _outcome(
             max_batch_bytes=max(8 * 2**30, item.target_file_size),
         )
     except WriteInProgressError as error:
-        return _update("gave_up", f"a writer was faster: {error}")
+        return _update("gave_up", f"a writer was faster: {error}", _outcome_of(done, began_s))
     except (CoordinatorUnreachableError, BusyError):
         # Nobody could be told; the work is given to another worker.
         raise
     except StatedError as error:
-        return _update("failed", str(error))
-    outcome = WorkOutcome(
-        partitions=done.partitions,
+        # Batches before it may have been committed.
+        return _update("failed", str(error), _outcome_of(done, began_s))
+    outcome = _outcome_of(done, began_s)
+    if done.batches or not done.left:
+        return _update("done", _text(item, done), outcome)
+    if done.conflicts == len(done.left):
+        return _update("gave_up", f"a writer was faster: {_first_reason(done)}", outcome)
+    return _update("failed", _first_reason(done), outcome)
+
+
+def _outcome_of(done: Compaction, began_s: float) -> WorkOutcome:
+    return WorkOutcome(
+        partitions=done.folders,
         files_before=done.files_before,
         files_after=done.files_after,
         bytes_before=done.bytes_before,
@@ -247,11 +260,6 @@ def _outcome(
         core_seconds=round(done.core_seconds, 3),
         seconds=round(time.monotonic() - began_s, 3),
     )
-    if done.batches or not done.left:
-        return _update("done", _text(item, done), outcome)
-    if done.conflicts == len(done.left):
-        return _update("gave_up", f"a writer was faster: {_first_reason(done)}", outcome)
-    return _update("failed", _first_reason(done), outcome)
 
 
 def _update(state: str, text: str, outcome: WorkOutcome | None = None) -> ClaimUpdate:
@@ -267,7 +275,7 @@ def _text(item: WorkItem, done: Compaction) -> str:
     below = "" if size is None else f" below {size_text(size)}"
     text = (
         f"{count_text(done.files_before, 'file')}{below} ({size_text(done.bytes_before)}) in "
-        f"{count_text(done.partitions, 'partition')} became {done.files_after:,} "
+        f"{count_text(done.folders, 'partition')} became {done.files_after:,} "
         f"({size_text(done.bytes_after)})"
     )
     return f"{text}; left alone: {len(done.left):,}, {_first_reason(done)}" if done.left else text

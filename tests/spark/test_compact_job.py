@@ -379,6 +379,28 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
 
+def test_each_partition_is_rewritten_once_whatever_comes_to_it_meanwhile(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "fed", files_per_day=3)
+    table = registered(client, "demo.fed", location)
+
+    def feed(text: str) -> None:
+        if text.startswith("rewritten as"):
+            for day in hive.DAYS:
+                for _ in range(3):
+                    number = len(hive.data_files(location))
+                    hive.write_file(location / f"ds={day}" / f"more-{number}.parquet", [number])
+            client.refresh(table)
+
+    done = compacted(spark, client, table, max_partitions=2, on_progress=feed)
+
+    new = [path for path in hive.data_files(location) if "more" not in path]
+    assert (done.batches, done.partitions, done.folders) == (2, 3, 3)
+    assert (done.files_before, done.files_after) == (9, len(new))
+    assert (done.rows, client.scan(table).to_table().num_rows) == (90, 90 + 18)
+
+
 def test_a_run_that_ends_between_batches_is_continued(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:

@@ -19,6 +19,7 @@ from windrow.spark import recent_scans
 from windrow_jobs.compact import compact
 from windrow_jobs.errors import NoConsentError
 from windrow_jobs.hosts import hosts_of
+from windrow_jobs.merging.task import Job, Outcome, merge_pieces
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 
@@ -271,6 +272,46 @@ def test_rows_are_written_and_compacted(
     assert sorted(map(tuple, spark.read.parquet(location).collect())) == expected
     assert not client.refresh("sales.written", full=True).changed
     assert not hdfs.files.exists(hdfs.path(f"{location}/_windrow"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("acls", "mode", "readers"),
+    [((), 0o640, ()), (("user:ann:r--",), 0o640, ("ann",)), (("user:ann:r--", ""), 0o600, ())],
+    ids=["mode", "acl", "one_acl"],
+)
+def test_merged_files_have_the_permissions_of_their_sources(
+    hdfs: Hdfs,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    acls: tuple[str, ...],
+    mode: int,
+    readers: tuple[str, ...],
+) -> None:
+    fs, permission = hdfs.jvm.org.apache.hadoop.fs, hdfs.jvm.org.apache.hadoop.fs.permission
+    for at in range(2):
+        pq.write_table(pa.table({"id": [at]}), tmp_path / f"{at}")
+    location = hdfs.upload(tmp_path, f"/tables/{request.node.callspec.id}")
+    for at in range(2):
+        path = fs.Path(f"{location}/{at}")
+        hdfs.files.setPermission(path, permission.FsPermission("640"))
+        hdfs.files.setOwner(path, None, "analysts")
+        spec = acls[at % len(acls)] if acls else ""
+        if spec:
+            entries = hdfs.jvm.java.util.ArrayList()
+            entries.add(permission.AclEntry.parseAclEntry(spec, True))
+            hdfs.files.modifyAclEntries(path, entries)
+    job = Job(location, f"{location}/_staging", [], 2**20, 1.0, 2**24)
+
+    answers = merge_pieces(job, [(0, "", ["0", "1"])])
+
+    ((path, rows, _),) = Outcome(*answers[0]).new_files
+    merged = fs.Path(f"{location}/_staging/{path}")
+    status = hdfs.files.getFileStatus(merged)
+    assert (rows, status.getPermission().toShort()) == (2, mode)
+    assert status.getGroup() == ("analysts" if mode == 0o640 else "supergroup")
+    entries = hdfs.files.getAclStatus(merged).getEntries()
+    assert tuple(one.getName() for one in entries if one.getName()) == readers
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -159,6 +160,29 @@ def test_a_worker_that_meets_a_writer_gives_up_and_the_partition_waits(
     assert "ds=2026-11-01 must wait; the first is free in 15 minutes" in texts["backing_off"]
     ids = sorted(row["id"] for row in spark.read.parquet(str(location)).collect())
     assert ids == [*range(30), *range(40, 120), *range(900, 905)]
+
+
+def test_a_partition_that_a_writer_is_at_is_left_when_its_turn_comes(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = table_of(client, tables_root, "quiet", min_age_seconds=3_600)
+    old = time.time() - 7_200
+    for path in hive.data_files(location):
+        os.utime(location / path, (old, old))
+    client.refresh("quiet")
+    # The coordinator, whose snapshot is older, decides on all three partitions.
+    hive.write_file(location / "ds=2026-11-02" / "new.parquet", [900])
+
+    total = maintain(lambda: spark, client, pattern="quiet")
+
+    (receipt,) = (one for one in client.receipts("quiet") if one.state == "done")
+    assert (total.done, total.gave_up, total.failed) == (1, 0, 0)
+    assert receipt.prediction is not None
+    assert receipt.outcome is not None
+    assert (receipt.prediction.partitions, receipt.outcome.partitions) == (3, 2)
+    assert receipt.outcome.files_before == 8
+    assert "left alone: 1, ds=2026-11-02: it was written to " in receipt.text
+    assert len(list((location / "ds=2026-11-02").glob("part-*"))) == 4
 
 
 def test_work_of_a_killed_worker_is_done_by_another_and_no_row_is_lost(

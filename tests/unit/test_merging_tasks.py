@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -122,3 +124,25 @@ def test_the_reason_says_in_what_files_differ(
 
     assert outcome.left is not None
     assert outcome.left.endswith(f"they differ in {difference}")
+
+
+def test_a_partition_that_was_written_to_lately_is_left_when_its_turn_comes(
+    table: Path, staging: Path
+) -> None:
+    paths = [write(table, f"{at}", pa.table({"id": [at]})) for at in range(2)]
+    # Of this piece of work itself, and hidden: neither is a write.
+    for name in ("part-own-c000.parquet", "_SUCCESS"):
+        (table / "k=1" / name).touch()
+    for path in paths:
+        os.utime(table / path, (0, time.time() - 100))
+    job = Job(str(table), str(staging), [], 2**20, 1.0, 2**24, 3_600.0, ("own",))
+
+    ((busy,), (quiet,)) = (
+        merge_pieces(one, [(0, "k=1", paths)]) for one in (job, job._replace(quiet_seconds=90.0))
+    )
+
+    assert Outcome(*busy).is_busy
+    assert Outcome(*busy).new_files == []
+    assert "and its policy asks for 3,600 s without a write" in (Outcome(*busy).left or "")
+    assert len(Outcome(*quiet).old_files) == 2
+    assert not Outcome(*quiet).is_busy

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import Traffic, requests
 from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.permissions import Access
 from windrow_core.files.remote import read_part
 from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
@@ -18,13 +19,24 @@ FIRST_BYTES = 512 * 2**10
 PIECE_BYTES = 8 * 2**20
 
 
-def upload(path: str, uri: str) -> None:
-    """Copy a file of the local disk to a path that is free."""
+def upload(path: str, uri: str, access: Access | None = None) -> None:
+    """Copy a file of the local disk to a path that is free.
+
+    Args:
+        path: Path of the file.
+        uri: The path that is free.
+        access: Who may use the copy; object stores decide that by themselves.
+    """
     if is_object(uri):
         requests().upload(Path(path), uri, Traffic())
         return
     with open(path, "rb") as file:
-        hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""))
+        hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""), access)
+
+
+def access_of(uri: str) -> Access | None:
+    """Return the access to a file; None on object stores, which decide that by themselves."""
+    return None if is_object(uri) else hadoop.access_of(uri)
 
 
 def download(uri: str, path: str, large: AbstractContextManager[Any]) -> FileStatus:

@@ -10,11 +10,12 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 
+from windrow_core.files.permissions import Access, AclEntry
 from windrow_core.files.positions import PositionedFile
 from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.status import FileStatus
@@ -35,6 +36,7 @@ _HINTS = {
     "All DataNodes failed": "let this process reach the DataNodes, and copy "
     "dfs.data.transfer.protection from the cluster's hdfs-site.xml",
 }
+_LETTERS = (("r", 4), ("w", 2), ("x", 1))
 _QUOTA = "raise the quota (hdfs dfsadmin), or make room below it"
 _REMEDIES = {
     "NSQuotaExceededException": _QUOTA,
@@ -114,21 +116,27 @@ def entries_of(uri: str, *, recursive: bool) -> tuple[list[str], list[tuple[str,
     return folders, files
 
 
-def create(uri: str, pieces: Iterable[bytes]) -> None:
+def create(uri: str, pieces: Iterable[bytes], access: Access | None = None) -> None:
     """Make a file, and the folders above it.
 
     Args:
         uri: The file.
         pieces: Its content.
+        access: Who may use it; by default, whoever its folder and this user allow.
 
     Raises:
         FileExistsError: There is one.
         OSError: It cannot be made.
     """
     client, path = _located(uri)
-    with _as_os_errors(uri), client.create(path) as file:
-        for piece in pieces:
-            file.write(piece)
+    with _as_os_errors(uri):
+        # Nobody else is to read it before.
+        mode = {} if access is None else {"write_options": _created_alone()}
+        with client.create(path, **mode) as file:
+            for piece in pieces:
+                file.write(piece)
+    if access is not None:
+        give(uri, access)
 
 
 def make_folder(uri: str) -> None:
@@ -165,6 +173,79 @@ def remove(uri: str, *, recursive: bool = False) -> None:
     client, path = _located(uri)
     with _as_os_errors(uri):
         client.delete(path, recursive)
+
+
+def access_of(uri: str) -> Access:
+    """Return the access to a file."""
+    client, path = _located(uri)
+    with _as_os_errors(uri):
+        status = client.get_file_info(path)
+        mode = status.permission & 0o1777
+        try:
+            acl = client.get_acl_status(path).entries
+        except RuntimeError as error:
+            # The NameNode has them turned off.
+            if "AclException" not in str(error):
+                raise
+            acl = []
+    entries = [
+        AclEntry("own_group", None, _bits(one.permissions))
+        if one.name is None
+        else AclEntry(one.type, one.name, _bits(one.permissions))
+        for one in acl
+        if one.scope == "access"
+    ]
+    return Access(status.owner, status.group, mode, tuple(entries))
+
+
+def give(uri: str, access: Access) -> None:
+    """Give a file its access, or a narrower one where this user may not set its owner or group."""
+    client, path = _located(uri)
+    for owner, group in ((None, access.group), (access.owner, None)):
+        if owner is not None or group is not None:
+            with suppress(PermissionError), _as_os_errors(uri):
+                client.set_owner(path, owner, group)
+    with _as_os_errors(uri):
+        status = client.get_file_info(path)
+        if access.group is not None and status.group != access.group:
+            access = access.without_group()
+        if status.owner != access.owner:
+            access = access.without_owner(4)
+        if access.acl:
+            client.set_acl(path, _acl_of(access))
+        else:
+            with suppress(RuntimeError):
+                client.remove_acl(path)
+            client.set_permission(path, access.mode)
+
+
+def _created_alone() -> Any:
+    """Return options that open a new file to nobody but its owner."""
+    import hdfs_native
+
+    return hdfs_native.WriteOptions(permission=0o600)
+
+
+def _acl_of(access: Access) -> list[Any]:
+    import hdfs_native
+
+    def entry(kind: Any, bits: int, name: str | None = None) -> Any:
+        text: Any = "".join(letter if bits & bit else "-" for letter, bit in _LETTERS)
+        return hdfs_native.AclEntry(kind, "access", text, name)
+
+    return [
+        entry("user", access.mode >> 6 & 7),
+        *(
+            entry("group" if one.kind == "own_group" else one.kind, one.bits, one.name)
+            for one in access.acl
+        ),
+        entry("mask", access.mode >> 3 & 7),
+        entry("other", access.mode & 7),
+    ]
+
+
+def _bits(permissions: str) -> int:
+    return sum(bit for letter, bit in _LETTERS if letter in permissions)
 
 
 class FolderNotEmptyError(OSError):

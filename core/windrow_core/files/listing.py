@@ -30,7 +30,7 @@ HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 # An odd number, from the golden ratio.
 _MULTIPLIER, _WORD = 0x9E3779B97F4A7C15, 2**64 - 1
-_SUMMARIES = ("_metadata", "_common_metadata")
+SUMMARIES = ("_metadata", "_common_metadata")
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
@@ -87,7 +87,7 @@ def is_hidden(name: str, *, is_folder: bool = False) -> bool:
     A partition folder such as `_col=1` is not hidden, but a file that is being copied is. Spark
     looks for Parquet's summary files, and so into every folder whose name begins like theirs.
     """
-    if is_folder and name.startswith(_SUMMARIES):
+    if is_folder and name.startswith(SUMMARIES):
         return False
     if name.startswith("."):
         return True
@@ -119,7 +119,7 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
             for entry in content:
                 if is_hidden(entry.name) and not entries.is_read(entry.name):
                     refuse_hidden(absolute, entry.name, is_location=not folder)
-                    if not (entry.name.startswith(_SUMMARIES) and entry.is_dir()):
+                    if not (entry.name.startswith(SUMMARIES) and entry.is_dir()):
                         continue
                 elif holds_metadata:
                     refuse_file(absolute, entry.name)

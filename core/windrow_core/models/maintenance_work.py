@@ -178,6 +178,11 @@ class WorkItem(Answer):
         description="Only files smaller than this are rewritten; null for all that are small.",
     )
     min_files: int
+    min_age_seconds: int = Field(
+        default=0,
+        description="A partition that was written to within that time, when its turn comes, is left "
+        "alone.",
+    )
     readers_may_see_both: bool
     prediction: WorkPrediction
     removal: PartitionRemoval | None = Field(

@@ -165,6 +165,7 @@ class SqlWorkStore:
             target_file_size=body.target_file_size,
             small_file_size=body.small_file_size,
             min_files=body.min_files,
+            min_age_seconds=body.min_age_seconds,
             readers_may_see_both=body.readers_may_see_both,
             prediction=body.prediction,
             removal=body.removal,

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.errors import LocationError
 from windrow_core.files.formats import LOGGED
+from windrow_core.files.listing import SUMMARIES
 from windrow_core.files.other_formats import SINK_LOG, refuse_folder, refuse_hidden
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import contents_of, names_in
@@ -19,6 +20,7 @@ from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
 from windrow_spark.commits.staging import Staging
 from windrow_spark.commits.staging_folders import STAGING_ROOT, StagingFolder
+from windrow_spark.commits.summaries import Summaries, why_unchanged
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WRITABLE = ("hdfs://", "s3://")
@@ -111,6 +113,8 @@ def require_plain(table: str, location: str) -> None:
     try:
         refuse_part_of_table(location)
         names = names_in(location) or ()
+        has_summary = any(name in SUMMARIES for name in names)
+        summary = Summaries(location).of("") if has_summary else None
         for name in names:
             refuse_hidden(location, name, is_location=True)
             refuse_folder(location, name)
@@ -126,3 +130,5 @@ def require_plain(table: str, location: str) -> None:
             f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which lists the files "
             "that count: write through that query, or to another table",
         )
+    if summary is not None:
+        raise UnfitLocationError(table, location, why_unchanged(summary))

@@ -5,22 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 _SYNCING_THREADS = 8
-
-
-def look_alike(model: str, folder: str) -> None:
-    """Copy permissions to a folder from another, and owner and group where that is allowed."""
-    status = os.stat(model)
-    owner = (status.st_uid, status.st_gid)
-    own_status = os.stat(folder)
-    if (own_status.st_uid, own_status.st_gid) != owner:
-        with contextlib.suppress(PermissionError):
-            os.chown(folder, *owner)
-    os.chmod(folder, stat.S_IMODE(status.st_mode))
 
 
 def sync(paths: Iterable[str]) -> None:

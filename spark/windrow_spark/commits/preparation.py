@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from windrow_core.files.listing import is_hidden, listed_of
+from windrow_core.files.permissions import look_alike
 from windrow_core.files.remote import contents_of
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import Proof
@@ -18,11 +19,11 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, is_outside, path_in
 from windrow_core.models import TableInfo, WriteMode
-from windrow_spark.commits import posix
 from windrow_spark.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
 from windrow_spark.commits.intents import PartitionChange
 from windrow_spark.commits.inventories import list_files
 from windrow_spark.commits.spellings import Home
+from windrow_spark.commits.summaries import Summaries, why_unchanged
 
 # Paths relative to the location; a table also has their states when they were read.
 Replaced: TypeAlias = pa.Table | pa.Array | Sequence[str]
@@ -64,6 +65,7 @@ class Preparation:
         folders = set(additions) | set(removals)
         if self.mode == "overwrite":
             folders |= _by_folder(list_files(self.location)["path"].to_pylist()).keys()
+        summaries = Summaries(self.location)
         beside = {other: home.folder for home in homes for other in home.others}
         if self.mode == "overwrite_partitions":
             folders |= beside.keys() | set(region)
@@ -72,6 +74,7 @@ class Preparation:
                 folder,
                 additions.get(folder, []),
                 {name: old_files[_join(folder, name)] for name in removals.get(folder, [])},
+                summaries,
             )
             # The new rows come first, so that none are missing in between.
             for folder in sorted(
@@ -80,12 +83,19 @@ class Preparation:
         ]
 
     def _change(
-        self, folder: str, new_names: list[str], old_files: Mapping[str, FileStatus | None]
+        self,
+        folder: str,
+        new_names: list[str],
+        old_files: Mapping[str, FileStatus | None],
+        summaries: Summaries,
     ) -> PartitionChange:
         if is_outside(folder):
             reason = f"its partition {folder!r} lies elsewhere, where nothing is changed"
             raise UnfitLocationError(self.table.name, self.location, reason)
         _, present = contents_of(absolute_path(self.location, folder))
+        summary = summaries.of(folder, present)
+        if summary is not None:
+            raise UnfitLocationError(self.table.name, self.location, why_unchanged(summary))
         removals = self._gone(folder, present, old_files)
         links = [
             name for name in present if name not in removals and not _is_checksum_of(name, removals)
@@ -105,9 +115,11 @@ class Preparation:
         root, new = Root(self.location), path_in(self.location, f"{self.data}/{folder}")
         root.make_folder(new)
         if os.path.lexists(live):
+            # Nobody else is to reach the files before the folder is like the old one.
+            os.chmod(os.path.join(self.location, new), 0o700)
             for name in links:
                 root.link(f"{folder}/{name}", f"{new}/{name}")
-            posix.look_alike(live, os.path.join(self.location, new))
+            look_alike(live, os.path.join(self.location, new))
         return PartitionChange(folder, root.inode(new), tuple(new_names), tuple(links), removals)
 
     def _gone(

@@ -108,6 +108,8 @@ class _Merger:
         for at in range(count):
             many = self._rows * (at + 1) // count - self._rows * at // count
             name = f"{path}-{at:03d}.parquet"
+            # Nobody else is to read it before it has the permissions of the sources.
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             with pq.ParquetWriter(name, self._writing.schema, **self._writing.options(many)) as new:
                 if self._first.keys:
                     # So that the footer has a place for them.
@@ -196,7 +198,8 @@ def _bits_of(type_: pa.DataType) -> pa.DataType:
     if pt.is_floating(type_):
         return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[type_.bit_width]
     if pt.is_struct(type_):
-        return pa.struct([field.with_type(_bits_of(field.type)) for field in type_])
+        # A struct that is null has nulls in fields that may not be null otherwise.
+        return pa.struct([(field.name, _bits_of(field.type)) for field in type_])
     if pt.is_list(type_):
         return pa.list_(type_.value_field.with_type(_bits_of(type_.value_type)))
     return type_

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from windrow_core.files import changes
 from windrow_core.files.excerpts.thrift import ThriftError
 from windrow_core.files.footers import rows_in
+from windrow_core.files.permissions import Access, access_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -45,6 +46,7 @@ class Source:
         size_bytes: Its size.
         mtime_ns: When it was changed last.
         etag: An object store's identifier of its content.
+        access: Who may use it; None on object stores.
         copy: Where a copy of it lies on the local disk; None if it lies there itself.
         head: The head of its footer.
         keys: Its metadata.
@@ -60,6 +62,7 @@ class Source:
     size_bytes: int
     mtime_ns: int
     etag: str | None
+    access: Access | None
     copy: str | None
     head: Head
     keys: Mapping[bytes, bytes]
@@ -123,11 +126,14 @@ class Sources:
         Args:
             path: Path relative to the location.
         """
-        copy, status = self._copied(path) if is_remote(self._location) else (None, None)
+        copy, status, access = None, None, None
+        if is_remote(self._location):
+            copy, status, access = self._copied(path)
         with self._file(path, copy) as file:
             if status is None:
                 of_system = os.fstat(file.fileno())
                 status = FileStatus(of_system.st_size, of_system.st_mtime_ns)
+                access = access_of(file.fileno())
             footer = _footer_bytes(file, self._max_footer_bytes)
         assert status.mtime_ns is not None
         try:
@@ -145,6 +151,7 @@ class Sources:
             status.size_bytes,
             status.mtime_ns,
             status.etag,
+            access,
             copy,
             head,
             metadata.metadata or {},
@@ -154,10 +161,11 @@ class Sources:
             sum(chunk.total_uncompressed_size for chunk in chunks),
         )
 
-    def _copied(self, path: str) -> tuple[str, FileStatus]:
-        """Copy a remote file to the local disk; return the copy's path, and the file's state."""
+    def _copied(self, path: str) -> tuple[str, FileStatus, Access | None]:
+        """Copy a remote file to the local disk; return the copy's path, its state and access."""
         copy = os.path.join(self._copies, uuid.uuid4().hex)
-        return copy, changes.download(absolute_path(self._location, path), copy, self._large)
+        uri = absolute_path(self._location, path)
+        return copy, changes.download(uri, copy, self._large), changes.access_of(uri)
 
     def _file(self, path: str, copy: str | None) -> Any:
         return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,9 +19,13 @@ import pyarrow as pa
 
 from windrow_core.files import changes
 from windrow_core.files.access import why_inaccessible
+from windrow_core.files.permissions import Access, give, narrowest
+from windrow_core.files.remote import contents_of
 from windrow_core.files.schemes import is_remote
+from windrow_core.files.table_paths import absolute_path
 from windrow_jobs.merging.files import ValuesDifferError, merge
 from windrow_jobs.merging.likeness import likeness, unlike
+from windrow_jobs.merging.quiet import why_busy
 from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
 from windrow_spark.executor.spec import SortKey
 
@@ -44,6 +49,8 @@ class Job(NamedTuple):
         target_bytes: Target size of a file.
         scale: Expected bytes of merged rows, as a multiple of their bytes now.
         max_footer_bytes: Files with longer footers are left.
+        quiet_seconds: A partition that was written to within that time is left.
+        own: Texts in the names of files of which that does not count as a write.
     """
 
     location: str
@@ -52,6 +59,8 @@ class Job(NamedTuple):
     target_bytes: int
     scale: float
     max_footer_bytes: int
+    quiet_seconds: float = 0.0
+    own: Sequence[str] = ()
 
 
 class Outcome(NamedTuple):
@@ -64,6 +73,8 @@ class Outcome(NamedTuple):
         vanished: Files that do not exist any more.
         left: Why files were left as they are; None if none were.
         stored_bytes: Bytes of the replaced files' column chunks.
+        is_busy: Whether it was left because somebody writes to its partition.
+        seconds: How long it took.
     """
 
     piece: int
@@ -72,6 +83,8 @@ class Outcome(NamedTuple):
     vanished: Sequence[str]
     left: str | None
     stored_bytes: int
+    is_busy: bool = False
+    seconds: float = 0.0
 
 
 def merge_pieces(job_fields: Sequence[Any], pieces: Sequence[Piece]) -> list[tuple[Any, ...]]:
@@ -82,10 +95,30 @@ def merge_pieces(job_fields: Sequence[Any], pieces: Sequence[Piece]) -> list[tup
     """
     job = Job(*job_fields)
     attempt = uuid.uuid4().hex
-    if is_remote(job.location):
-        return [tuple(_merged_here(job, attempt, *piece)) for piece in pieces]
-    os.mkdir(os.path.join(job.staging, attempt))
-    return [tuple(_merged(job, attempt, "", *piece)) for piece in pieces]
+    if not is_remote(job.location):
+        os.mkdir(os.path.join(job.staging, attempt))
+    return [tuple(_outcome(job, attempt, *piece)) for piece in pieces]
+
+
+def _outcome(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
+    began_s = time.monotonic()
+    reason = _why_busy(job, {home, *(path.rpartition("/")[0] for path in paths)})
+    if reason is not None:
+        outcome = Outcome(number, [], [], [], reason, 0, is_busy=True)
+    else:
+        merge_all = _merged_here if is_remote(job.location) else _merged_there
+        outcome = merge_all(job, attempt, number, home, paths)
+    return outcome._replace(seconds=time.monotonic() - began_s)
+
+
+def _why_busy(job: Job, folders: Collection[str]) -> str | None:
+    """Ask again, since a batch may have taken long to come to this piece."""
+    if job.quiet_seconds:
+        for folder in folders:
+            _, files = contents_of(absolute_path(job.location, folder))
+            if (reason := why_busy(files, job.quiet_seconds, job.own)) is not None:
+                return reason
+    return None
 
 
 def _merged_here(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
@@ -95,16 +128,27 @@ def _merged_here(job: Job, attempt: str, number: int, home: str, paths: Sequence
         for folder in (copies, os.path.join(scratch, attempt)):
             os.mkdir(folder)
         here = job._replace(staging=scratch)
-        outcome = _merged(here, attempt, copies, number, home, paths)
+        outcome, access = _merged(here, attempt, copies, number, home, paths)
         for path, _, _ in outcome.new_files:
-            changes.upload(os.path.join(scratch, path), f"{job.staging}/{path}")
+            changes.upload(os.path.join(scratch, path), f"{job.staging}/{path}", access[path])
+    return outcome
+
+
+def _merged_there(job: Job, attempt: str, number: int, home: str, paths: Sequence[str]) -> Outcome:
+    """Merge files of a disk in the staging folder."""
+    outcome, access = _merged(job, attempt, "", number, home, paths)
+    for path, of_sources in access.items():
+        if of_sources is not None:
+            give(os.path.join(job.staging, path), of_sources)
     return outcome
 
 
 def _merged(
     job: Job, attempt: str, copies: str, number: int, home: str, paths: Sequence[str]
-) -> Outcome:
+) -> tuple[Outcome, dict[str, Access | None]]:
+    """Merge files; return what became of them, and who may use each new file."""
     sources, vanished, left = _sources(job, copies, paths)
+    access: dict[str, Access | None] = {}
     new_files: list[tuple[str, int, int]] = []
     old_sources: list[Source] = []
     sort = [
@@ -142,11 +186,13 @@ def _merged(
             # More rows would not fit into the memory of a task that sorts them.
             left = f"{group[0].path} and files like it are as large as files that are sorted can be"
             continue
-        new_files += [
-            (os.path.relpath(one.path, job.staging), one.rows, one.size_bytes) for one in new
-        ]
+        of_sources = [one.access for one in group if one.access is not None]
+        for one in new:
+            path = os.path.relpath(one.path, job.staging)
+            new_files.append((path, one.rows, one.size_bytes))
+            access[path] = narrowest(of_sources) if of_sources else None
         old_sources += group
-    return Outcome(
+    outcome = Outcome(
         number,
         new_files,
         [(one.path, one.size_bytes, one.mtime_ns, one.etag) for one in old_sources],
@@ -154,6 +200,7 @@ def _merged(
         left,
         sum(one.stored_bytes for one in old_sources),
     )
+    return outcome, access
 
 
 def _sources(

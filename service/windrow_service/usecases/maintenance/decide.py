@@ -407,6 +407,7 @@ def _work(
             target_file_size=one.policy.target_file_size,
             small_file_size=None if has_all else small_bytes,
             min_files=one.policy.min_files,
+            min_age_seconds=one.policy.min_age_seconds,
             readers_may_see_both=one.policy.readers_may_see_both,
             prediction=prediction,
             text=chosen(prediction, one.policy, None if has_all else small_bytes),

@@ -101,6 +101,10 @@ def past_of_folders(records: Sequence[WorkRecord]) -> dict[str, Past]:
     past: dict[str, Past] = defaultdict(Past)
     for record in records:
         outcome = record.body.outcome
+        # Those that a writer was at were left.
+        part = 1.0
+        if outcome is not None:
+            part = min(outcome.bytes_before / max(sum(record.body.folder_bytes), 1), 1.0)
         for folder, size in zip(record.body.folders, record.body.folder_bytes, strict=True):
             before = past[folder]
             if record.state == "running":
@@ -109,7 +113,7 @@ def past_of_folders(records: Sequence[WorkRecord]) -> dict[str, Past]:
                 gains = outcome.files_after < outcome.files_before
                 past[folder] = replace(
                     before,
-                    rewritten_bytes=before.rewritten_bytes + (size if gains else 0),
+                    rewritten_bytes=before.rewritten_bytes + (int(size * part) if gains else 0),
                     failures=0,
                     idle_runs=0 if gains else before.idle_runs + 1,
                     run_at=record.last_at,

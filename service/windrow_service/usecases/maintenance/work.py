@@ -38,6 +38,7 @@ class WorkBody(Answer):
         folders: Its partitions.
         folder_bytes: Bytes of each that are rewritten.
         small_file_size: Files below this size are rewritten; None for all small ones.
+        min_age_seconds: A partition that was written to within that time is left alone.
         removal: What is to be dropped; None if the partitions are to be rewritten.
         text: Why it was chosen; once it has ended, how.
     """
@@ -47,6 +48,7 @@ class WorkBody(Answer):
     target_file_size: int
     small_file_size: int | None = None
     min_files: int
+    min_age_seconds: int = 0
     readers_may_see_both: bool
     prediction: WorkPrediction
     removal: PartitionRemoval | None = None
