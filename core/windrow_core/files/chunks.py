@@ -161,6 +161,7 @@ class _GroupBuilder:
     ) -> None:
         self.files = FileSchema(file_schema(parquet, meanings), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
+        self._leaves = len(parquet.names)
         self._trust = Trust(parquet, [column.leaf for column in self.bounded])
         self.rows: list[int] = []
         self.row_counts: list[int] = []
@@ -190,6 +191,11 @@ class _GroupBuilder:
         uncertain = self.has_calendar and not is_certain(metadata.metadata)
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
+            if group.num_columns != self._leaves:
+                raise ValueError(
+                    f"its footer is damaged: a row group has {group.num_columns:,} columns, and the "
+                    f"schema {self._leaves:,}"
+                )
             offsets.append(row_group_start(group))
             if offsets[-1] >= size_bytes:
                 raise ValueError("its footer points past its end: part of the file is missing")

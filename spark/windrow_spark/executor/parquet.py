@@ -24,7 +24,7 @@ from windrow_core.files.file_fields import is_mapped, position_in
 from windrow_core.files.footers import footer_in, row_group_start, rows_in
 from windrow_core.files.schema import fields_in, leaf_count
 from windrow_spark.executor.conversions import stored_type, widens
-from windrow_spark.executor.errors import ColumnTypeError
+from windrow_spark.executor.errors import ColumnTypeError, UnreadableFileError
 from windrow_spark.executor.formats import (
     FORMAT_ERRORS,
     FileFormat,
@@ -230,6 +230,13 @@ def find_layout(
             file_type = _meant_type(schema.field(at).type, leaves)
             if not widens(file_type, field.type):
                 raise ColumnTypeError(path, field.name, str(file_type), str(field.type))
+            if _has_no_leaves(schema.field(at).type):
+                # Nothing in a file tells in which rows it is null.
+                reason = (
+                    f"column {field.name!r} is, or holds, a struct without fields: leave it out "
+                    "(columns=…), or rewrite the file"
+                )
+                raise UnreadableFileError(path, reason)
     present = sorted({at for at in positions if at >= 0})
     decoded = pa.schema([schema.field(at) for at in present])
     rules = [
@@ -337,6 +344,14 @@ def _leaf_targets(type_: pa.DataType, target: pa.DataType) -> Iterator[pa.DataTy
             yield from _leaf_targets(child.type, wanted[places.index(at)].type)
         else:
             yield from (None for _ in _leaf_types(child.type))
+
+
+def _has_no_leaves(type_: pa.DataType) -> bool:
+    """Tell whether a type is, or holds, a struct without fields."""
+    children = _children(type_)
+    if not children:
+        return bool(pt.is_struct(stored_type(type_)))
+    return any(_has_no_leaves(child.type) for child in children)
 
 
 def _meant_type(

@@ -23,6 +23,18 @@ _FILES_PER_CHUNK = 256
 # Chunks in flight; few, so that cancelling, or a table of broken files, ends soon.
 _MAX_CHUNKS_IN_FLIGHT = 32
 _CHECK_EVERY_S = 0.2
+_SHOWN_CHARACTERS = 200
+# What reading a damaged file raises where nothing expects it.
+_OF_FILES = (
+    pa.ArrowException,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class Chunk(Protocol):
@@ -83,14 +95,13 @@ def in_chunks(
                     start, count = pending.pop(future)
                     try:
                         chunks[start] = future.result()
-                    except LostProcessError as error:
+                    except (LostProcessError, *_OF_FILES) as error:
                         if count > 1:
-                            # One of the files crashed the process: halve until it is found.
+                            # One of the files is to blame: halve until it is found.
                             half = count // 2
                             unread.extendleft([(start + half, count - half), (start, half)])
                             continue
-                        damage = f"its footer is damaged ({error.last_words}): {RESTORE}"
-                        reason = error.why(damage)
+                        reason = _why_damaged(error)
                         chunks[start] = nothing([(files["path"][start].as_py(), reason)])
                     except OSError as error:
                         # No process could be started, whatever is in the files.
@@ -108,6 +119,13 @@ def in_chunks(
     in_order = [chunks[start] for start in sorted(chunks)]
     _raise_failures(in_order, table_format)
     return in_order
+
+
+def _why_damaged(error: Exception) -> str:
+    if isinstance(error, LostProcessError):
+        return error.why(f"its footer is damaged ({error.last_words}): {RESTORE}")
+    what = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+    return f"its footer is damaged ({type(error).__name__}: {what}): {RESTORE}"
 
 
 @contextmanager
