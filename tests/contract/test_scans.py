@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -29,7 +30,7 @@ from windrow.errors import InvalidArgumentError, NotFoundError
 from windrow.installed import MissingPackageError
 from windrow.scans.threads import THREAD_NAME
 from windrow_spark.errors import OnlySparkReadsError, UnfitReadError
-from windrow_spark.executor.errors import StaleFileError, VanishedFileError
+from windrow_spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
 
 ROOT = Path(__file__).parents[2]
 # `hive.write_events` writes three days of twenty ids each.
@@ -265,6 +266,19 @@ def test_files_that_only_spark_reads_are_refused_by_name(
 
     with pytest.raises(OnlySparkReadsError, match=rf"{name}.*csv.*client\.read"):
         client.scan(name)
+
+
+def test_a_struct_without_fields_is_refused_by_file_and_column(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    location.mkdir()
+    shutil.copy(ROOT / "tests" / "fixtures" / "duckdb" / "empty_group_test.parquet", location)
+    client.register_table(name, location=str(location))
+    client.refresh(name)
+
+    with pytest.raises(UnreadableFileError, match=r"empty_group_test\.parquet.*'nested'"):
+        client.scan(name).to_table()
+    assert client.scan(name, columns=["id"]).to_table().to_pylist() == [{"id": 1}]
 
 
 def test_scans_that_cannot_work_say_why(

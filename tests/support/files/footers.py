@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 # The fields of a struct in Thrift's compact protocol: for each number, the type and the value.
@@ -91,6 +92,59 @@ def swap(statistics: Fields) -> None:
     for one, other in ((MAX, MIN), (MAX_VALUE, MIN_VALUE)):
         if one in statistics and other in statistics:
             statistics[one], statistics[other] = statistics[other], statistics[one]
+
+
+def edit_at_random(footer: Fields, random: Random) -> None:
+    """Change, drop or double some values, at any depth; types stay those of Thrift."""
+    for _ in range(random.randint(1, 3)):
+        places = list(_places(STRUCT, footer))
+        holder, key, type_ = random.choice(places)
+        kind = random.choice(["value", "value", "drop", "double"])
+        if isinstance(holder, list):
+            if kind == "value":
+                holder[key] = _other_value(type_, holder[key], random)
+            elif kind == "drop":
+                del holder[key]
+            else:
+                holder.insert(key, holder[key])
+        elif kind == "drop":
+            del holder[key]
+        elif kind == "double":
+            holder.setdefault(key + random.randint(1, 3), holder[key])
+        else:
+            holder[key] = type_, _other_value(type_, holder[key][1], random)
+
+
+def _places(type_: int, value: Any) -> Iterator[tuple[Any, int, int]]:
+    """Yield where each value lies that is in another: its holder, its number there, its type."""
+    if type_ == STRUCT:
+        for number, (of, own) in value.items():
+            yield value, number, of
+            yield from _places(of, own)
+    elif type_ in (LIST, SET):
+        of, elements = value
+        for number, own in enumerate(elements):
+            yield elements, number, of
+            yield from _places(of, own)
+
+
+def _other_value(type_: int, value: Any, random: Random) -> Any:
+    if type_ in _ONE_BIT:
+        return not value
+    if type_ == BYTE:
+        return random.randrange(256)
+    if type_ in (SHORT, INT, LONG):
+        ends = (0, 1, -1, 2**7, 2**31 - 1, -(2**31), 2**62, -(2**63), value + 1, value - 1)
+        return random.choice(ends)
+    if type_ == DOUBLE:
+        return float(random.randint(-5, 5))
+    if type_ == BINARY:
+        text = bytes(value)
+        return random.choice([b"", b"\xff", text[:-1], text + b"x", text * 2, random.randbytes(9)])
+    if type_ in (LIST, SET):
+        of, elements = value
+        return of, random.choice([[], elements[:1], elements * 2, elements[::-1]])
+    return {}
 
 
 class _Reader:
