@@ -132,7 +132,7 @@ async def open_services(
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests, partitions),
-            engines=open_engines(adapters, manifests),
+            engines=await open_engines(adapters, manifests),
             operations=await open_operations(adapters),
         )
 

@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ READ_ONLY = {
     ),
     "gc.enabled": "false",
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000
 _DATA, _DELETES = 0, 1
@@ -134,6 +135,11 @@ def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
 def in_ms(at: datetime) -> int:
     """Return a time in milliseconds since 1970."""
     return int(at.timestamp() * 1000)
+
+
+def in_us(at: datetime) -> int:
+    """Return a time in microseconds since 1970."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 def table_uuid(table: TableInfo, number: int) -> str:

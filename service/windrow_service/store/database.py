@@ -172,14 +172,19 @@ class Database:
 
     async def signing_key(self) -> str:
         """Return the key that signs page tokens; created once, then the same for all replicas."""
+        return await self._made_once("page-tokens", tokens.token_urlsafe(32))
+
+    async def installation(self) -> str:
+        """Return the id of this database, which its copies have too."""
+        return await self._made_once("installation", tokens.token_hex(16))
+
+    async def _made_once(self, name: str, value: str) -> str:
+        """Return what is stored under a name; store the value if there is nothing yet."""
         async with self.writing() as connection:
-            secret = {"name": "page-tokens", "value": tokens.token_urlsafe(32)}
+            secret = {"name": name, "value": value}
             await insert_missing(connection, schema.secrets, secret)
-            return str(
-                await connection.scalar(
-                    sa.select(schema.secrets.c.value).where(schema.secrets.c.name == "page-tokens")
-                )
-            )
+            query = sa.select(schema.secrets.c.value).where(schema.secrets.c.name == name)
+            return str(await connection.scalar(query))
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -403,7 +403,7 @@ def open_maintenance(
     )
 
 
-def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineServices:
+async def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineServices:
     """Return the services for other engines; keep their metadata up to date in the background."""
     settings, folder = adapters.settings, adapters.settings.metadata_folder
     if folder is None:
@@ -413,7 +413,7 @@ def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineService
     describe = DescribeTable(
         tables=adapters.tables,
         snapshots=adapters.snapshots,
-        files=MetadataFolder(folder),
+        files=MetadataFolder(folder, await adapters.database.installation()),
         table_files=_inventories(adapters),
         # Separate from plans, which are quick.
         runner=adapters.threads("engines"),

@@ -151,7 +151,12 @@ class Root:
                     raise
 
     def write_file(
-        self, path: str, content: bytes, *proofs: Proof, mode: int = 0o666, lasting: bool = True
+        self,
+        path: str,
+        content: bytes,
+        *proofs: Proof,
+        mode: int | None = None,
+        lasting: bool = True,
     ) -> None:
         """Write a file as a whole or not at all, in a folder that exists.
 
@@ -159,7 +164,7 @@ class Root:
             path: The file.
             content: What it contains.
             proofs: That a file of this name is ours; without any, there must be none.
-            mode: Its permissions, of which the process's mask takes some away.
+            mode: Its permissions; by default, those that this process gives to new files.
             lasting: Whether it must survive a loss of power.
 
         Raises:
@@ -170,9 +175,11 @@ class Root:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with self._beneath(path) as (folder, name):
             aside = f".{name}.{secrets.token_hex(8)}"
-            descriptor = os.open(aside, flags, mode, dir_fd=folder)
+            descriptor = os.open(aside, flags, 0o666, dir_fd=folder)
             try:
                 with open(descriptor, "wb") as file:
+                    if mode is not None:
+                        os.fchmod(descriptor, mode)
                     file.write(content)
                     file.flush()
                     if lasting:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from windrow_core.files.access import why_unwritable
 from windrow_core.files.errors import InventoryError
 from windrow_core.files.formats import LOGGED
 from windrow_core.models import SnapshotInfo, TableDefinition
@@ -30,12 +32,17 @@ from windrow_service.engines.metadata import (
     SnapshotRecord,
     beside_the_last,
     in_ms,
+    in_us,
     joined_spellings,
     table_metadata,
     table_uuid,
 )
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
-from windrow_service.usecases.engines.errors import UnfitScanError, UnfitTableError
+from windrow_service.usecases.engines.errors import (
+    MetadataUnavailableError,
+    UnfitScanError,
+    UnfitTableError,
+)
 from windrow_service.usecases.engines.manifest_files import ManifestFiles, files_of
 from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
 from windrow_service.usecases.errors import UseCaseError
@@ -54,6 +61,12 @@ _BODIES_AT_A_TIME = 4
 _MOST_REMEMBERED = 10_000
 _TABLES_AT_A_TIME = 1_000
 _EVERY = Names(every=True)
+# Files are removed only if nobody has needed them for so long: copies of the database may share the
+# folder, and show by their rounds every ten minutes what they need.
+_LEAST_AGE = timedelta(hours=1)
+# The same of the folder of a table that this database does not know; a copy of it may.
+_UNKNOWN_AGE = timedelta(days=1)
+_T = TypeVar("_T")
 # Tables that are described again when they change.
 _MOST_FOLLOWED = 1_000
 
@@ -91,7 +104,7 @@ class DescribeTable:
         runner: Makes it in threads.
         turns: Lets callers wait for others that make the same.
         max_snapshots: Most snapshots of a table.
-        keep_for: How long files stay that are no longer needed.
+        keep_for: How long files stay that are no longer needed, at least an hour.
     """
 
     tables: TableStore
@@ -102,7 +115,7 @@ class DescribeTable:
     turns: Turns
     max_snapshots: int
     keep_for: timedelta
-    _records: LRUCache[tuple[str, int], SnapshotRecord] = field(
+    _records: LRUCache[tuple[str, str], SnapshotRecord] = field(
         default_factory=lambda: LRUCache(_MOST_REMEMBERED)
     )
     # The newest snapshot that was described of each table that engines have asked for here.
@@ -111,7 +124,22 @@ class DescribeTable:
     @property
     def manifests(self) -> ManifestFiles:
         """The manifests that are made."""
-        return ManifestFiles(self.files, self.table_files)
+        return ManifestFiles(self.files, self.table_files, self._min_age_s)
+
+    @property
+    def _min_age_s(self) -> float:
+        return max(self.keep_for, _LEAST_AGE).total_seconds()
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do work with the metadata in a thread.
+
+        Raises:
+            MetadataUnavailableError: The system refuses it, such as a disk that is full.
+        """
+        try:
+            return await self.runner.run(work)
+        except OSError as error:
+            raise MetadataUnavailableError(why_unwritable(error)) from error
 
     async def __call__(self, name: str, *, all_snapshots: bool) -> TableDescription:
         """Describe a table.
@@ -124,6 +152,7 @@ class DescribeTable:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
             UnfitTableError: Other engines would read the table wrongly, or not at all.
+            MetadataUnavailableError: The folder of the metadata cannot be used.
             BusyError: Too much is waiting already.
         """
         table, current = await self.snapshots.get(name, None)
@@ -134,9 +163,7 @@ class DescribeTable:
             record = await self._record(table, current)
             older = await self._older(table, current.info) if all_snapshots else []
             self._newest[name] = current.info.snapshot_id
-            return await self.runner.run(
-                lambda: self.description_of(table, current, [*older, record])
-            )
+            return await self.run(lambda: self.description_of(table, current, [*older, record]))
 
     async def snapshot(self, name: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
         """Return a snapshot of which other engines know, after describing it.
@@ -178,7 +205,7 @@ class DescribeTable:
 
     async def record_of(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
         """Return what the metadata says about a snapshot, after describing it."""
-        record = await self._known(table, snapshot.info.snapshot_id)
+        record = await self._known(table, snapshot.info)
         if record is None:
             async with self.turns.take(table.info.name):
                 record = await self._record(table, snapshot)
@@ -188,8 +215,9 @@ class DescribeTable:
         """Refuse a table that other engines cannot read, as far as its definition tells."""
         definition = table.info.definition
         reason = unfitness(definition)
-        if reason is None and self.files.path("", "").startswith(definition.location + "/"):
-            reason = "the folder of the metadata lies below it: set another one"
+        folder = self.files.path("", "").rstrip("/") + "/"
+        if reason is None and folder.startswith(definition.location.rstrip("/") + "/"):
+            reason = "the folder of the metadata is its own, or lies below it: set another one"
         if reason is not None:
             raise UnfitTableError(table.info.name, reason)
 
@@ -212,8 +240,11 @@ class DescribeTable:
                 continue
 
     async def clean(self) -> None:
-        """Remove what no snapshot needs any more, of all tables."""
-        left = set(await self.runner.run(self.files.tables))
+        """Remove what no snapshot needs any more, of all tables.
+
+        What others keep in the same folder stays, and so does what a copy of this database needs.
+        """
+        left = set(await self.run(self.files.tables))
         after = ""
         while left:
             page = await self.tables.page(after, _TABLES_AT_A_TIME, _EVERY)
@@ -226,7 +257,7 @@ class DescribeTable:
                 break
             after = page[-1].info.name
         for folder in left:
-            await self.runner.run(partial(self.files.remove, folder))
+            await self.run(partial(self.files.remove, folder, _UNKNOWN_AGE.total_seconds()))
 
     async def _clean(self, table: StoredTable, folder: str) -> None:
         infos = await self.snapshots.newest(table.info.name, self.max_snapshots)
@@ -234,12 +265,14 @@ class DescribeTable:
         def work() -> None:
             names: set[str] = set()
             for info in infos:
-                text = self.files.read(folder, _record_name(info.snapshot_id))
+                text = self.files.read(folder, f"{_name_of(info)}.json")
                 if text is not None:
-                    names |= _names_of(SnapshotRecord.of_text(text))
-            self.files.clean(folder, names, self.keep_for.total_seconds())
+                    names |= _names_of(info, SnapshotRecord.of_text(text))
+                # Replicas of the version before name them, and do not look whether they are there.
+                names |= {f"snap-{info.snapshot_id}{end}" for end in (".avro", f"-{EDITION}.json")}
+            self.files.clean(folder, names, self._min_age_s)
 
-        await self.runner.run(work)
+        await self.run(work)
 
     def description_of(
         self, table: StoredTable, current: Snapshot, records: Sequence[SnapshotRecord]
@@ -249,7 +282,7 @@ class DescribeTable:
         content = json.dumps(metadata, separators=(",", ":")).encode()
         version = hashlib.sha256(content).hexdigest()[:32]
         folder, name = metadata["table-uuid"], f"{version}.metadata.json"
-        if not self.files.touch(folder, name):
+        if not self.files.use(folder, [name], 0.0):
             self.files.write(folder, name, content)
         return TableDescription(
             metadata=content,
@@ -266,7 +299,7 @@ class DescribeTable:
         for info in reversed(infos):
             if info.snapshot_id >= current.snapshot_id:
                 continue
-            record = await self._known(table, info.snapshot_id)
+            record = await self._known(table, info)
             if record is None:
                 # It may have been dropped meanwhile.
                 with suppress(SnapshotNotFoundError, UnfitTableError):
@@ -276,20 +309,26 @@ class DescribeTable:
                 records.append(record)
         return records
 
-    async def _known(self, table: StoredTable, snapshot_id: int) -> SnapshotRecord | None:
-        folder = table_uuid(table.info, table.table_id)
-        key = folder, snapshot_id
-        record = self._records.get(key)
-        if record is None:
-            name = _record_name(snapshot_id)
-            text = await self.runner.run(lambda: self.files.read(folder, name))
-            record = None if text is None else SnapshotRecord.of_text(text)
-            if record is not None:
-                self._records[key] = record
+    async def _known(self, table: StoredTable, info: SnapshotInfo) -> SnapshotRecord | None:
+        """Return what was said about a snapshot before, if all the files that it names are there."""
+        key = table_uuid(table.info, table.table_id), _name_of(info)
+        in_memory = self._records.get(key)
+
+        def work() -> SnapshotRecord | None:
+            folder, name = key
+            text = None if in_memory is not None else self.files.read(folder, f"{name}.json")
+            one = in_memory if text is None else SnapshotRecord.of_text(text)
+            if one is None or not self.files.use(folder, _names_of(info, one), self._min_age_s):
+                return None
+            return one
+
+        record = await self.run(work)
+        if record is not None:
+            self._records[key] = record
         return record
 
     async def _record(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
-        record = await self._known(table, snapshot.info.snapshot_id)
+        record = await self._known(table, snapshot.info)
         return record if record is not None else await self._make(table, snapshot)
 
     async def _make(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
@@ -303,7 +342,7 @@ class DescribeTable:
         def write() -> SnapshotRecord:
             info = snapshot.info
             content = self.manifests.list_of(folder, info.snapshot_id, columns, manifests)
-            path = self.files.write(folder, f"snap-{info.snapshot_id}.avro", content)
+            path = self.files.write(folder, f"{_name_of(info)}.avro", content)
             record = SnapshotRecord(
                 snapshot_id=info.snapshot_id,
                 timestamp_ms=in_ms(info.created_at),
@@ -319,11 +358,11 @@ class DescribeTable:
                 names=dict(columns.names),
                 within=joined_trees([one.within for _, one in manifests]),
             )
-            self.files.write(folder, _record_name(info.snapshot_id), record.to_text().encode())
+            self.files.write(folder, f"{_name_of(info)}.json", record.to_text().encode())
             return record
 
-        record = await self.runner.run(write)
-        self._records[folder, snapshot.info.snapshot_id] = record
+        record = await self.run(write)
+        self._records[folder, _name_of(snapshot.info)] = record
         return record
 
     async def _manifests(
@@ -336,7 +375,7 @@ class DescribeTable:
             all_figures = {name: self.manifests.figures_at_hand(folder, name) for name in names}
             return {name: one for name, one in all_figures.items() if one is not None}
 
-        figures = await self.runner.run(at_hand)
+        figures = await self.run(at_hand)
         missing = [
             (name, one)
             for name, one in zip(names, snapshot.manifests, strict=True)
@@ -354,7 +393,7 @@ class DescribeTable:
                 ) -> ManifestFigures:
                     return self.manifests.write(table, name, live_files(manifest, body), columns)
 
-                figures[name] = await self.runner.run(work)
+                figures[name] = await self.run(work)
         return [(name, figures[name]) for name in names]
 
 
@@ -395,12 +434,16 @@ def live_files(manifest: Manifest, body: bytes) -> pa.Table:
     return files.filter(pa.array(is_live))
 
 
-def _record_name(snapshot_id: int) -> str:
-    return f"snap-{snapshot_id}-{EDITION}.json"
+def _name_of(info: SnapshotInfo) -> str:
+    """Return the name of what is said about a snapshot.
+
+    A copy of this database, or a restored one, has other snapshots with the same numbers.
+    """
+    return f"snap-{info.snapshot_id}-{in_us(info.created_at)}-{EDITION}"
 
 
-def _names_of(record: SnapshotRecord) -> set[str]:
-    names = {_record_name(record.snapshot_id), f"snap-{record.snapshot_id}.avro"}
+def _names_of(info: SnapshotInfo, record: SnapshotRecord) -> set[str]:
+    names = {f"{_name_of(info)}.json", f"{_name_of(info)}.avro"}
     for name in record.manifests:
         names.update(files_of(name, has_vectors=name in record.vectors))
     return names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow_core.errors import Fault
-from windrow_service.usecases.errors import NotFoundError, UseCaseError
+from windrow_service.usecases.errors import NotFoundError, UnavailableError, UseCaseError
 
 
 class UnsupportedError(UseCaseError):
@@ -25,6 +25,21 @@ class UnfitTableError(UnsupportedError):
     table: str
     reason: str
     message = "table {table!r} cannot be read by other engines: {reason}"
+
+
+@dataclass(eq=False)
+class MetadataUnavailableError(UnavailableError):
+    """Folder of the metadata for other engines cannot be used.
+
+    Attributes:
+        reason: Why not, and what to do.
+        retry_after_s: Seconds after which to try again.
+    """
+
+    reason: str
+    retry_after_s: int = 5
+    message = "the metadata for other engines cannot be written or read ({reason}): {remedy}"
+    remedy = "do that, then try again"
 
 
 @dataclass(eq=False)

@@ -24,10 +24,12 @@ class ManifestFiles:
     Attributes:
         files: Where engines find them.
         table_files: What tables have themselves.
+        min_age_s: How long files stay that nobody needs.
     """
 
     files: MetadataFiles
     table_files: TableFiles
+    min_age_s: float
 
     def figures_at_hand(self, folder: str, name: str) -> ManifestFigures | None:
         """Return the figures of a manifest, whose files stay for a while; None if it must be made.
@@ -43,7 +45,7 @@ class ManifestFiles:
             return None
         figures = ManifestFigures.of_text(text)
         files = files_of(name, has_vectors=figures.vectors is not None)
-        return figures if all(self.files.touch(folder, one) for one in files) else None
+        return figures if self.files.use(folder, files, self.min_age_s) else None
 
     def write(
         self, table: StoredTable, name: str, files: pa.Table, columns: TableColumns

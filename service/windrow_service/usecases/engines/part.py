@@ -97,7 +97,7 @@ class DescribePart:
                 return name, self._figures(table, snapshot, name, files)
 
             try:
-                pieces.append(await self.runner.run(work))
+                pieces.append(await self.describe.run(work))
             except InventoryError as error:
                 # A file has changed since the whole table was described.
                 raise UnfitTableError(name, str(error)) from error
@@ -108,7 +108,7 @@ class DescribePart:
                 table, snapshot, [self._record(table, snapshot, whole, some)]
             )
 
-        return await self.runner.run(write)
+        return await self.describe.run(write)
 
     def _figures(
         self, table: StoredTable, snapshot: Snapshot, name: str, files: pa.Table

@@ -26,17 +26,28 @@ class MetadataFiles(Protocol):
     def write(self, table: str, name: str, content: bytes) -> str:
         """Write a file, so that readers see all of it or nothing; return where it is."""
 
-    def touch(self, table: str, name: str) -> bool:
-        """Make a file as young as if it were written now; return False if there is none."""
+    def use(self, table: str, names: Collection[str], min_age_s: float) -> bool:
+        """Make sure that files are there, and stay; return False if one is missing.
+
+        Args:
+            table: Name of the table's folder.
+            names: Names of the files.
+            min_age_s: How old they must be before anybody removes them.
+        """
 
     def tables(self) -> list[str]:
-        """Return the names of the tables' folders."""
+        """Return the names of folders that may be those of tables."""
 
     def clean(self, table: str, names: Collection[str], min_age_s: float) -> int:
         """Remove files that nobody needs, unless they are younger; return how many."""
 
-    def remove(self, table: str) -> None:
-        """Remove a table's folder."""
+    def remove(self, table: str, min_age_s: float) -> None:
+        """Remove the folder of a table that is no more, if this installation has made it.
+
+        Args:
+            table: Name of the table's folder.
+            min_age_s: It stays if anything in it is younger.
+        """
 
 
 class TableFiles(Protocol):
