@@ -164,6 +164,7 @@ class DirectoryInventories:
             transactional=_transactional(definition, write_ids),
             max_footer_bytes=self._max_footer_bytes,
             partition_list=self._partition_list(partitions),
+            trusts_folders=definition.trust_folder_times,
         )
         return next_after_inventory(
             inventory, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from windrow_core.files.listing import listed_of
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of
 from windrow_spark.executor.errors import TaskReadError
-from windrow_spark.executor.files import copy_whole, read_whole
+from windrow_spark.executor.files import TICK_S, copy_whole, read_whole, source_mark
 from windrow_spark.executor.reading import CACHED_ON_KEY
 from windrow_spark.executor.spec import ReadLimits
 from windrow_spark.host_cache.cache import CacheTroubleError, FileCache, FileKey
@@ -138,11 +139,16 @@ class Warming:
         status: FileStatus,
     ) -> tuple[bool, str | None]:
         """Return whether a file was already cached, and the reason if it is still not cached."""
-        state = (status.size_bytes, status.mtime_ns or 0, path, status.etag or "")
-        key = FileKey(self.table, self.location, *state).text()
         uri = absolute_path(self.location, path)
         inside = home_for(self.location, home, uri)
         comparable = status._replace(mtime_ns=None) if self.logged else status
+        mark = source_mark(inside, uri, comparable)
+        if mark is None:
+            # It has just changed, or is gone; reading it says so.
+            time.sleep(TICK_S)
+            mark = source_mark(inside, uri, comparable)
+        state = (status.size_bytes, status.mtime_ns or 0, path, mark or "")
+        key = FileKey(self.table, self.location, *state).text()
         try:
             if cache.holds(key):
                 return True, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.support.api.problems import problem_of
 from tests.support.tables import hive
 
 MakePlan = Callable[..., dict[str, Any]]
+
+# Longer than a refresh and a plan take.
+OLD_S = 3
 
 
 def refresh(http: httpx.Client, table: str, **params: Any) -> dict[str, Any]:
@@ -323,26 +327,51 @@ def test_a_file_outside_its_bucket_spec_is_named(
     assert "00009" in problem_of(refused, 409, "bucket-number")["detail"]
 
 
+def rewrite_in_place(file: Path) -> None:
+    """Write a table's file of 10 rows anew: same size and time, other rows."""
+    status = file.stat()
+    hive.write_file(file, range(1_010, 1_020))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 @pytest.mark.slow
-def test_only_changed_folders_are_listed_unless_all_are_requested(
+def test_a_refresh_compares_every_file(http: httpx.Client, events: str, location: Path) -> None:
+    # Folders' times say clearly that nothing has changed.
+    time.sleep(2.5)
+    refresh(http, events)
+    rewrite_in_place(location / "ds=2026-11-03" / "part-00000.parquet")
+
+    rewritten, unchanged = refresh(http, events), refresh(http, events)
+
+    assert (rewritten["files_added"], rewritten["files_removed"]) == (1, 1)
+    assert rewritten["progress"]["folders_listed"] == 4
+    assert (unchanged["changed"], unchanged["progress"]["folders_listed"]) == (False, 4)
+
+
+@pytest.mark.slow
+def test_a_table_may_trust_folders_until_a_plan_finds_a_rewritten_file(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
     # A folder is trusted once its last change lies clearly in the past.
     time.sleep(2.5)
-    register(http, name, location)
+    register(http, name, location, trust_folder_times=True)
     refresh(http, name)
     hive.write_file(location / "ds=2026-11-02" / "new.parquet", range(5))
-    hive.write_file(location / "ds=2026-11-03" / "part-00000.parquet", range(9))
+    rewrite_in_place(location / "ds=2026-11-03" / "part-00000.parquet")
+    time.sleep(OLD_S)
 
     changed = refresh(http, name)
-    full = refresh(http, name, full=True)
+    # That refresh has not compared every file, and the first one is too old.
+    body = {"table": name, "filter": "id >= 1010", "max_staleness": OLD_S}
+    planned = http.post("/plans", json=body).json()
+    later = refresh(http, name)
 
     progress = changed["progress"]
     assert (progress["folders_listed"], progress["folders_unchanged"]) == (1, 3)
     assert changed["files_added"] == 1
-    assert (full["progress"]["folders_listed"], full["files_added"]) == (4, 1)
-    assert full["snapshot"]["row_count"] == 60 + 5 - 1
+    assert planned_paths(planned) == ["ds=2026-11-03/part-00000.parquet"]
+    assert later["progress"]["folders_unchanged"] == 0
 
 
 def test_hidden_files_are_skipped(http: httpx.Client, events: str, location: Path) -> None:

@@ -41,7 +41,9 @@ def an_hour_later() -> int:
 
 
 def listed(location: Path, known: KnownListing | None = None) -> Relisting:
-    return list_again(str(location), ProgressMeter(), known, clock_ns=an_hour_later)
+    return list_again(
+        str(location), ProgressMeter(), known, clock_ns=an_hour_later, trusts_folders=True
+    )
 
 
 @examples(25)

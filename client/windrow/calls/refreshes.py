@@ -34,8 +34,8 @@ class RefreshCalls(Calls):
 
         Args:
             name: Name of the table.
-            full: Whether to list every folder, not only those whose time of change differs from the
-                last refresh. Only this finds a file that was rewritten in place.
+            full: Whether to compare every file, also of a table with `trust_folder_times`. Other
+                tables are always compared in full.
             valid_write_ids: For transactional tables: the valid write ids, as Hive's metastore
                 reports them, or `on-disk`. By default everything on disk is read. If the current
                 snapshot was made with write ids, they must be given again.

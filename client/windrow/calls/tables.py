@@ -45,6 +45,7 @@ class TableCalls(Calls):
         sort_columns: Sequence[str | Mapping[str, Any]] = (),
         bloom_columns: Sequence[str] = (),
         plan_options: Mapping[str, Any] | None = None,
+        trust_folder_times: bool = False,
         replace: bool = False,
     ) -> TableInfo:
         """Register a table, or change its definition.
@@ -67,6 +68,9 @@ class TableCalls(Calls):
                 `IN` find the few files that hold a value.
             plan_options: Options for plans of this table that neither a request nor a Spark session
                 sets: see `windrow_core.models.PlanOptions`.
+            trust_folder_times: Whether refreshes skip folders whose time has not changed: quicker
+                with millions of files, but a file that is rewritten in place is found only by plans
+                with `max_staleness` and by refreshes with `full`.
             replace: If there is a table of this name, let it move to another location, and drop
                 its snapshots and its list of partitions if they do not fit the new definition.
 
@@ -94,6 +98,7 @@ class TableCalls(Calls):
                 ],
                 "bloom_columns": bloom_columns,
                 "plan_options": checked(PlanDefaults, plan_options or {}),
+                "trust_folder_times": trust_folder_times,
             },
         )
         return self.put_table(name, definition, replace=replace)

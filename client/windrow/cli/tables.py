@@ -115,6 +115,14 @@ def register(
         typer.Option(help="For transactional (ACID) tables of Hive: their kind."),
     ] = None,
     option: PlanOptionTexts = None,
+    trust_folder_times: Annotated[
+        bool,
+        typer.Option(
+            "--trust-folder-times",
+            help="Let refreshes skip folders whose time has not changed, for tables of millions of "
+            "files that are never rewritten in place.",
+        ),
+    ] = False,
     replace: Annotated[
         bool,
         typer.Option(
@@ -145,6 +153,7 @@ def register(
             sort_columns=[sort_column(text) for text in sort or []],
             bloom_columns=names(bloom) or [],
             plan_options=plan_options(option or []),
+            trust_folder_times=trust_folder_times,
             replace=replace,
         )
     if as_json:
@@ -217,8 +226,8 @@ def refresh(
         bool,
         typer.Option(
             "--full",
-            help="List every folder, not only those that changed; this also finds files that were "
-            "rewritten in place.",
+            help="Compare every file, also of a table that was registered with "
+            "--trust-folder-times.",
         ),
     ] = False,
     valid_write_ids: Annotated[

@@ -28,8 +28,6 @@ from windrow_core.files.table_paths import absolute_path, is_outside
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-# An odd number, from the golden ratio.
-_MULTIPLIER, _WORD = 0x9E3779B97F4A7C15, 2**64 - 1
 SUMMARIES = ("_metadata", "_common_metadata")
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
@@ -41,8 +39,8 @@ class FolderEntries:
     Attributes:
         folders: Folders, relative to the location.
         paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
-        stamps: For files on a local disk: a hash of each file's inode number and the time of its
-            last change of any kind, which also change when a file does. Empty elsewhere.
+        inodes: Inode numbers of files on a local disk. Empty elsewhere, as are `ctimes_ns`.
+        ctimes_ns: When content, links, owner or mode of each last changed, nanoseconds since 1970.
         etags: For objects: their ETags, without quotes; None if unknown. Empty elsewhere.
         hold_links: Whether a symbolic link was among them.
         acid_folders: Folders with names that Hive gives in transactional tables; None if the table
@@ -53,7 +51,8 @@ class FolderEntries:
     paths: list[str] = field(default_factory=list)
     sizes_bytes: list[int] = field(default_factory=list)
     mtimes_ns: list[int] = field(default_factory=list)
-    stamps: list[int] = field(default_factory=list)
+    inodes: list[int] = field(default_factory=list)
+    ctimes_ns: list[int] = field(default_factory=list)
     etags: list[str | None] = field(default_factory=list)
     hold_links: bool = False
     acid_folders: list[str] | None = None
@@ -157,7 +156,8 @@ def _add_entry(inside: str, prefix: str, entry: os.DirEntry[str], entries: Folde
     entries.paths.append(prefix + entry.name)
     entries.sizes_bytes.append(status.st_size)
     entries.mtimes_ns.append(status.st_mtime_ns)
-    entries.stamps.append((status.st_ino * _MULTIPLIER ^ status.st_ctime_ns) & _WORD)
+    entries.inodes.append(status.st_ino)
+    entries.ctimes_ns.append(status.st_ctime_ns)
 
 
 def _check_link(folder: str, link: os.DirEntry[str]) -> None:

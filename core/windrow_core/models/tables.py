@@ -100,6 +100,15 @@ class TableDefinition(Request):
         description="Columns for which a refresh builds a Bloom filter of each file. With them, "
         "`=` and `IN` prune files that minimum and maximum values cannot rule out.",
     )
+    trust_folder_times: bool = Field(
+        default=False,
+        exclude_if=lambda trusts: not trusts,
+        description="Whether refreshes skip folders whose time has not changed, on local disks and "
+        "NFS. This is quicker if the table has millions of files, but a file that is rewritten in "
+        "place, under its name, is found only by plans with `max_staleness` and by refreshes with "
+        "`full`. Once one was found, no folder is skipped any more. By default, every refresh "
+        "compares every file.",
+    )
     imported_from: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None,
         description="The catalog and table that an import took the definition from, such as "

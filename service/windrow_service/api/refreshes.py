@@ -17,8 +17,8 @@ from windrow_service.api.services import TablesDep
 FullQuery = Annotated[
     bool,
     Query(
-        description="List every folder, not only those that changed. Rewriting a file in "
-        "place does not change its folder, so only a full listing notices it.",
+        description="Compare every file, also of a table with `trust_folder_times`. Other tables "
+        "are always compared in full.",
     ),
 ]
 
@@ -44,7 +44,9 @@ async def refresh_table(
 ) -> RefreshStatus:
     """List the table's location again, and publish a snapshot if anything has changed.
 
-    Where the file system keeps modification times of folders, only folders that changed are listed.
+    Every file is compared with the current snapshot by path, size and time of change, and by inode
+    number or ETag where there are such; only new and changed files are opened. A table with
+    `trust_folder_times` is listed only where folders have changed, unless `full` is set.
     For Delta and Iceberg tables no folder is listed: their log shows what has changed.
     If a write is moving files in, the refresh waits for it while its driver is alive, for up to a
     minute.

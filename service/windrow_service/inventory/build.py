@@ -45,7 +45,12 @@ from windrow_service.inventory.listing.partitions import (
     bucket_numbers,
     partition_columns,
 )
-from windrow_service.inventory.listing.relisting import KnownListing, Relisting, list_again
+from windrow_service.inventory.listing.relisting import (
+    KnownListing,
+    Relisting,
+    list_again,
+    with_rewritten,
+)
 from windrow_service.inventory.listing.transactional import (
     FolderNotes,
     SeenFiles,
@@ -110,8 +115,9 @@ class PreviousInventory:
             published: then nothing is known about other columns.
         folders: State of folders and files, as `Inventory.folders` of this or an earlier
             inventory of the table; None if nothing is known.
-        full: Whether to list all folders, including unchanged ones. This is necessary if
+        full: Whether to list all folders, also if their times are trusted. This is necessary if
             `folders` is from an earlier inventory.
+        made_at_ns: When this inventory became the table's; None if unknown.
         table_version: As in `Inventory`.
     """
 
@@ -121,6 +127,7 @@ class PreviousInventory:
     has_all_columns: bool = False
     folders: bytes | None = None
     full: bool = False
+    made_at_ns: int | None = None
     table_version: str | None = None
 
 
@@ -142,6 +149,7 @@ def take_inventory(
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     partition_list: ListedPartitions | None = None,
+    trusts_folders: bool = False,
 ) -> Inventory:
     """List a table's files, and collect what planning needs to know about each.
 
@@ -169,6 +177,8 @@ def take_inventory(
         clock_ns: Returns the current time, which folders' times are compared with.
         max_footer_bytes: Most bytes of a file's footer.
         partition_list: The only partitions of the table; None if its folders are its partitions.
+        trusts_folders: Whether folders whose times have not changed are not listed again, until a
+            file is found that was rewritten in place.
 
     Returns:
         An inventory; for an empty folder it has no files, and the declared or previous schema.
@@ -180,12 +190,20 @@ def take_inventory(
     meter = ProgressMeter(on_progress, cancelled)
     earlier = None
     if previous is not None:
-        earlier = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
+        earlier = KnownListing(
+            files=previous.files,
+            state=previous.folders,
+            full=previous.full,
+            known_at_ns=previous.made_at_ns,
+        )
     folders = None
     if partition_list is not None:
         folders, scan = partition_list.folders.to_pylist(), without_links(scan or scan_of(location))
     if transactional is None:
-        listing, visible = list_again(location, meter, earlier, scan, clock_ns, folders), None
+        visible = None
+        listing = list_again(
+            location, meter, earlier, scan, clock_ns, folders, trusts_folders=trusts_folders
+        )
         paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
     else:
         listing, visible = _list_transactional(
@@ -250,6 +268,11 @@ def take_inventory(
     if previous is not None:
         again = pc.and_(known_rows.is_null(), same_rows.is_valid())
         same_count += _count_same(inventory.filter(again), previous, same_rows.filter(again))
+    state = listing.state
+    if trusts_folders and previous is not None:
+        known_paths = pc.is_in(files["path"], flat(previous.files["path"]))
+        if pc.sum(known_paths).as_py() not in (None, same_count):
+            state = with_rewritten(state)
     return Inventory(
         files=inventory,
         data_schema=data_schema,
@@ -258,7 +281,7 @@ def take_inventory(
         removed_count=(previous.files.num_rows if previous else 0) - same_count,
         folder_count=listing.folder_count,
         footers_read=read_count,
-        folders=listing.state,
+        folders=state,
         delete_files=visible.delete_files if visible is not None and is_acid else None,
     )
 

@@ -164,10 +164,11 @@ class Refreshes:
         """Refresh a table unless its snapshot agreed with its files at `since` or later."""
         # The first refresh may have begun earlier; the second begins after this call.
         for _ in range(2):
-            checked_at = (await self._refresh.tables.get(table)).checked_at
-            if checked_at is not None and checked_at >= since:
+            now = await self._refresh.tables.get(table)
+            if now.checked_at is not None and now.checked_at >= since:
                 return
-            await self.wait(await self.start(table))
+            full = now.info.definition.trust_folder_times
+            await self.wait(await self.start(table, full=full), full=full)
 
     async def latest(self, table: str) -> RefreshStatus:
         """Return the table's running refresh, or its last one.

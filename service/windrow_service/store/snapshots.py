@@ -180,7 +180,7 @@ class SqlSnapshotStore:
             return info
 
     async def confirm(
-        self, table: StoredTable, checked_at: datetime, listing: bytes | None
+        self, table: StoredTable, checked_at: datetime | None, listing: bytes | None
     ) -> None:
         current = table.info.current_snapshot
         assert current is not None

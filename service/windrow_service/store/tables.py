@@ -325,7 +325,13 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
     # do without them.
     same = {
         name: getattr(after, name)
-        for name in ("sort_columns", "bloom_columns", "plan_options", "imported_from")
+        for name in (
+            "sort_columns",
+            "bloom_columns",
+            "plan_options",
+            "trust_folder_times",
+            "imported_from",
+        )
     }
     if before.format == after.format == "iceberg":
         # `metadata` says where the log of the same table goes on: older snapshots stay true.

@@ -43,7 +43,7 @@ _ORIGIN = "hive:"
 # The coordinator limits its concurrent work; more callers would only wait.
 _AT_ONCE = 4
 # Fields that an import leaves as users have set them.
-_OF_USERS = ("plan_options", "bloom_columns")
+_OF_USERS = ("plan_options", "bloom_columns", "trust_folder_times")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -31,6 +31,7 @@ from windrow_spark.executor.files import (
     read_footer,
     read_small_files,
     read_whole,
+    source_mark,
 )
 from windrow_spark.executor.spec import ReadSpec, Split
 from windrow_spark.host_cache.cache import CacheTroubleError, FileKey
@@ -181,7 +182,7 @@ class CachedFiles(Files):
     def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
         """See `Files.ask`."""
         # Handing work to a thread costs more than taking a file that is at hand.
-        content = self._use.at_hand(self._key(split))
+        content = self._at_hand(split)
         return (
             threads.submit(self.footer if footer else self.whole, split)
             if content is None
@@ -194,24 +195,28 @@ class CachedFiles(Files):
 
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""
-        whole = super().whole
-        return self._use.fetch(self._key(split), lambda: bytes(whole(split)))
+        whole, key = super().whole, self._key(split)
+        if key is None:
+            return whole(split)
+        return self._use.fetch(key, lambda: bytes(whole(split)))
 
     def footer(self, split: Split) -> bytes:
         """See `Files.footer`. Files that the cache holds come from there; none is added to it."""
         is_small = split.size_bytes <= self._max_buffered_bytes
-        content = self._use.at_hand(self._key(split)) if is_small else None
+        content = self._at_hand(split) if is_small else None
         return super().footer(split) if content is None else content
 
     @contextmanager
     def stream(self, split: Split, opener: Opener) -> Iterator[Any]:
         """See `Files.stream`."""
-        home, state = self._home_of(split), self._state_of(split)
-        file = self._use.open(
-            self._key(split),
-            split.size_bytes,
-            lambda write: copy_whole(home, split.path, state, write, self._traffic),
-        )
+        home, state, key = self._home_of(split), self._state_of(split), self._key(split)
+        file = None
+        if key is not None:
+            file = self._use.open(
+                key,
+                split.size_bytes,
+                lambda write: copy_whole(home, split.path, state, write, self._traffic),
+            )
         if file is None:
             with super().stream(split, opener) as reader:
                 yield reader
@@ -219,9 +224,17 @@ class CachedFiles(Files):
         with file:
             yield opener(split.path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
 
-    def _key(self, split: Split) -> str:
+    def _at_hand(self, split: Split) -> bytes | None:
+        key = self._key(split)
+        return self._use.at_hand(key) if key is not None else None
+
+    def _key(self, split: Split) -> str | None:
+        """Return the name of a file in the cache; None if it must be read in place."""
+        mark = source_mark(self._home_of(split), split.path, self._state_of(split))
+        if mark is None:
+            return None
         path = path_in(self._location, split.path)
-        state = (split.size_bytes, split.mtime_ns, path, split.etag or "")
+        state = (split.size_bytes, split.mtime_ns, path, mark)
         return FileKey(self._table, self._location, *state).text()
 
 

@@ -33,10 +33,7 @@ class StaleFileError(TaskReadError):
         "file {path!r} has changed since the plan was made: its {aspect} was {before} and is "
         "{now}; {remedy}"
     )
-    remedy = (
-        "refresh the table and plan again (in full, `refresh --full`, if files are written in "
-        "place)"
-    )
+    remedy = "refresh the table and plan again"
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -17,8 +18,10 @@ from windrow_core.files.excerpts.excerpt import ExcerptFile
 from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.spliced import SplicedFile
 from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
+from windrow_core.files.mounts import keeps_times
 from windrow_core.files.objects.requests import Part, Traffic
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
+from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.remote import open_remote_file, read_part, remote_status
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
@@ -38,6 +41,8 @@ STREAM_BUFFER_BYTES = 2**20
 # On object stores each read is one request.
 _REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
 _COPIED_BYTES = 8 * 2**20
+# Longer than the clocks of local file systems take for one step.
+TICK_S = 0.1
 
 _SHOWN_CHARACTERS = 300
 
@@ -358,6 +363,36 @@ def translated(path: str, state: FileStatus | None = None) -> Iterator[None]:
             raise InaccessibleFileError(path, why_inaccessible(error)) from error
         reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
         raise UnreadableFileError(path, reason) from error
+
+
+def source_mark(home: str, path: str, state: FileStatus) -> str | None:
+    """Return what tells a file from a replacement of equal size and time; None if it is unsure.
+
+    Of an object this is its ETag; of a file of this machine, it changes with every change, also of
+    links or owner. It is empty where a file never changes, and where nothing tells: on HDFS, and on
+    file systems that may invent it. A file that has changed in this moment may change again without
+    a trace.
+
+    Args:
+        home: As for `read_whole`.
+        path: Absolute path of the file, or its URI.
+        state: Its state when the plan was made.
+    """
+    if state.etag is not None or state.mtime_ns is None or is_remote(path):
+        return state.etag or ""
+    if not kept_by_process(f"times of {home}", lambda: keeps_times(home)):
+        return ""
+    try:
+        # Opened, since NFS may answer a plain `stat` from memory.
+        descriptor = open_beneath(home, path)
+    except OSError:
+        return None
+    try:
+        now = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    is_settled = now.st_ctime_ns < time.time_ns() - int(TICK_S * 10**9)
+    return f"{now.st_ino:x}-{now.st_ctime_ns:x}" if is_settled else None
 
 
 def _status_of(now: os.stat_result) -> FileStatus:

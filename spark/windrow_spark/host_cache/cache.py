@@ -44,7 +44,8 @@ class FileKey(NamedTuple):
         size_bytes: Size of the file.
         mtime_ns: Time of its last change, in nanoseconds since 1970.
         path: Path relative to `location`.
-        etag: ETag of an object; empty if there is none, or it is unknown.
+        mark: What tells the file from another one of equal size and time: see
+            `executor.files.source_mark`. Empty if nothing does.
     """
 
     table: str
@@ -52,11 +53,11 @@ class FileKey(NamedTuple):
     size_bytes: int
     mtime_ns: int
     path: str
-    etag: str = ""
+    mark: str = ""
 
     def text(self) -> str:
         """Return the name of the entry; names of one table sort together."""
-        return json.dumps(self if self.etag else self[:-1])
+        return json.dumps(self if self.mark else self[:-1])
 
     @classmethod
     def of(cls, text: str) -> FileKey:

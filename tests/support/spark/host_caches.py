@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from windrow_spark.executor.files import TICK_S
 from windrow_spark.host_cache.cache import FileCache, FileKey
 from windrow_spark.host_cache.contents import open_contents
 from windrow_spark.host_cache.folders import make_folder
@@ -18,8 +21,18 @@ def cache_in(folder: Path, *, host: str = "here", capacity: int = CAPACITY) -> F
     return open_contents(make_folder(str(folder), host, capacity))
 
 
+def settle() -> None:
+    """Wait until files that were just written count as settled: until then, none is cached."""
+    time.sleep(2 * TICK_S)
+
+
 def key_of(path: str, size_bytes: int = 0, mtime_ns: int = 0, table: str = "t") -> str:
     return FileKey(table, "/tables/t", size_bytes, mtime_ns, path).text()
+
+
+def without_marks(keys: Iterable[str]) -> set[str]:
+    """Return keys without what tells a file from another one of equal size and time."""
+    return {FileKey.of(key)._replace(mark="").text() for key in keys}
 
 
 def keys_in(cache: FileCache) -> set[str]:

@@ -56,7 +56,7 @@ def test_empty_files_in_unchanged_folders_are_counted_and_noticed_once_filled(
     write(tmp_path, "ds=1/a")
     write(tmp_path, "ds=2/a")
     empty(tmp_path, "ds=1/b")
-    first = take_inline(str(tmp_path), clock_ns=lambda: LATER_NS)
+    first = take_inline(str(tmp_path), clock_ns=lambda: LATER_NS, trusts_folders=True)
     seen: list[RefreshProgress] = []
 
     again = take_inline(
@@ -64,9 +64,15 @@ def test_empty_files_in_unchanged_folders_are_counted_and_noticed_once_filled(
         previous=as_previous(first),
         on_progress=seen.append,
         clock_ns=lambda: LATER_NS,
+        trusts_folders=True,
     )
     write(tmp_path, "ds=1/b")
-    filled = take_inline(str(tmp_path), previous=as_previous(again), clock_ns=lambda: LATER_NS)
+    filled = take_inline(
+        str(tmp_path),
+        previous=as_previous(again),
+        clock_ns=lambda: LATER_NS,
+        trusts_folders=True,
+    )
 
     assert (seen[-1].files_found, seen[-1].files_empty, again.folder_count) == (2, 1, 1)
     assert filled.files["path"].to_pylist() == ["ds=1/a", "ds=1/b", "ds=2/a"]

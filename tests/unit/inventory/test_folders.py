@@ -1,4 +1,4 @@
-"""A refresh lists folders again unless they are unchanged."""
+"""A refresh that trusts the times of folders lists those again that have changed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, touch, write
+from windrow_core.files.mounts import keeps_times
 from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.folders import (
     Stamp,
     decode_folders,
     encode_folders,
-    keeps_folder_times,
 )
 
-HOUR_NS = 3600 * 10**9
-
-
-def an_hour_later() -> int:
-    """Return a time at which everything just made is old."""
-    return time.time_ns() + HOUR_NS
-
-
-take_later = partial(take_inline, clock_ns=an_hour_later)
+take_later = partial(take_inline, trusts_folders=True)
+take_at_once = partial(take_later, clock_ns=time.time_ns)
 
 
 def again(location: Path, before: Inventory) -> Inventory:
@@ -73,22 +66,48 @@ def test_a_file_that_is_replaced_by_renaming_is_found(table: Path) -> None:
     assert after.files["row_count"].to_pylist() == [2, 1, 1]
 
 
-def test_a_file_rewritten_in_place_is_found_by_a_full_listing(table: Path) -> None:
+def test_a_file_rewritten_in_place_is_found_by_a_full_listing_and_no_folder_trusted_again(
+    table: Path,
+) -> None:
     before = take_later(str(table))
     time.sleep(0.02)
     write(table, "x=1/f", {"n": [1, 2]})
 
     partly = again(table, before)
     fully = take_later(str(table), previous=replace(as_previous(partly), full=True))
+    time.sleep(0.02)
+    write(table, "x=2/f", {"n": [1, 2]})
+    later = again(table, fully)
 
     assert partly.files.equals(before.files)
     assert fully.files["row_count"].to_pylist() == [2, 1, 1]
+    assert later.files["row_count"].to_pylist() == [2, 2, 1]
+    assert again(table, later).folder_count == 3
+
+
+def test_a_new_link_to_a_file_costs_no_trust(table: Path) -> None:
+    before = take_later(str(table))
+    os.link(table / "x=1/f", table.parent / "kept")
+
+    after = take_later(str(table), previous=replace(as_previous(before), full=True))
+
+    assert after.footers_read == 1
+    assert again(table, after).folder_count == 0
+
+
+def test_without_that_trust_a_file_rewritten_in_place_is_found_by_any_refresh(table: Path) -> None:
+    before = take_inline(str(table))
+    write(table, "x=1/f", {"n": [1, 2]})
+
+    after = take_inline(str(table), previous=as_previous(before))
+
+    assert (after.files["row_count"].to_pylist(), after.footers_read) == ([2, 1, 1], 1)
 
 
 def test_a_folder_that_has_only_just_changed_is_listed_again(table: Path) -> None:
-    before = take_inline(str(table))
+    before = take_at_once(str(table))
 
-    after = take_inline(str(table), previous=as_previous(before))
+    after = take_at_once(str(table), previous=as_previous(before))
 
     assert after.folder_count == 3
 
@@ -143,5 +162,5 @@ def test_saved_state_of_other_files_or_damaged_state_is_not_used(table: Path) ->
 
 
 def test_file_systems_with_unreliable_folder_times_are_not_trusted(tmp_path: Path) -> None:
-    assert keeps_folder_times(str(tmp_path))
-    assert not keeps_folder_times("/proc/self")
+    assert keeps_times(str(tmp_path))
+    assert not keeps_times("/proc/self")

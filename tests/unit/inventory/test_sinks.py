@@ -45,6 +45,7 @@ def take(location: Path, previous: Inventory | None = None) -> Inventory:
         str(location),
         previous=as_previous(previous) if previous else None,
         clock_ns=lambda: LATER_NS,
+        trusts_folders=True,
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark import cloudpickle
 
 from tests.support.plans.plans import group_of, splits_of, splits_type
-from tests.support.spark.host_caches import cache_in, keys_in
+from tests.support.spark.host_caches import cache_in, keys_in, settle
 from windrow_spark.executor.errors import StaleFileError
 from windrow_spark.executor.reading import read_group
 from windrow_spark.executor.spec import ReadLimits, ReadSpec
@@ -30,6 +30,7 @@ def table(tmp_path: Path) -> Path:
     folder.mkdir()
     for number in range(FILES):
         pq.write_table(pa.table({"a": [number, number + 1]}), folder / f"{number}.parquet")
+    settle()
     return folder
 
 
@@ -74,16 +75,44 @@ def test_an_executor_without_windrow_reads_through_the_cache(tmp_path: Path, tab
 
     group = group_of(table)
     first = run_executor(table, group, tmp_path / "cache", "windrow,pydantic,httpx")
-    for file in table.iterdir():
-        # Size and time stay the same, so only the cache can still answer correctly.
-        status = file.stat()
-        file.write_bytes(bytes(status.st_size))
-        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     second = run_executor(table, group, tmp_path / "cache", "windrow,pydantic,httpx")
 
     assert (first.stdout, first.stderr) == (b"10 25\n", b"")
     assert (second.stdout, second.stderr) == (b"10 25\n", b"")
     assert len(keys_in(cache)) == FILES
+    assert cache.counts()["hits"] == FILES
+
+
+@pytest.mark.parametrize("buffered", [2**20, 10])
+@pytest.mark.parametrize("exchange", ["in place", "by another file"])
+def test_a_copy_of_a_file_is_not_read_once_the_file_has_become_another_of_equal_size_and_time(
+    tmp_path: Path, table: Path, buffered: int, exchange: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = cache_in(tmp_path / "cache")
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
+    group, file = group_of(table), table / "3.parquet"
+    limits = {"max_buffered_file_bytes": buffered, "max_decoded_at_once_bytes": buffered}
+
+    def read() -> list[int]:
+        batches = read_group(spec_of(table, **limits), group, None, "here")
+        return sorted(value for batch in batches for value in batch["a"].to_pylist())
+
+    first = read()
+    status, new = file.stat(), tmp_path / "new"
+    pq.write_table(pa.table({"a": [103, 104]}), new)
+    assert new.stat().st_size == status.st_size
+    if exchange == "in place":
+        file.write_bytes(new.read_bytes())
+    else:
+        new.replace(file)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    at_once = read()
+    settle()
+    later, again = read(), read()
+
+    assert first == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert at_once == later == again == [0, 1, 1, 2, 2, 3, 4, 5, 103, 104]
+    assert cache.counts()["misses"] == FILES + 1
 
 
 @pytest.mark.slow
@@ -126,6 +155,7 @@ def test_a_file_larger_than_half_the_cache_bypasses_it(
     values = pa.array(range(50_000), pa.int64())
     plain = {"use_dictionary": False, "compression": "none"}
     pq.write_table(pa.table({"a": values}), table / "large.parquet", **plain)
+    settle()
     cache = cache_in(tmp_path / "cache", capacity=600_000)
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
     limits = {"max_buffered_file_bytes": buffered, "max_decoded_at_once_bytes": buffered}
@@ -143,6 +173,7 @@ def test_splits_of_a_large_file_copy_it_once(
     file = table / "large.parquet"
     values = pa.array(range(60_000), pa.int64())
     pq.write_table(pa.table({"a": values}), file, row_group_size=20_000, use_dictionary=False)
+    settle()
     cache = cache_in(tmp_path / "cache")
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
     splits = [s for s in splits_of(table, {}, by_row_group=True) if s["path"] == file.name]

@@ -34,27 +34,6 @@ _STATE_SCHEMA = pa.schema(
 # The coarsest clock of a file system in use (FAT) ticks every 2 s.
 _MARGIN_NS = 2 * 10**9
 
-# File systems that keep folders' times as POSIX requires. Others, such as object stores mounted
-# through FUSE, invent them.
-_TRUSTED_FILE_SYSTEMS = frozenset(
-    [
-        "btrfs",
-        "ceph",
-        "ext2",
-        "ext3",
-        "ext4",
-        "f2fs",
-        "gpfs",
-        "lustre",
-        "nfs",
-        "nfs4",
-        "overlay",
-        "tmpfs",
-        "xfs",
-        "zfs",
-    ]
-)
-
 
 class Stamp(NamedTuple):
     """Identifies a folder with a certain set of names."""
@@ -99,29 +78,6 @@ def can_be_trusted(stamp: Stamp, read_at_ns: int, device: int) -> bool:
     """
     changed_at_ns = max(stamp.mtime_ns, stamp.ctime_ns)
     return stamp.device == device and changed_at_ns + _MARGIN_NS < read_at_ns
-
-
-def keeps_folder_times(location: str) -> bool:
-    """Tell whether a path is on a file system that is known to keep folders' times."""
-    real = os.path.realpath(location)
-    kind, length = "", -1
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-            for line in mounts:
-                before, _, after = line.partition(" - ")
-                point = _unescaped(before.split(" ")[4])
-                # Of several mounts at one point, the last one is visible.
-                if (real + "/").startswith(point.rstrip("/") + "/") and len(point) >= length:
-                    kind, length = after.split(" ")[0], len(point)
-    except (OSError, IndexError):
-        return False
-    return kind in _TRUSTED_FILE_SYSTEMS
-
-
-def _unescaped(text: str) -> str:
-    for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
-        text = text.replace("\\" + code, character)
-    return text
 
 
 def encode_folders(

@@ -1,4 +1,4 @@
-"""List a location again: only the folders that changed; other files are known already."""
+"""List a location again, and tell which files may be others under the same path, size and time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.sinks import keep_committed, read_sink_log
 from windrow_service.inventory.listing.folders import decode_folders, encode_folders
-from windrow_service.inventory.listing.walking import Listing, list_with
+from windrow_service.inventory.listing.walking import CHANGE_FIELDS, Listing, list_with
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.planner.caching.file_keys import file_keys
 from windrow_service.planner.pruning.bounds import Bools
@@ -31,6 +31,14 @@ from windrow_service.planner.splits import Hashes
 # set back: it distinguishes the file from a replacement with equal path, size and time. Both parts
 # may also change while the content stays (another link to the file, another owner, a restored
 # disk): a new stamp means that a file must be read again, not that its content differs.
+#
+# Two changes within one tick of a file system's clock cannot be told apart. So a file that changed
+# shortly before it was listed gets this stamp, which no file has when it is listed again.
+_UNSURE = np.uint64(0)
+# The coarsest clock of a file system in use (FAT) ticks every 2 s.
+_MARGIN_NS = 2 * 10**9
+# The state of folders once a file was rewritten in place: their times are not trusted any more.
+REWRITTEN = b"rewritten"
 _DIGEST_BYTES = 16
 _LENGTH = struct.Struct("<Q")
 _WORD = np.dtype("<u8")
@@ -59,17 +67,26 @@ class FileStamps:
 _NONE = FileStamps(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
-def compare_stamps(files: pa.Table, earlier: FileStamps) -> tuple[Bools, FileStamps]:
-    """Tell which of n files have a new stamp, and return the current stamps.
+def compare_stamps(
+    files: pa.Table, earlier: FileStamps, began_ns: int, known_at_ns: int | None = None
+) -> tuple[Bools, FileStamps]:
+    """Tell which of n files may be others than before, and return the current stamps.
 
     Args:
-        files: `LISTING_SCHEMA` and `stamp`, which is null for a file that was not looked at.
+        files: `LISTING_SCHEMA` and `CHANGE_FIELDS`.
         earlier: Earlier stamps.
+        began_ns: A moment before the files were listed.
+        known_at_ns: A moment at which files without an earlier stamp were known, since somebody had
+            published them; None if they count as the same.
     """
     keys = file_keys(files)
-    now, before = flat(files["stamp"]), earlier.of(keys)
-    differs = pc.fill_null(pc.not_equal(now, before), False)
-    stamps = pc.coalesce(now, before)
+    now, changed_ns, before = flat(files["stamp"]), flat(files["changed_ns"]), earlier.of(keys)
+    is_other = pc.not_equal(now, before)
+    if known_at_ns is not None:
+        is_other = pc.coalesce(is_other, pc.greater(changed_ns, known_at_ns))
+    differs = pc.fill_null(is_other, False)
+    is_recent = pc.greater_equal(changed_ns, began_ns - _MARGIN_NS)
+    stamps = pc.coalesce(pc.if_else(is_recent, _UNSURE, now), before)
     valid = stamps.is_valid().to_numpy(zero_copy_only=False)
     keys, known_stamps = keys[valid], stamps.drop_null().to_numpy()
     order = np.argsort(keys)
@@ -105,13 +122,15 @@ class KnownListing:
     Attributes:
         files: Columns of `LISTING_SCHEMA` and perhaps others, sorted by path.
         state: `Relisting.state` of an earlier listing; None if there was none.
-        full: Whether to list every folder. If not, the state must be from the listing that
-            found exactly these files.
+        full: Whether to list every folder, also if folders' times are trusted. If not, the state
+            must be from the listing that found exactly these files.
+        known_at_ns: When these files were known to be those of the table; None if unknown.
     """
 
     files: pa.Table
     state: bytes | None
     full: bool
+    known_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +160,10 @@ def list_again(
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     folders: Sequence[str] | None = None,
+    *,
+    trusts_folders: bool = False,
 ) -> Relisting:
-    """List a location again, except folders that have not changed.
+    """List a location again.
 
     Args:
         location: Absolute path of a folder, or a URI.
@@ -151,16 +172,22 @@ def list_again(
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: The only folders to list, as paths in inventories; None for all.
+        trusts_folders: Whether folders whose times have not changed are not listed again: files in
+            them that were rewritten in place are not found then.
     """
     before = None
     state, file_stamps = split_state(earlier.state if earlier is not None else None)
-    if earlier is not None and not earlier.full:
+    was_rewritten = state == REWRITTEN
+    trusts_folders = trusts_folders and not was_rewritten
+    if earlier is not None and not earlier.full and trusts_folders:
         before = decode_folders(state, location, len(earlier.files))
     scan = scan or scan_of(location)
     # If a catalog lists the partitions, Spark does not look at the location itself.
     log = read_sink_log(location) if folders is None else None
     begin = ("",) if folders is None else folders
-    listing = list_with(location, meter, scan, before, clock_ns, begin)
+    listing = list_with(
+        location, meter, scan, before, clock_ns, begin, stamps_folders=trusts_folders
+    )
     files = listing.files
     if earlier is not None and listing.unchanged:
         files = _with_unchanged(listing, earlier.files)
@@ -169,8 +196,9 @@ def list_again(
         files, not_in_log = keep_committed(location, files, log)
     files, empty = without_empty(files)
     meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(not_in_log))
-    is_other_file, file_stamps = compare_stamps(files, file_stamps)
-    stamps, state = listing.stamps, b""
+    known_at_ns = earlier.known_at_ns if earlier is not None else None
+    is_other_file, file_stamps = compare_stamps(files, file_stamps, listing.began_ns, known_at_ns)
+    stamps, state = listing.stamps, REWRITTEN if was_rewritten else b""
     if stamps is not None:
         # The next listing will not know the ignored files, and must list their folders again.
         again = _folders_of(pa.concat_tables([empty, not_in_log]))
@@ -187,7 +215,9 @@ def list_again(
 
 def _with_unchanged(listing: Listing, before: pa.Table) -> pa.Table:
     names = LISTING_SCHEMA.names
-    before = before.select(names).append_column("stamp", pa.nulls(len(before), pa.uint64()))
+    before = before.select(names)
+    for field in CHANGE_FIELDS:
+        before = before.append_column(field, pa.nulls(len(before), field.type))
     folders = pa.array(listing.unchanged, pa.string())
     files = before.filter(pc.is_in(_folders_of(before), folders))
     if not len(listing.files):
@@ -197,3 +227,8 @@ def _with_unchanged(listing: Listing, before: pa.Table) -> pa.Table:
 
 def _folders_of(files: pa.Table) -> pa.ChunkedArray:
     return pc.replace_substring_regex(files["path"], "/?[^/]*$", "")
+
+
+def with_rewritten(state: bytes | None) -> bytes:
+    """Return a state that tells further listings not to trust the times of folders."""
+    return join_state(REWRITTEN, split_state(state)[1])

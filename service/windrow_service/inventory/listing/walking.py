@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.errors import LocationError
@@ -19,6 +20,7 @@ from windrow_core.files.listing import (
     file_table,
     scan_local_folder,
 )
+from windrow_core.files.mounts import keeps_times
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
@@ -26,7 +28,6 @@ from windrow_service.inventory.listing.folders import (
     KnownFolders,
     Stamp,
     can_be_trusted,
-    keeps_folder_times,
     read_stamp,
 )
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
@@ -38,7 +39,13 @@ _FOLDERS_PER_BATCH = 64
 # On remote stores, listing a folder means waiting for answers.
 _REMOTE_LISTING_THREADS = 16
 
-_STAMP = pa.field("stamp", pa.uint64())
+# What shows that a file may have been replaced by one of equal path, size and time: see
+# `inventory.listing.relisting`. Both are null for files that were not looked at, or are remote.
+CHANGE_FIELDS = (pa.field("stamp", pa.uint64()), pa.field("changed_ns", pa.int64()))
+# Odd, from the golden ratio.
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# The stamp of files on file systems that may invent inode numbers.
+_SAME = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +53,17 @@ class Listing:
     """The files of a table.
 
     Attributes:
-        files: `LISTING_SCHEMA` and `stamp` (see `inventory.listing.relisting`), sorted by the bytes
-            of the path; without the direct files of unchanged folders.
+        files: `LISTING_SCHEMA` and `CHANGE_FIELDS`, sorted by the bytes of the path; without the
+            direct files of unchanged folders.
         folder_count: Number of listed folders, including the location.
         unchanged: Folders that were not listed, because they have not changed.
-        stamps: Stamps of all folders that can be trusted; None if no folder can.
+        stamps: Stamps of all folders that can be trusted; None if no folder can, or none need be.
+        began_ns: A moment before any folder was listed.
     """
 
     files: pa.Table
     folder_count: int
+    began_ns: int
     unchanged: Sequence[str] = ()
     stamps: Mapping[str, Stamp | None] | None = None
 
@@ -114,6 +123,8 @@ def list_with(
     known_folders: KnownFolders | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     folders: Sequence[str] = ("",),
+    *,
+    stamps_folders: bool = False,
 ) -> Listing:
     """Do the work of `list_files`, and report to a meter that the caller shares.
 
@@ -124,10 +135,13 @@ def list_with(
         known_folders: Earlier state of folders; unchanged ones are not listed again.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: Where to begin, as paths in inventories; by default at the location.
+        stamps_folders: Whether the stamps of folders are wanted.
     """
     meter.enter(phase="listing")
+    began_ns = clock_ns()
     remote = is_remote(location)
-    lister = _Lister(location, scan, known_folders or KnownFolders(), clock_ns)
+    known_folders = known_folders or KnownFolders()
+    lister = _Lister(location, scan, known_folders, clock_ns, stamps_folders=stamps_folders)
     batches: list[_Batch] = []
     per_batch = 1 if remote else _FOLDERS_PER_BATCH
     with ThreadPoolExecutor(
@@ -159,13 +173,14 @@ def list_with(
             for future in pending:
                 future.cancel()
     meter.report()
-    nothing = LISTING_SCHEMA.append(_STAMP).empty_table()
+    nothing = pa.schema([*LISTING_SCHEMA, *CHANGE_FIELDS]).empty_table()
     files = pa.concat_tables([nothing, *(batch.files for batch in batches)])
     return Listing(
         files=files.sort_by("path"),
         folder_count=sum(batch.listed_count for batch in batches),
+        began_ns=began_ns,
         unchanged=[folder for batch in batches for folder in batch.unchanged],
-        stamps=_joined(batch.stamps for batch in batches) if lister.device is not None else None,
+        stamps=_joined(batch.stamps for batch in batches) if lister.stamps_folders else None,
     )
 
 
@@ -184,7 +199,7 @@ class _Lister:
     """Lists folders, except those that have not changed.
 
     Attributes:
-        device: Device of the location; None if folders' times cannot be trusted.
+        stamps_folders: Whether folders have stamps.
     """
 
     def __init__(
@@ -193,15 +208,19 @@ class _Lister:
         scan: ScanFolder,
         known_folders: KnownFolders,
         clock_ns: Callable[[], int],
+        *,
+        stamps_folders: bool,
     ) -> None:
         self._location = location
         self._clock_ns = clock_ns
         self._scan = scan
         self._known = known_folders
-        self.device: int | None = None
-        if not is_remote(location) and keeps_folder_times(location):
+        # Device of the location; None if the times of its file system cannot be trusted.
+        self._device: int | None = None
+        if not is_remote(location) and keeps_times(location):
             with contextlib.suppress(OSError):
-                self.device = read_stamp(location, "").device
+                self._device = read_stamp(location, "").device
+        self.stamps_folders = stamps_folders and self._device is not None
 
     def look(self, folders: Sequence[str]) -> _Batch:
         entries = FolderEntries()
@@ -218,23 +237,32 @@ class _Lister:
                 # The target of a link may change without the folder that has the link.
                 stamp = None if entries.hold_links else stamp
             stamps[folder] = stamp
+        files = file_table(self._location, entries)
+        for field, values in zip(CHANGE_FIELDS, self._changes(entries), strict=True):
+            files = files.append_column(field, values)
         return _Batch(
-            files=file_table(self._location, entries).append_column(_STAMP, self._stamps(entries)),
+            files=files,
             folders=entries.folders,
             unchanged=same,
             stamps=stamps,
             listed_count=len(folders) - len(same),
         )
 
-    def _stamps(self, entries: FolderEntries) -> pa.Array:
-        # File systems that invent folders' times may also invent inode numbers, new ones each time.
-        if self.device is None or not entries.stamps:
-            return pa.nulls(len(entries.paths), _STAMP.type)
-        return pa.array(entries.stamps, _STAMP.type)
+    def _changes(self, entries: FolderEntries) -> list[pa.Array]:
+        """Return the columns `CHANGE_FIELDS`."""
+        if not entries.inodes:
+            return [pa.nulls(len(entries.paths), field.type) for field in CHANGE_FIELDS]
+        if self._device is None:
+            # Such file systems may also invent inode numbers, new ones each time.
+            stamps = np.full(len(entries.paths), _SAME, np.uint64)
+            return [pa.array(stamps), pa.array(entries.mtimes_ns, pa.int64())]
+        changed_ns = np.array(entries.ctimes_ns, np.int64)
+        stamps = np.array(entries.inodes, np.uint64) * _MULTIPLIER ^ changed_ns.view(np.uint64)
+        return [pa.array(np.maximum(stamps, _SAME)), pa.array(changed_ns)]
 
     def _stamp_of(self, folder: str) -> Stamp | None:
         """Return a folder's stamp from before it is listed, if it can be trusted."""
-        if self.device is None:
+        if not self.stamps_folders or self._device is None:
             return None
         now_ns = self._clock_ns()
         try:
@@ -242,7 +270,7 @@ class _Lister:
         except OSError:
             # Listing it will raise the proper error.
             return None
-        return stamp if can_be_trusted(stamp, now_ns, self.device) else None
+        return stamp if can_be_trusted(stamp, now_ns, self._device) else None
 
 
 def _joined(parts: Iterable[Mapping[str, Stamp | None]]) -> dict[str, Stamp | None]:

@@ -36,6 +36,7 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
         files=merge_files(tables, removals) if tables else schema.empty_table(),
         data_schema=snapshot.data_schema,
         partition_schema=snapshot.partition_schema,
+        made_at_ns=int(snapshot.info.created_at.timestamp() * 10**9),
         table_version=snapshot.info.table_version,
     )
 

@@ -159,7 +159,7 @@ class SnapshotStore(Protocol):
         Args:
             table: The table as it was when the inventory began.
             inventory: The snapshot to publish.
-            checked_at: When the listing of the files began; None if they were not listed.
+            checked_at: When the files were last compared; None if they never were.
             once: The caller's key.
             write_id: The write that moved the files in.
 
@@ -188,7 +188,7 @@ class SnapshotStore(Protocol):
         """
 
     async def confirm(
-        self, table: StoredTable, checked_at: datetime, listing: bytes | None
+        self, table: StoredTable, checked_at: datetime | None, listing: bytes | None
     ) -> None:
         """Record that the current snapshot still agreed with the files at `checked_at`.
 
@@ -254,8 +254,8 @@ class Inventories(Protocol):
             previous: The current snapshot; None if there is none.
             previous_bodies: The encoded rows of its manifests.
             listing: State of folders and files at the last listing; None if there was none.
-            full: Whether to list every folder. Otherwise `listing` must belong to `previous`, and
-                only folders that have changed since are listed.
+            full: Whether to list every folder, also of a table that trusts the times of folders.
+                Otherwise `listing` must belong to `previous`.
             on_progress: Called as the work progresses.
             cancelled: May be set from another thread, to stop.
             write_ids: Write ids that a reader of a transactional table sees; None for all.
@@ -311,7 +311,7 @@ class RefreshRecord:
 
     Attributes:
         table_id: The table's number.
-        full: Whether every folder is listed, not only those that changed.
+        full: Whether every folder is listed, also if the table trusts the times of folders.
         lease_until: When it may be presumed abandoned; None once it has ended.
         status: Its status as callers see it, last written by its runner.
         previous: How the previous refresh ended; None if there was none, or it did not end.

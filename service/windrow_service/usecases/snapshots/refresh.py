@@ -108,8 +108,7 @@ class RefreshTable:
 
         Args:
             name: The table.
-            full: Whether to list every folder, not only changed ones. Only this finds files that
-                were rewritten in place.
+            full: Whether to compare every file, also of a table that trusts the times of folders.
             on_progress: Called from another thread while the files are read.
             cancelled: Can be set to stop the refresh.
             request: The request: which version or write ids to see.
@@ -212,9 +211,12 @@ class RefreshTable:
         )
         if cancelled.is_set():
             raise InventoryCancelledError
+        # Folders' times alone do not tell that the files are still those of the snapshot.
+        trusts = table.info.definition.trust_folder_times
+        looked_at = began if everything or not trusts else table.checked_at
         reused_count = len(upcoming.manifests) - len(upcoming.new_manifests(previous))
         if previous is not None and request.version is None and _same(previous, upcoming):
-            await _patiently(cancelled, self.snapshots.confirm, table, began, upcoming.listing)
+            await _patiently(cancelled, self.snapshots.confirm, table, looked_at, upcoming.listing)
             return _unchanged(previous, reused_count)
         on_progress(last_progress.model_copy(update={"phase": "publishing"}))
         if request.version is not None:
@@ -225,7 +227,7 @@ class RefreshTable:
                 cancelled, self.snapshots.publish_beside, table, upcoming, request.version
             )
             return _published(beside, upcoming, reused_count)
-        after = await _patiently(cancelled, self.snapshots.publish, table, upcoming, began)
+        after = await _patiently(cancelled, self.snapshots.publish, table, upcoming, looked_at)
         assert after.info.current_snapshot is not None
         return _published(after.info.current_snapshot, upcoming, reused_count)
 
