@@ -26,6 +26,8 @@ OF_PROGRAMS = frozenset(
         "beat",
         "claim_work",
         "gained_files",
+        "look_again",
+        "look_if_changed",
         "probe",
         "put_table",
         "put_write",

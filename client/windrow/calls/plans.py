@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from windrow.calls.arguments import checked
 from windrow.calls.listing import Listing
-from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
-from windrow.errors import IncompletePlanError, InvalidArgumentError, error_of
+from windrow.calls.transport import ARROW_STREAM, Calls, Transport, read_answer
+from windrow.errors import IncompletePlanError, InvalidArgumentError, WindrowError, error_of
 from windrow_core.cards import SHOWN_ROWS, Card, Grid, Shown, card_of
 from windrow_core.models import (
     AddedFiles,
@@ -92,6 +92,11 @@ def _(plan: SplitPlan) -> Card:
 class PlanCalls(Calls):
     """Calls about plans of reads."""
 
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        # Their files have changed, as readers have seen.
+        self._changed_tables: set[str] = set()
+
     def plan(
         self,
         table: str,
@@ -154,7 +159,7 @@ class PlanCalls(Calls):
             "reuse": reuse,
         }
         with self._waiting(f"{table}: planning"):
-            return self._made(_request(fields, session_options, options), _PATIENT)
+            return self._planned(_request(fields, session_options, options), _PATIENT)
 
     def probe(
         self,
@@ -193,7 +198,32 @@ class PlanCalls(Calls):
             "max_staleness": max_staleness,
         }
         with self._waiting(f"{table}: looking at its columns"):
-            return self._made(_request(fields, session_options, options), _UNLISTED)
+            return self._planned(_request(fields, session_options, options), _UNLISTED)
+
+    def look_again(self, table: str) -> None:
+        """Let the next plan of a table's current snapshot look at the files first.
+
+        Readers call this when a file is not the one that was planned.
+        """
+        self._changed_tables.add(table)
+
+    def look_if_changed(self, table: str) -> bool:
+        """Look at a table's files if a reader has found one changed; tell whether that was so."""
+        has_changed = table in self._changed_tables
+        if has_changed:
+            self.probe(table)
+        return has_changed
+
+    def _planned(self, request: PlanRequest, headers: Mapping[str, str]) -> SplitPlan:
+        is_current = request.snapshot_id is None and request.version is None
+        if not is_current or request.table not in self._changed_tables:
+            return self._made(request, headers)
+        self._changed_tables.discard(request.table)
+        try:
+            return self._made(request.model_copy(update={"max_staleness": 0}), headers)
+        except WindrowError:
+            # Whatever keeps the coordinator from looking need not keep this plan from being made.
+            return self._made(request, headers)
 
     def _made(self, request: PlanRequest, headers: Mapping[str, str]) -> SplitPlan:
         answer = self._transport.call(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from windrow.errors import InvalidArgumentError
 from windrow.installed import require_package
 from windrow.scans.rows import Rows, required
 from windrow.scans.splits import ScanSplit, read
-from windrow.scans.threads import Batches
+from windrow.scans.threads import Batches, Source
 from windrow_core.cards import Card, Grid, card_of
 from windrow_core.files.errors import UnknownTypeError
 from windrow_core.files.schemes import is_object, is_remote
@@ -25,6 +25,7 @@ from windrow_core.models import Column, Plan
 from windrow_core.models.cards import plan_card
 from windrow_core.sizes import parse_size
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.executor.errors import StaleFileError
 from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.executor.spec import MIB, ReadSpec
 from windrow_spark.groups.checks import check_files, check_groups
@@ -64,9 +65,10 @@ class Scan(Rows):
     Args:
         plan: The plan of the rows.
         reading: How it is read.
+        on_stale: Called if a file has changed since.
     """
 
-    def __init__(self, plan: SplitPlan, reading: Reading) -> None:
+    def __init__(self, plan: SplitPlan, reading: Reading, on_stale: Callable[[], None]) -> None:
         groups = plan.groups
         if "cached_on" in groups.column_names and not os.environ.get(FOLDER_VARIABLE):
             groups = groups.drop_columns(["cached_on"])
@@ -74,6 +76,7 @@ class Scan(Rows):
         self._groups = groups
         self._spec = _spec_of(plan.info, groups)
         self._reading = reading
+        self._on_stale = on_stale
 
     @property
     def schema(self) -> pa.Schema:
@@ -95,11 +98,23 @@ class Scan(Rows):
             for batch in client.scan("sales.events").to_reader():
                 print(batch.num_rows)
         """
-        sources = [partial(read, self._spec, each) for each in self._descriptors()]
+        sources = [
+            self._noting_stale(partial(read, self._spec, each)) for each in self._descriptors()
+        ]
         batches = Batches(sources, self._reading.threads, self._reading.buffer_bytes)
         limit = self._info.limit
         rows = batches if limit is None else _first_rows(batches, limit)
         return pa.RecordBatchReader.from_batches(self.schema, rows)
+
+    def _noting_stale(self, source: Source) -> Source:
+        def noting() -> Generator[pa.RecordBatch, None, None]:
+            try:
+                yield from source()
+            except StaleFileError:
+                self._on_stale()
+                raise
+
+        return noting
 
     def to_duckdb(
         self, name: str, connection: duckdb.DuckDBPyConnection | None = None
@@ -213,7 +228,7 @@ def open_scan(
         require_package("obstore", "scan")
     elif is_remote(location):
         require_package("hdfs_native", "hdfs")
-    return Scan(plan, reading)
+    return Scan(plan, reading, partial(client.look_again, table))
 
 
 def _cores() -> int:

@@ -30,6 +30,7 @@ from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.reports import note_stale
 from windrow_spark.relation.scans import SOURCES, Source, answer
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings, settings_of
@@ -242,6 +243,7 @@ class Decisions:
         options = session_options(spark)
         if request["cataloged"]:
             self.compare(spark, name, request)
+        note_stale(self._client, name)
         state = self._states[name]
         # Before acceleration began, this application may have written to the table, too.
         fresh = request["running"] or state.listed_writes < writes

@@ -20,11 +20,13 @@ public final class JobDescriptions extends SparkListener {
     static final String QUERY = "spark.sql.execution.id";
     private static final String DESCRIPTION = "spark.job.description";
     private static final int MOST_ENDS = 1000;
+    /** In the message of each failure by a file that is not the planned one. */
+    private static final String STALE = "since the plan was made";
     private static final Map BY_CONTEXT = new WeakHashMap();
 
     private final SparkContext context;
     private final Map described = new HashMap();
-    /** When the queries of the latest scans have ended, by the scans' descriptions. */
+    /** What `Ends.endOf` returns, of the latest scans. */
     private final Map ends = new LinkedHashMap();
 
     /** The descriptions that a query has had, and the properties of the threads that run it. */
@@ -38,7 +40,8 @@ public final class JobDescriptions extends SparkListener {
     /** Tells Python when queries have ended. */
     public static final class Ends {
         /**
-         * Returns when the query of a scan ended, in milliseconds since 1970; -1 if it has not.
+         * Returns when the query of a scan ended, in milliseconds since 1970; 0 if it has not. The
+         * number is negative if the query failed because a file had changed.
          *
          * @param scan The scan's description.
          */
@@ -49,7 +52,7 @@ public final class JobDescriptions extends SparkListener {
 
     synchronized long endOf(String scan) {
         Long end = (Long) ends.get(scan);
-        return end == null ? -1L : end.longValue();
+        return end == null ? 0L : end.longValue();
     }
 
     private JobDescriptions(SparkContext context) {
@@ -98,15 +101,27 @@ public final class JobDescriptions extends SparkListener {
         return false;
     }
 
+    /** Tells whether a query failed because a file had changed; Spark's own message need not say so. */
+    private static boolean isStale(SparkListenerSQLExecutionEnd end) {
+        if (!end.executionFailure().isDefined()) return false;
+        Throwable error = (Throwable) end.executionFailure().get();
+        while (error != null) {
+            if (String.valueOf(error.getMessage()).contains(STALE)) return true;
+            error = error.getCause();
+        }
+        return false;
+    }
+
     public synchronized void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd)) return;
-        long query = ((SparkListenerSQLExecutionEnd) event).executionId();
-        Query known = (Query) described.remove(String.valueOf(query));
+        SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
+        Query known = (Query) described.remove(String.valueOf(end.executionId()));
         if (known == null) return;
+        boolean isStale = isStale(end);
         Iterator scans = known.scans.iterator();
         while (scans.hasNext()) {
             if (ends.size() >= MOST_ENDS) ends.remove(ends.keySet().iterator().next());
-            ends.put(scans.next(), Long.valueOf(((SparkListenerSQLExecutionEnd) event).time()));
+            ends.put(scans.next(), Long.valueOf(isStale ? -end.time() : end.time()));
         }
         Iterator threads = known.threads.keySet().iterator();
         while (threads.hasNext()) {

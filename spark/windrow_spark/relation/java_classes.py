@@ -6,7 +6,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
@@ -171,15 +171,27 @@ def answers_factory(spark: SparkSession) -> Any:
     return _object(spark, _ANSWERS)
 
 
-def end_of_query(spark: SparkSession, scan: str) -> float | None:
-    """Return when the query of a scan ended, in seconds since 1970; None if it has not.
+class QueryEnd(NamedTuple):
+    """How a query ended.
+
+    Attributes:
+        at: When, in seconds since 1970.
+        is_stale: Whether it failed because a file had changed since it was planned.
+    """
+
+    at: float
+    is_stale: bool
+
+
+def end_of_query(spark: SparkSession, scan: str) -> QueryEnd | None:
+    """Return how the query of a scan ended; None if it has not.
 
     Args:
         spark: A classic session.
         scan: The scan's description in Spark's UI.
     """
     end_ms = _object(spark, _ENDS).endOf(spark._jsc.sc(), scan)
-    return None if end_ms < 0 else end_ms / 1_000
+    return QueryEnd(abs(end_ms) / 1_000, end_ms < 0) if end_ms else None
 
 
 def partition_rows(spark: SparkSession, stream: bytes, columns: StructType) -> Any:

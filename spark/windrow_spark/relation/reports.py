@@ -1,6 +1,7 @@
 """Reports of what scans took, which a thread sends to their coordinators once queries have ended.
 
-No query waits for them, and none fails because of them: a report that cannot be sent is lost.
+No query waits for them, and none fails because of them: a report that cannot be sent is lost. If a
+query failed because a file had changed, the next plan of the table looks at its files first.
 """
 
 from __future__ import annotations
@@ -62,6 +63,18 @@ class Reporter:
                 )
                 self._thread.start()
 
+    def note_stale(self, client: Coordinator, table: str) -> None:
+        """Let the next plan of a table look at its files if a query has failed since they changed."""
+        with self._lock:
+            waiting = [
+                one for one in self._waiting if one.client is client and one.scan.table == table
+            ]
+        for one in waiting:
+            end = end_of_query(one.spark, str(one.scan))
+            if end is not None and end.is_stale:
+                client.look_again(table)
+                return
+
     def finish(self) -> None:
         """Send what can be sent before the process ends."""
         thread = self._thread
@@ -91,11 +104,13 @@ class Reporter:
         for one in waiting:
             # Whatever is wrong, such as a JVM that has gone: it must not end the thread.
             try:
-                ended_at = end_of_query(one.spark, str(one.scan))
-                report = None if ended_at is None else one.scan.report(ended_at)
+                end = end_of_query(one.spark, str(one.scan))
+                report = None if end is None else one.scan.report(end.at)
             except Exception:
                 over.append(one)
                 continue
+            if end is not None and end.is_stale:
+                one.client.look_again(one.scan.table)
             if report is not None:
                 reports[one.client].append(report)
             is_late = time.monotonic() - one.since > _PATIENCE_S
@@ -128,6 +143,12 @@ class Reporter:
 
 _REPORTER = Reporter()
 atexit.register(_REPORTER.finish)
+
+
+def note_stale(client: Coordinator, table: str) -> None:
+    """Let the next plan of a table look at its files if a query has just failed by one of them."""
+    with suppress(Exception):
+        _REPORTER.note_stale(client, table)
 
 
 def report_later(client: Coordinator, spark: SparkSession, scan: Scan) -> None:

@@ -24,6 +24,7 @@ from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
+from windrow_spark.relation.reports import note_stale
 from windrow_spark.relation.scans import SOURCES, Source, answer, divided
 from windrow_spark.relation.session_conditions import condition
 from windrow_spark.relation.session_conditions import divided as divided_filter
@@ -52,6 +53,7 @@ def open_table(
     Its user has named the snapshot (`at_snapshot`) if there is a `snapshot_id` or a `version`,
     unless the caller knows better.
     """
+    note_stale(client, table)
     # A plan of one file tells columns, snapshot and size.
     first_plan = client.probe(
         table,

@@ -23,6 +23,7 @@ from windrow_spark.refusals import refusal
 from windrow_spark.relation.java_classes import partition_rows, prepare
 from windrow_spark.relation.native import arrow_stream
 from windrow_spark.relation.partitions import partition_rows as partitions_of
+from windrow_spark.relation.reports import note_stale
 from windrow_spark.relation.scans import answer
 from windrow_spark.sql.cached_relations import move_cached, note_use
 from windrow_spark.sql.creations import (
@@ -164,6 +165,9 @@ class Answers:
         elif "timestamp_us" in request:
             snapshot = snapshot_at(client, table, request["timestamp_us"])
         else:
+            note_stale(client, table.name)
+            if client.look_if_changed(table.name):
+                table = client.table(table.name)
             snapshot = current_snapshot(table)
             note_use(client, table.name, snapshot.snapshot_id)
         return self._description(spark, request, table, snapshot)
@@ -227,7 +231,7 @@ class Answers:
         if table is None:
             return
         client = self._client(request)
-        client.refresh(table.name)
+        client.refresh(table.name, full=table.definition.trust_folder_times)
         self._follow(spark, client, request["catalog"], table.name)
 
     def _follow_stream(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
