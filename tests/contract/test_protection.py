@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
+import sqlalchemy as sa
 
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
 from windrow.errors import TableProtectedError
+from windrow_service.store import migrate
 
 
 @pytest.fixture
@@ -117,3 +120,111 @@ def test_the_audit_log_has_the_old_and_the_new_value(
 
     values = [(one["before"], one["after"]) for one in changes if one["kind"] == "protection"]
     assert values == [("protected", "not protected"), ("not protected", "protected")]
+
+
+# What programs send that know nothing of the protection, such as replicas of an earlier version.
+_STATEMENTS = {
+    "DELETE FROM tables": "it cannot be deleted",
+    "DELETE FROM tables WHERE table_id = 7": "it cannot be deleted",
+    "UPDATE tables SET definition = '{2}', current_snapshot_id = NULL": "its snapshots and",
+    "UPDATE tables SET definition = '{2}', partition_count = NULL": "its snapshots and",
+    "INSERT INTO writes SELECT table_id, 3, 'c', kind, 'staging' FROM writes WHERE number = 1": (
+        "its partitions cannot be dropped"
+    ),
+    "UPDATE writes SET state = 'committing' WHERE number = 1": "its partitions cannot be dropped",
+}
+_CHANGES = [
+    "UPDATE tables SET definition = '{2}'",
+    "UPDATE tables SET name = name",
+    "UPDATE tables SET current_snapshot_id = 2",
+    "UPDATE tables SET partition_count = NULL",
+    "UPDATE writes SET state = 'undone' WHERE number = 1",
+    "UPDATE writes SET state = 'committing' WHERE number = 2",
+    "DELETE FROM writes",
+]
+_COLUMNS = "table_id, number, write_id, kind, mode, state, host, process"
+_NOW = "'2026-11-20 10:00:00+00:00'"
+
+
+@pytest.fixture
+def connection(database_url: sa.URL) -> Iterator[sa.Connection]:
+    """A connection to a database with a protected table of two snapshots, and two writes."""
+    engine = sa.create_engine(migrate.synchronous(database_url))
+    times = f"{_NOW}, {_NOW}, {_NOW}"
+    with engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        for statement in (
+            "INSERT INTO tables (table_id, name, version, definition, created_at, updated_at,"
+            " last_snapshot_id, current_snapshot_id, partition_count, deletion_protection)"
+            f" VALUES (7, 's.t', 'v', '{{1}}', {_NOW}, {_NOW}, 2, 2, 5, true)",
+            *(
+                "INSERT INTO snapshots (table_id, snapshot_id, created_at, info, data_schema,"
+                f" partition_schema, bloom_columns, ranges) VALUES (7, {number}, {_NOW}, '{{}}',"
+                " '', '', '[]', '')"
+                for number in (1, 2)
+            ),
+            *(
+                f"INSERT INTO writes ({_COLUMNS}, started_at, updated_at, state_since) VALUES"
+                f" (7, {number}, '{name}', '{kind}', 'append', 'undone', 'h', 1, {times})"
+                for number, name, kind in ((1, "a", "removal"), (2, "b", "write"))
+            ),
+        ):
+            connection.exec_driver_sql(statement)
+        connection.commit()
+        yield connection
+    engine.dispose()
+
+
+def _complete(statement: str) -> str:
+    times = "started_at, updated_at, state_since"
+    return statement.replace("INTO writes", f"INTO writes ({_COLUMNS}, {times})").replace(
+        "kind, 'staging' FROM", f"kind, mode, 'staging', host, process, {times} FROM"
+    )
+
+
+def _rows(connection: sa.Connection) -> list[tuple[Any, ...]]:
+    tables = ("tables", "snapshots", "writes")
+    names = {"tables": "name", "snapshots": "snapshot_id", "writes": "write_id"}
+    return [
+        tuple(row)
+        for table in tables
+        for row in connection.exec_driver_sql(f"SELECT {names[table]} FROM {table} ORDER BY 1")
+    ]
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS)
+def test_the_database_refuses_whoever_does_not_know_the_protection(
+    connection: sa.Connection, statement: str
+) -> None:
+    before = _rows(connection)
+    with pytest.raises(sa.exc.DBAPIError, match=_STATEMENTS[statement]) as refusal:
+        connection.exec_driver_sql(_complete(statement))
+    connection.rollback()
+
+    assert _rows(connection) == before
+    assert "is protected from deletion" in str(refusal.value.orig)
+    if connection.dialect.name == "postgresql":
+        # Earlier versions answer 503 with the reason; the others would be a fault of theirs.
+        assert isinstance(refusal.value.orig, psycopg.OperationalError)
+    connection.exec_driver_sql("UPDATE tables SET deletion_protection = false")
+    connection.exec_driver_sql(_complete(statement))
+
+
+def test_snapshots_of_a_protected_table_stay_whoever_drops_old_ones(
+    connection: sa.Connection,
+) -> None:
+    before = _rows(connection)
+    assert not connection.exec_driver_sql("DELETE FROM snapshots RETURNING snapshot_id").all()
+    assert _rows(connection) == before
+    connection.exec_driver_sql("UPDATE tables SET deletion_protection = false")
+    connection.exec_driver_sql("DELETE FROM snapshots WHERE snapshot_id = 1")
+    connection.exec_driver_sql("DELETE FROM tables")
+    assert [row for row in _rows(connection) if row[0] not in ("a", "b")] == []
+
+
+@pytest.mark.parametrize("statement", _CHANGES)
+def test_the_database_lets_a_protected_table_change_otherwise(
+    connection: sa.Connection, statement: str
+) -> None:
+    assert connection.exec_driver_sql(statement).rowcount

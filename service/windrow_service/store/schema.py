@@ -48,6 +48,7 @@ tables = sa.Table(
     sa.Column("checked_at", sa.DateTime(timezone=True)),
     # Number of partitions in the table's list in `partition_lists`; null if it has none.
     sa.Column("partition_count", sa.Integer),
+    # Triggers of revision 0021 enforce it, whoever asks.
     sa.Column("deletion_protection", sa.Boolean, nullable=False, server_default=sa.false()),
     # Numbers are never reused: a plan or a cache map may outlive its table.
     sqlite_autoincrement=True,

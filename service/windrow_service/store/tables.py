@@ -213,13 +213,16 @@ async def _change(
     result = await connection.execute(
         sa.update(schema.tables)
         .where(schema.tables.c.table_id == row.table_id, schema.tables.c.version == row.version)
-        .values(changes)
+        .values(version=changes["version"])
     )
     if result.rowcount != 1:
         raise _OvertakenError
     await refuse_others(connection, row.table_id, row.name)
     if not consent or row.deletion_protection:
         await _refuse_losses(connection, row, before, after, consent=consent)
+    await connection.execute(
+        sa.update(schema.tables).where(schema.tables.c.table_id == row.table_id).values(changes)
+    )
     await note(
         connection,
         now,
