@@ -33,9 +33,11 @@ from windrow_core.files.errors import (
     FileChangedError,
     InventoryError,
     LocationError,
+    OtherFormatError,
     UnreadableFootersError,
 )
 from windrow_core.files.formats import LOGGED
+from windrow_core.files.kinds import other_kind
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_core.files.listing import in_folders, unescape, without_empty
 from windrow_core.files.rows import LISTING_SCHEMA
@@ -268,7 +270,9 @@ class _Taking:
         read = partial(tasks.read_footers, location, self.max_footer_bytes)
         answers = self._over_executors(read, chunks)
         if unreadable := sorted(file for _, files, _ in answers for file in files):
-            raise UnreadableFootersError(tuple(unreadable[:_MAX_SHOWN_FILES]))
+            if kind := other_kind(location, listing["path"], "parquet"):
+                raise OtherFormatError(unreadable[0][0], "parquet", kind)
+            raise UnreadableFootersError(tuple(unreadable))
         if changes := sorted(path for *_, paths in answers for path in paths):
             raise FileChangedError(tuple(changes[:_MAX_SHOWN_FILES]))
         return joined(_group(*plain) for groups, *_ in answers for plain in groups)

@@ -130,7 +130,8 @@ class ChunkFooters:
 
     def blame(self, path: str, reason: object) -> None:
         """Record a file that was read, but cannot be understood."""
-        self.unreadable.append((path, f"{reason}: {RESTORE}"))
+        # Arrow's messages may have several lines.
+        self.unreadable.append((path, f"{' '.join(str(reason).split())}: {RESTORE}"))
 
 
 def read_ones(

@@ -6,6 +6,7 @@ Paths are relative to the table's location unless an attribute is called `locati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 from windrow_core.errors import Fault, StatedError
@@ -13,6 +14,7 @@ from windrow_core.errors import Fault, StatedError
 # What to do about a file whose content is at fault. Never about one that the system refuses: see
 # `windrow_core.files.access`.
 RESTORE = "restore it if it is damaged, or correct the table's format"
+_MAX_SHOWN_REASONS = 10
 
 
 class InventoryError(StatedError):
@@ -157,22 +159,75 @@ class UnreadableFootersError(InventoryError):
     """File cannot be read.
 
     Attributes:
-        files: Path of each file, with the reason and what to do, by path; only as many as are worth
-            showing.
+        files: Path of each file, with the reason and what to do, by path.
         format: The format.
+        is_complete: Whether these are all such files.
     """
 
     slug = "unreadable-file"
     files: tuple[tuple[str, str], ...]
     format: str = "parquet"
+    is_complete: bool = True
 
     def __str__(self) -> str:
-        lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
-        format_ = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}.get(self.format, self.format)
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in self.files:
+            by_reason.setdefault(reason, []).append(path)
+        shown = [
+            f"{self._names(paths)}: {reason}"
+            for reason, paths in islice(by_reason.items(), _MAX_SHOWN_REASONS)
+        ]
+        lines = f" {shown[0]}" if len(by_reason) == 1 else "".join(f"\n  {one}" for one in shown)
+        count = f"{len(self.files):,} {'file' if len(self.files) == 1 else 'files'}"
         return (
-            f"cannot read {len(self.files)} file(s) as {format_}; do what is said of each, then "
-            f"refresh again:{lines}"
+            f"cannot read {'' if self.is_complete else 'at least '}{count} as "
+            f"{format_name(self.format)}; do what is said of each, then refresh again:{lines}"
         )
+
+    @staticmethod
+    def _names(paths: list[str]) -> str:
+        more = len(paths) - 1
+        return f"{paths[0]!r}" + (f" and {more:,} more" if more else "")
+
+
+@dataclass(eq=False)
+class OtherFormatError(InventoryError):
+    """Files have another format than their table.
+
+    Attributes:
+        path: One of the files.
+        format: The format of the table.
+        kind: The format of the files.
+    """
+
+    path: str
+    format: str
+    kind: str
+
+    def __str__(self) -> str:
+        remedy = f"register the table with format={self.kind!r} (`--format {self.kind}`)"
+        if self.kind in ("csv", "json"):
+            remedy += (
+                " and its columns, which `client.infer_columns` returns if a Spark session reads the "
+                "files"
+            )
+        return (
+            f"the files of this table are {format_name(self.kind)}, not {format_name(self.format)}, "
+            f"such as {self.path!r}: {remedy}"
+        )
+
+
+def format_name(format: str) -> str:
+    """Return a format as it is written in sentences."""
+    names = {
+        "parquet": "Parquet",
+        "orc": "ORC",
+        "avro": "Avro",
+        "csv": "CSV",
+        "json": "JSON",
+        "text": "lines of text",
+    }
+    return names.get(format, format)
 
 
 @dataclass(eq=False)

@@ -37,7 +37,7 @@ from windrow_service.inventory.footers.blooms import (
     filter_struct,
 )
 from windrow_service.inventory.footers.excerpts import bounded
-from windrow_service.inventory.footers.reading import read_with
+from windrow_service.inventory.footers.reading import read_with, refuse_other_format
 from windrow_service.inventory.footers.unread import unread, unread_schema
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, partitions_in
 from windrow_service.inventory.listing.partitions import (
@@ -380,6 +380,8 @@ class _FooterReader:
         if previous is not None and declared is not None and declared != previous.data_schema:
             kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
         fresh = pc.indices_nonzero(pc.is_null(kept_rows))
+        if not is_read and (previous is None or not len(previous.files)):
+            refuse_other_format(self.location, self.files, self.table_format)
         if declared is not None and not is_read:
             groups = unread(declared, len(fresh))
         else:

@@ -81,6 +81,7 @@ def in_chunks(
         for start in range(0, files.num_rows, _FILES_PER_CHUNK)
     )
     pending: dict[Future[AnyChunk], tuple[int, int]] = {}
+    is_complete = True
     with _opened(executor) as pool:
         try:
             while unread or pending:
@@ -111,13 +112,14 @@ def in_chunks(
                         some = files["path"].slice(start, count).to_pylist()
                         chunks[start] = nothing([(path, reason) for path in some])
                     on_read(count)
-                if sum(len(c.unreadable) for c in chunks.values()) >= MAX_SHOWN_FILES:
+                if unread and sum(len(c.unreadable) for c in chunks.values()) >= MAX_SHOWN_FILES:
                     unread.clear()
+                    is_complete = False
         finally:
             for future in pending:
                 future.cancel()
     in_order = [chunks[start] for start in sorted(chunks)]
-    _raise_failures(in_order, table_format)
+    _raise_failures(in_order, table_format, is_complete=is_complete)
     return in_order
 
 
@@ -141,8 +143,8 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
             raise
 
 
-def _raise_failures(chunks: Sequence[Chunk], table_format: str) -> None:
+def _raise_failures(chunks: Sequence[Chunk], table_format: str, *, is_complete: bool) -> None:
     if unreadable := sorted(entry for chunk in chunks for entry in chunk.unreadable):
-        raise UnreadableFootersError(tuple(unreadable[:MAX_SHOWN_FILES]), table_format)
+        raise UnreadableFootersError(tuple(unreadable), table_format, is_complete)
     if changes := sorted(path for chunk in chunks for path in chunk.changed):
         raise FileChangedError(tuple(changes[:MAX_SHOWN_FILES]))

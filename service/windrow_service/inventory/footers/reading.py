@@ -9,6 +9,8 @@ from functools import partial
 import pyarrow as pa
 
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
+from windrow_core.files.errors import OtherFormatError, UnreadableFootersError
+from windrow_core.files.kinds import other_kind
 from windrow_core.files.limits import MAX_FOOTER_BYTES
 from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
@@ -43,11 +45,27 @@ def read_footers(
         exactly one group. None if there are no files.
 
     Raises:
+        OtherFormatError: All files have another format.
         UnreadableFootersError: Files are not Parquet, or access is denied.
         FileChangedError: Files differ from the listing.
         InventoryCancelledError: `cancelled` was set.
     """
     return read_with(location, files, ProgressMeter(on_progress, cancelled), executor)
+
+
+def refuse_other_format(
+    location: str, files: pa.Table, table_format: str, cause: Exception | None = None
+) -> None:
+    """Refuse files that all have another format than their table, as far as a few of them tell.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        files: `LISTING_SCHEMA` of the files.
+        table_format: The table's format.
+        cause: What has gone wrong because of that.
+    """
+    if len(files) and (kind := other_kind(location, files["path"], table_format)):
+        raise OtherFormatError(files["path"][0].as_py(), table_format, kind) from cause
 
 
 def read_with(
@@ -66,14 +84,18 @@ def read_with(
     """
     reader = _ACID_READER if is_acid else _READERS[table_format]
     meter.enter(phase="reading footers", footers_total=files.num_rows)
-    chunks = in_chunks(
-        files,
-        partial(reader, location, max_footer_bytes=max_footer_bytes),
-        lambda unreadable: ChunkFooters(unreadable=unreadable),
-        lambda count: meter.add(footers_read=count),
-        executor,
-        meter.check_cancelled,
-        table_format=table_format,
-    )
+    try:
+        chunks = in_chunks(
+            files,
+            partial(reader, location, max_footer_bytes=max_footer_bytes),
+            lambda unreadable: ChunkFooters(unreadable=unreadable),
+            lambda count: meter.add(footers_read=count),
+            executor,
+            meter.check_cancelled,
+            table_format=table_format,
+        )
+    except UnreadableFootersError as error:
+        refuse_other_format(location, files, table_format, error)
+        raise
     meter.report()
     return joined(group for chunk in chunks for group in chunk.groups)
