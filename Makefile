@@ -85,11 +85,12 @@ test-nightly: $(INSTALLED) $(QUICK_SPARKS) other-sparks image chromium ## Run al
 test-sparks: $(INSTALLED) $(QUICK_SPARKS) other-sparks ## Run the tests that use every supported release of Spark
 	$(BIN)/pytest --all-sparks -m every_spark
 
-check: $(INSTALLED) ## Lint, types, import rules, Java
+check: $(INSTALLED) ## Lint, types, import rules, who changes files, Java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.support.removals
 	$(BIN)/python -m tests.support.spark.java_sources
 
 format: $(INSTALLED) ## Format the code

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import console
 
-from windrow_core.files import changes
+from windrow_core.files.roots.proofs import Consent
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_demo.hive import folder_name
 from windrow_demo.processes import run_in_processes
 from windrow_demo.progress import counting
@@ -107,7 +108,7 @@ def upload(folder: Path, location: str) -> None:
     paths = [path.relative_to(folder).as_posix() for path in sorted(folder.glob("*/*.parquet"))]
     with ThreadPoolExecutor(_UPLOADS) as threads:
         copies = [
-            threads.submit(changes.upload, str(folder / path), f"{location}/{path}")
+            threads.submit(StoreRoot(location).upload, str(folder / path), path, Consent())
             for path in paths
         ]
     for copy in copies:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 import threading
 from pathlib import Path
@@ -36,8 +35,8 @@ class EmbeddedCoordinator:
     def __init__(self, state_dir: Path, allowed_locations: tuple[str, ...]) -> None:
         _make_folder(state_dir)
         # A folder of mode 0700 keeps other users of this machine out.
-        self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
-        self.socket = self._folder / "socket"
+        self._folder = tempfile.TemporaryDirectory(prefix="windrow-", ignore_cleanup_errors=True)
+        self.socket = Path(self._folder.name) / "socket"
         # Defaults are given too: the environment may hold the settings of another coordinator.
         self._settings = settings = Settings(
             host="127.0.0.1",
@@ -60,7 +59,7 @@ class EmbeddedCoordinator:
         """Stop serving, and wait until it has stopped."""
         self._server.should_exit = True
         self._thread.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.cleanup()
 
     def _serve(self) -> None:
         try:

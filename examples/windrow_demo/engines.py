@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -36,6 +35,7 @@ from windrow_demo.errors import DemoError
 from windrow_demo.flights import DAYS_IN_THE_YEAR, flights_table, write_flights
 from windrow_demo.measuring import timed
 from windrow_demo.progress import counting
+from windrow_demo.write_once import begin_anew
 
 WAYS = (FOLDER, WINDROW)
 
@@ -104,7 +104,7 @@ def run_engines_demo(data: Path, *, days: int, console: Console) -> EnginesOutco
     data = data.resolve()
     folder = data / ("flights" if days == DAYS_IN_THE_YEAR else f"flights-{days}-days")
     work = data / "demo-engines"
-    shutil.rmtree(work, ignore_errors=True)
+    begin_anew(work)
     with counting(console, "Writing files") as progress:
         files = write_flights(folder, days, progress.expect, progress.advance)
     flights = flights_table(days)

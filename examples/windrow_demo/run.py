@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from functools import partial
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from windrow_demo.outcome import DemoOutcome, SqlOutcome
 from windrow_demo.progress import counting
 from windrow_demo.report import first_table
 from windrow_demo.sides import SPARK_DEFAULT, flight_queries, sides
+from windrow_demo.write_once import begin_anew
 from windrow_spark.interrupts import kept_interrupts
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run_demo(data: Path, *, runs: int | None, days: int, console: Console) -> De
     work = data / "demo"
     _write(table, days, console)
     # Start from an empty state, so that the refresh has to do all of its work.
-    shutil.rmtree(work / "state", ignore_errors=True)
+    begin_anew(work / "state")
     with (
         running_coordinator(work / "state", [data], work / "coordinator.log") as url,
         connect(url) as client,

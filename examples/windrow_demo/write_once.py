@@ -1,17 +1,20 @@
-"""Tables that are generated once and then reused."""
+"""Tables that are generated once and then reused, and folders that each run begins anew."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import Form, Mark
 from windrow_demo.errors import DemoError
 
 # Starts with '_', so that neither Spark nor the coordinator reads it as data.
 _MARKER = "_windrow.json"
+_OWN = Form(re.compile(re.escape(_MARKER)))
 
 
 def write_once(
@@ -44,19 +47,35 @@ def write_once(
         is_whole = file_count is None or count_files(folder) == file_count
         if _content(marker) == complete and is_whole:
             return False
-        shutil.rmtree(folder)
+    begin_anew(folder)
+    write(folder)
+    _mark(folder, complete)
+    return True
+
+
+def begin_anew(folder: Path) -> Path:
+    """Return an empty folder, but for a mark, of which an earlier run may have left something.
+
+    Raises:
+        DemoError: The folder holds something that the demo did not write.
+    """
+    content = _content(folder / _MARKER)
+    if isinstance(content, dict) and "complete" in content:
+        mark = Mark(f"{folder.name}/{_MARKER}", (folder / _MARKER).read_bytes())
+        Root.resolved(str(folder.parent)).remove_tree(folder.name, mark)
     elif folder.exists() and any(folder.iterdir()):
         raise DemoError(
             f"{folder} holds files that the demo did not write, so it was not changed: choose "
             "another folder for the data, or move it away"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    marker.write_text(json.dumps({"complete": False}))
-    write(folder)
-    finished = folder / f"{_MARKER}.new"
-    finished.write_text(json.dumps(complete))
-    finished.replace(marker)
-    return True
+    _mark(folder, {"complete": False})
+    return folder
+
+
+def _mark(folder: Path, content: Mapping[str, object]) -> None:
+    root = Root.resolved(str(folder))
+    root.write_file(_MARKER, json.dumps(content).encode(), _OWN, lasting=False)
 
 
 def count_files(folder: Path) -> int:
@@ -67,5 +86,5 @@ def count_files(folder: Path) -> int:
 def _content(marker: Path) -> object:
     try:
         return json.loads(marker.read_text())
-    except ValueError:
+    except (FileNotFoundError, ValueError):
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from windrow_demo.events import growing, write_events
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Fingerprint, Side, fingerprint, timed
 from windrow_demo.progress import counting
+from windrow_demo.write_once import begin_anew
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ def run_writes_demo(
     work = data / "demo-writes"
     events = data / f"events-{days}-days-{row_count}-rows"
     for folder in ("state", "exploded", "planned"):
-        shutil.rmtree(work / folder, ignore_errors=True)
+        begin_anew(work / folder)
     with counting(console, "Writing events", row_count) as progress:
         write_events(events, growing(days, row_count), progress.advance)
     with (
@@ -109,7 +109,8 @@ def run_writes_demo(
                 source = _fingerprint(spark, rows)
 
                 def explode() -> None:
-                    rows.repartition(tasks).write.partitionBy("ds").parquet(str(work / "exploded"))
+                    writer = rows.repartition(tasks).write.mode("append").partitionBy("ds")
+                    writer.parquet(str(work / "exploded"))
 
                 client.register_table(
                     TABLE,

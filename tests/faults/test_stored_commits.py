@@ -370,7 +370,7 @@ def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_sa
         sizes.append(len(part.content))
         if tmp_path.joinpath("late").exists():
             StoreRoot(location).remove_files(["copied/a"], ANYTHING)
-            changes.upload(str(tmp_path / "late"), uri)
+            StoreRoot(location).upload(str(tmp_path / "late"), "copied/a", ANYTHING)
         return part
 
     @contextmanager
@@ -383,7 +383,7 @@ def test_files_are_copied_a_piece_at_a_time_and_only_as_long_as_they_stay_the_sa
     monkeypatch.setattr(changes, "read_part", read_part)
     content, uri = bytes(range(256)) * 10, f"{location}/copied/a"
     (tmp_path / "a").write_bytes(content)
-    changes.upload(str(tmp_path / "a"), uri)
+    StoreRoot(location).upload(str(tmp_path / "a"), "copied/a", ANYTHING)
 
     status = changes.download(uri, str(tmp_path / "copy"), large())
 

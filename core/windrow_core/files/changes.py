@@ -1,13 +1,11 @@
-"""Files copied between a local disk and HDFS or an object store."""
+"""Files copied from HDFS or an object store to a local disk."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from windrow_core.files import hadoop
-from windrow_core.files.objects.requests import Traffic, requests
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.permissions import Access
 from windrow_core.files.remote import read_part
@@ -17,21 +15,6 @@ from windrow_core.files.status import FileStatus
 # Of a file that is copied, so much is in memory at a time: of its beginning, and of the rest.
 FIRST_BYTES = 512 * 2**10
 PIECE_BYTES = 8 * 2**20
-
-
-def upload(path: str, uri: str, access: Access | None = None) -> None:
-    """Copy a file of the local disk to a path that is free.
-
-    Args:
-        path: Path of the file.
-        uri: The path that is free.
-        access: Who may use the copy; object stores decide that by themselves.
-    """
-    if is_object(uri):
-        requests().upload(Path(path), uri, Traffic())
-        return
-    with open(path, "rb") as file:
-        hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""), access)
 
 
 def access_of(uri: str) -> Access | None:

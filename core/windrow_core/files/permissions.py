@@ -113,13 +113,13 @@ def access_of(file: int | str) -> Access:
     )
 
 
-def give(path: str, access: Access) -> None:
+def give(path: int | str, access: Access) -> None:
     """Give a file or folder of this user on a local disk its access, or a narrower one.
 
     It is narrower where this user may not set its owner or group.
 
     Args:
-        path: Absolute path; until now open to this user alone.
+        path: An open file or folder, or an absolute path; until now open to this user alone.
         access: The access.
 
     Raises:
@@ -142,8 +142,13 @@ def give(path: str, access: Access) -> None:
         _set_attribute(path, _ACL, _encoded(access.acl, access.mode))
 
 
-def look_alike(model: str, folder: str) -> None:
-    """Give a folder the access of another one, and what that one passes on to new files."""
+def look_alike(model: int, folder: int) -> None:
+    """Give a folder the access of another one, and what that one passes on to new files.
+
+    Args:
+        model: The other one, opened.
+        folder: The folder, opened, so that no link that takes its place leads elsewhere.
+    """
     give(folder, access_of(model))
     _set_attribute(folder, _DEFAULT_ACL, _attribute(model, _DEFAULT_ACL))
 
@@ -163,7 +168,7 @@ def _attribute(file: int | str, name: str) -> bytes | None:
         raise
 
 
-def _set_attribute(path: str, name: str, value: bytes | None) -> None:
+def _set_attribute(path: int | str, name: str, value: bytes | None) -> None:
     if sys.platform != "linux":
         return
     if value is not None:

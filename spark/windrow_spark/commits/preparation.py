@@ -115,11 +115,12 @@ class Preparation:
         root, new = Root(self.location), path_in(self.location, f"{self.data}/{folder}")
         root.make_folder(new)
         if os.path.lexists(live):
-            # Nobody else is to reach the files before the folder is like the old one.
-            os.chmod(os.path.join(self.location, new), 0o700)
-            for name in links:
-                root.link(f"{folder}/{name}", f"{new}/{name}")
-            look_alike(live, os.path.join(self.location, new))
+            with root.opened(folder) as model, root.opened(new) as copy:
+                # Nobody else is to reach the files before the folder is like the old one.
+                os.chmod(copy, 0o700)
+                for name in links:
+                    root.link(f"{folder}/{name}", f"{new}/{name}")
+                look_alike(model, copy)
         return PartitionChange(folder, root.inode(new), tuple(new_names), tuple(links), removals)
 
     def _gone(

@@ -18,9 +18,12 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from windrow_spark.host_cache.folders import CacheFolder
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import NotOursError, OutsideError
+from windrow_spark.host_cache.folders import CACHED, CacheFolder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -92,6 +95,10 @@ class FileCache:
         self._local = threading.local()
         self._checked: set[tuple[str, int, int]] = set()
 
+    @cached_property
+    def _root(self) -> Root:
+        return self.folder.root()
+
     @property
     def connection(self) -> sqlite3.Connection:
         """This thread's connection to the database; a forked process opens its own."""
@@ -153,18 +160,19 @@ class FileCache:
             copy: Called with a function that writes one piece; writes all pieces with it.
         """
         self._require_room(size_bytes)
-        incoming = os.path.join(self.folder.incoming, uuid.uuid4().hex)
+        name = uuid.uuid4().hex
         try:
             with self.translated():
                 # Unbuffered, since copies come in large pieces.
-                file = open(incoming, "xb", buffering=0)  # noqa: SIM115 - closed below
+                path = os.path.join(self.folder.incoming, name)
+                file = open(path, "xb", buffering=0)  # noqa: SIM115 - closed below
             with file:
                 writer = _Writer(file, key, self.translated())
                 copy(writer.write)
-            return self._insert(key, writer.checksum, None, incoming)
+            return self._insert(key, writer.checksum, None, name)
         finally:
             with suppress(OSError):
-                os.unlink(incoming)
+                self._root.remove_file(f"incoming/{name}", CACHED)
 
     def drop(self, key: str) -> None:
         """Remove an entry if it exists."""
@@ -225,8 +233,9 @@ class FileCache:
                 connection.execute("BEGIN IMMEDIATE")
                 yield old_files
             for name in old_files:
-                with suppress(FileNotFoundError):
-                    os.unlink(self.folder.file(name))
+                # A row may have been changed by somebody else.
+                with suppress(NotOursError, OutsideError):
+                    self._root.remove_file(self.folder.below(name), CACHED)
 
     def close(self) -> None:
         """Close this thread's connection; the next use opens another."""
@@ -246,16 +255,24 @@ class FileCache:
         return None, None
 
     def _insert(
-        self, key: str, checksum: int, content: bytes | None, incoming: str | None = None
+        self, key: str, checksum: int, content: bytes | None, name: str | None = None
     ) -> int:
-        """Make an entry of its content or of a complete file, which is moved into place."""
+        """Make an entry of its content or of a complete file, which is moved into place.
+
+        Args:
+            key: Its name.
+            checksum: The checksum of the content.
+            content: The content; None if it is in a file.
+            name: Name of the file among those that are being fetched.
+        """
         with self.writing() as old_files:
             self._delete(key, old_files)
-            name, size_bytes = None, len(content or b"")
-            if incoming is not None:
-                name, size_bytes = os.path.basename(incoming), os.stat(incoming).st_size
-                os.makedirs(os.path.dirname(self.folder.file(name)), 0o700, exist_ok=True)
-                os.rename(incoming, self.folder.file(name))
+            size_bytes = len(content or b"")
+            if name is not None:
+                size_bytes = os.stat(os.path.join(self.folder.incoming, name)).st_size
+                target = self.folder.below(name)
+                self._root.make_folder(os.path.dirname(target), 0o700)
+                self._root.move(f"incoming/{name}", target, CACHED)
             self.connection.execute(
                 "INSERT INTO Entries (key, checksum, read_at, size_bytes, file, content)"
                 " VALUES (?, ?, ?, ?, ?, ?)",

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import NotOursError
 from windrow_spark.host_cache.cache import FileCache, mark_if_damaged
-from windrow_spark.host_cache.folders import CacheFolder, UnusableFolderError, announce
+from windrow_spark.host_cache.folders import CACHED, CacheFolder, UnusableFolderError, announce
 from windrow_spark.host_cache.opening import attach
 
 _log = logging.getLogger("windrow.host_cache")
@@ -81,9 +83,10 @@ def open_contents(folder: CacheFolder) -> FileCache:
 def _make_database(folder: CacheFolder) -> None:
     if not os.path.exists(folder.database) and os.path.exists(folder.files):
         _log.warning(
-            "replacing the cache of an earlier version in %s with an empty one", folder.path
+            "making an empty cache beside the files of an earlier version in %s: remove those yourself",
+            folder.path,
         )
-        shutil.rmtree(folder.files, ignore_errors=True)
+        _remove_files(folder)
     try:
         os.makedirs(folder.files, 0o700, exist_ok=True)
         with closing(sqlite3.connect(folder.database)) as connection:
@@ -98,10 +101,27 @@ def make_anew(folder: CacheFolder) -> FileCache:
 
     Tasks that have the old one open use it until they end; entries that they add are lost.
     """
-    shutil.rmtree(folder.files, ignore_errors=True)
-    with suppress(FileNotFoundError):
-        os.unlink(folder.damaged)
+    _remove_files(folder)
+    folder.root().remove_file(os.path.basename(folder.damaged), CACHED)
     return open_contents(folder)
+
+
+def _remove_files(folder: CacheFolder) -> None:
+    """Remove the database and the files of entries; whatever else lies there stays."""
+    root = folder.root()
+    for path in _paths_below(root, os.path.basename(folder.files)):
+        with suppress(OSError):
+            root.remove_file(path, CACHED)
+
+
+def _paths_below(root: Root, folder: str) -> Iterator[str]:
+    """Yield the paths of files in a folder and its subfolders."""
+    for name, status in root.entries(folder):
+        if not stat.S_ISDIR(status.st_mode):
+            yield f"{folder}/{name}"
+            continue
+        for one, _ in root.entries(f"{folder}/{name}"):
+            yield f"{folder}/{name}/{one}"
 
 
 def held_bytes(cache: FileCache) -> int:
@@ -163,15 +183,13 @@ def settle(cache: FileCache, upto: int) -> None:
 
 
 def _remove_orphans(cache: FileCache) -> None:
-    folder = cache.folder
-    for name in os.listdir(folder.incoming):
-        os.unlink(os.path.join(folder.incoming, name))
-    orphans = {
-        name for below, _, names in os.walk(folder.files) if below != folder.files for name in names
-    }
+    folder, root = cache.folder, cache.folder.root()
+    orphans = {path for path in _paths_below(root, "files") if path.count("/") > 1}
     # Files are moved into place and get their rows in one write transaction.
     with cache.writing():
         rows = cache.connection.execute("SELECT file FROM Entries WHERE file IS NOT NULL")
-        orphans.difference_update(name for (name,) in rows)
-    for name in orphans:
-        os.unlink(folder.file(name))
+        orphans.difference_update(folder.below(name) for (name,) in rows)
+    for path in (*orphans, *_paths_below(root, "incoming")):
+        # What has no name of the cache's is not its own.
+        with suppress(NotOursError):
+            root.remove_file(path, CACHED)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
+
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import Form
 
 # Changes whenever the meaning of the folder's contents changes.
 _LAYOUT = 2
 _ABOUT = "worker.json"
 _AGENT_LOCK = "agent.lock"
 _WRITABLE_BY_OTHERS = 0o022
+_FILES, _INCOMING, _DATABASE, _DAMAGED = "files", "incoming", "entries.db", "damaged"
+# Whatever has another name in the folder of a cache is not the cache's.
+CACHED: Final = Form(
+    re.compile(
+        rf"{_FILES}/([0-9a-f]{{2}}/[0-9a-f]{{32}}|{re.escape(_DATABASE)}(-wal|-shm|-journal)?)"
+        rf"|{_INCOMING}/[0-9a-f]{{32}}|{_DAMAGED}|{re.escape(_ABOUT)}"
+    )
+)
 
 
 class UnusableFolderError(Exception):
@@ -35,21 +47,29 @@ class CacheFolder(NamedTuple):
     @property
     def files(self) -> str:
         """Folder of the database, and of files that are too large for it."""
-        return os.path.join(self.path, "files")
+        return os.path.join(self.path, _FILES)
 
     @property
     def database(self) -> str:
         """The database of entries."""
-        return os.path.join(self.files, "entries.db")
+        return os.path.join(self.files, _DATABASE)
 
     def file(self, name: str) -> str:
         """Return the path of an entry's file."""
-        return os.path.join(self.files, name[:2], name)
+        return os.path.join(self.path, self.below(name))
+
+    def below(self, name: str) -> str:
+        """Return the path of an entry's file below the folder."""
+        return f"{_FILES}/{name[:2]}/{name}"
+
+    def root(self) -> Root:
+        """Open the folder, to change what is in it."""
+        return Root.resolved(self.path)
 
     @property
     def incoming(self) -> str:
         """Folder of files that are being fetched."""
-        return os.path.join(self.path, "incoming")
+        return os.path.join(self.path, _INCOMING)
 
     @property
     def locks(self) -> str:
@@ -64,7 +84,7 @@ class CacheFolder(NamedTuple):
     @property
     def damaged(self) -> str:
         """File that marks the database as damaged."""
-        return os.path.join(self.path, "damaged")
+        return os.path.join(self.path, _DAMAGED)
 
 
 def require_private(path: str) -> None:
@@ -135,8 +155,5 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
 
 def announce(folder: CacheFolder) -> None:
     """Publish the folder's host and capacity; executors use the folder from then on."""
-    about = os.path.join(folder.path, _ABOUT)
     content = {"layout": _LAYOUT, "host": folder.host, "capacity_bytes": folder.capacity_bytes}
-    with open(f"{about}.new", "w") as file:
-        json.dump(content, file)
-    os.replace(f"{about}.new", about)
+    folder.root().write_file(_ABOUT, json.dumps(content).encode(), CACHED, lasting=False)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow.errors import NotFoundError
+from windrow_core.files.roots.disks import Root
 from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableInfo
 from windrow_spark.commits import recover
@@ -242,9 +243,11 @@ def _missing_folders(location: str) -> list[str]:
 
 
 def _remove(folders: list[str]) -> None:
-    for folder in folders:
+    """Remove folders that were made for a table, as long as they are empty."""
+    if folders:
+        above = os.path.dirname(folders[-1])
         with suppress(OSError):
-            os.rmdir(folder)
+            Root.resolved(above).remove_empty(os.path.relpath(folders[0], above))
 
 
 def _refused(name: str, reason: str, remedy: str) -> UnfitReadError:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import ANYTHING
 from windrow_jobs.merging.footers import tail_of
 from windrow_jobs.merging.likeness import merged_keys
 from windrow_jobs.merging.physical import physical_schema
@@ -55,7 +57,8 @@ def merge(
         sort: What each file is sorted by; columns that the files lack are ignored.
         target_bytes: Target size of a file.
         scale: Expected bytes of merged rows, as a multiple of their bytes now.
-        path: Path of the new files, without a number and a suffix.
+        path: Path of the new files, without a number and a suffix, in a folder that holds nothing
+            else.
     """
     merger = _Merger(sources, sort)
     count = merger.files_for(sum(one.stored_bytes for one in sources) * scale, target_bytes)
@@ -64,8 +67,9 @@ def merge(
         better = merger.files_for(sum(one.size_bytes for one in files), target_bytes)
         if better == count:
             break
+        folder = Root(os.path.dirname(path))
         for one in files:
-            os.unlink(one.path)
+            folder.remove_file(os.path.basename(one.path), ANYTHING)
         count = better
         files = merger.write(count, path)
     merger.compare(files)

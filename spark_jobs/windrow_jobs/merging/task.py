@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from windrow_core.files import changes
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.permissions import Access, give, narrowest
 from windrow_core.files.remote import contents_of
+from windrow_core.files.roots.proofs import ANYTHING
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
 from windrow_jobs.merging.files import ValuesDifferError, merge
@@ -127,10 +128,12 @@ def _merged_here(job: Job, attempt: str, number: int, home: str, paths: Sequence
         copies = os.path.join(scratch, "copies")
         for folder in (copies, os.path.join(scratch, attempt)):
             os.mkdir(folder)
-        here = job._replace(staging=scratch)
+        # Without links, as the folder of a table.
+        here = job._replace(staging=os.path.realpath(scratch))
         outcome, access = _merged(here, attempt, copies, number, home, paths)
         for path, _, _ in outcome.new_files:
-            changes.upload(os.path.join(scratch, path), f"{job.staging}/{path}", access[path])
+            new = os.path.join(scratch, path)
+            StoreRoot(job.staging).upload(new, path, ANYTHING, access=access[path])
     return outcome
 
 

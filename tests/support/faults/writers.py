@@ -24,10 +24,11 @@ from typing import Any
 import windrow
 from tests.support.tables import hive
 from windrow.errors import WindrowError
-from windrow_core.files import changes
 from windrow_core.files.objects.requests import Requests
 from windrow_core.files.roots import disks, stores
 from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import ANYTHING
+from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_core.models import WriteReport
@@ -118,7 +119,7 @@ def stage(folder: str, files: Mapping[str, Sequence[int]]) -> int:
             continue
         with tempfile.TemporaryDirectory() as scratch:
             file = hive.write_file(Path(scratch) / "file", ids)
-            changes.upload(str(file), f"{folder}/{path}")
+            StoreRoot(folder).upload(str(file), path, ANYTHING)
     return sum(map(len, files.values()))
 
 

@@ -123,7 +123,7 @@ def test_a_folder_with_other_contents_is_left_unchanged(tmp_path: Path) -> None:
     assert [path.name for path in folder.rglob("*")] == ["files", "holiday.val"]
 
 
-def test_an_agent_replaces_the_cache_of_an_earlier_version(
+def test_an_agent_makes_a_cache_beside_the_files_of_an_earlier_version(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache_in(tmp_path / "cache").close()
@@ -141,7 +141,7 @@ def test_an_agent_replaces_the_cache_of_an_earlier_version(
         agent_of(client, tmp_path / "cache")
 
     assert "earlier version" in caplog.text
-    assert not old.exists()
+    assert old.exists()
     open_cache(str(tmp_path / "cache")).keep("[]", b"content")
     assert open_cache(str(tmp_path / "cache")).get("[]") == b"content"
 

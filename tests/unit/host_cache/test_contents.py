@@ -90,9 +90,9 @@ def test_files_that_no_entry_names_are_removed_at_the_start(tmp_path: Path) -> N
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), bytes(100 * KIB))
     (kept,) = (tmp_path / "files").glob("*/*")
-    orphan = kept.with_name(f"{kept.name[:2]}orphan")
+    orphan = kept.with_name(f"{kept.name[:2]}{'0' * 30}")
     orphan.write_bytes(b"left by a crash")
-    (tmp_path / "incoming" / "half").write_bytes(b"left by a crash")
+    (tmp_path / "incoming" / ("1" * 32)).write_bytes(b"left by a crash")
 
     again = cache_in(tmp_path)
 

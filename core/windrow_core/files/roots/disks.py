@@ -74,7 +74,7 @@ class Root:
     def entries(self, path: str = "") -> list[tuple[str, os.stat_result]]:
         """Return what lies in a folder: names, and the status of each, of links themselves."""
         entries = []
-        with self._opened(path) as folder, os.scandir(folder) as scan:
+        with self.opened(path) as folder, os.scandir(folder) as scan:
             for entry in scan:
                 with suppress(FileNotFoundError):
                     entries.append((entry.name, entry.stat(follow_symlinks=False)))
@@ -104,13 +104,18 @@ class Root:
         with open(descriptor, "rb") as file:
             return file.read(most_bytes)
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder, and those above it, unless there is one."""
+    def make_folder(self, path: str, mode: int = 0o777) -> None:
+        """Make a folder, and those above it, unless there is one.
+
+        Args:
+            path: The folder.
+            mode: Permissions of new folders, of which the process's mask takes some away.
+        """
         parts = parts_of(self.path, path)
         for depth in range(1, len(parts) + 1):
             with self._at("/".join(parts[:depth])) as (folder, name), suppress(FileExistsError):
-                os.mkdir(name, dir_fd=folder)
-        with self._opened(path):
+                os.mkdir(name, mode, dir_fd=folder)
+        with self.opened(path):
             # It may be a link.
             pass
 
@@ -303,7 +308,7 @@ class Root:
             os.close(folder)
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[int]:
+    def opened(self, path: str) -> Iterator[int]:
         """Yield a folder, opened to be listed."""
         with self._at(path) as (above, name):
             folder = _open_folder(name, above, self.path, path, _FOLDER)

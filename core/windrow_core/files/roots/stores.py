@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import ListedObject, Traffic, requests
 from windrow_core.files.objects.stores import bucket_and_key
+from windrow_core.files.permissions import Access
 from windrow_core.files.remote import contents_of, read_whole_file, remote_status
 from windrow_core.files.roots.proofs import NotOursError, OutsideError, Proof, parts_of, require
 from windrow_core.files.schemes import is_object
@@ -24,6 +26,8 @@ _Item = TypeVar("_Item")
 
 # Each change is one or two requests.
 _THREADS = 16
+# Of a file that is copied to HDFS, so much is in memory at a time.
+PIECE_BYTES = 8 * 2**20
 # What S3 copies in one request.
 MAX_COPIED_BYTES = 5 * 2**30
 
@@ -75,6 +79,24 @@ class StoreRoot:
         hadoop.remove(aside)
         hadoop.create(aside, [content])
         hadoop.rename(aside, uri)
+
+    def upload(self, source: str, path: str, *proofs: Proof, access: Access | None = None) -> None:
+        """Copy a file of the local disk.
+
+        Args:
+            source: Path of the file.
+            path: The path that it gets. On HDFS it must be free; on object stores, what lies there is
+                replaced.
+            proofs: That what may lie there is ours.
+            access: Who may use the copy; object stores decide that by themselves.
+        """
+        uri = self.uri_of(path)
+        require(self.uri, _Entry(self, path), *proofs)
+        if is_object(uri):
+            requests().upload(Path(source), uri, Traffic())
+            return
+        with open(source, "rb") as file:
+            hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""), access)
 
     def bring(self, moves: Collection[tuple[str, str]], *proofs: Proof) -> Iterator[None]:
         """Give files of ours other paths, which no file had before; yield when each has its path.
