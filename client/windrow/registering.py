@@ -96,7 +96,11 @@ def _target_of(texts: Mapping[str, str], method: str) -> _Read:
     """
     from windrow_spark.sql.names import place_of
 
-    options = {name.lower(): text for name, text in texts.items()}
+    options = {
+        # Those of Parquet's writer may name columns.
+        name if name.lower().startswith("parquet.") else name.lower(): text
+        for name, text in texts.items()
+    }
     url, path = options.pop("coordinator", None), options.pop("path", None)
     place = place_of(path or "")
     if place is not None:
@@ -178,6 +182,7 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
                     reader="auto",
                     options={},
                     at_snapshot=part.at_snapshot,
+                    follows=not part.at_snapshot,
                 ),
             )
         read = _read_of(texts)

@@ -51,8 +51,9 @@ public final class AcceleratedWrites extends SparkStrategy {
             InsertIntoHadoopFsRelationCommand insert = (InsertIntoHadoopFsRelationCommand) plan;
             if (insert.catalogTable().isEmpty() || isOurs(insert.fileIndex())) return seq(made);
             CatalogTable table = (CatalogTable) insert.catalogTable().get();
-            Object answer =
-                answer(function, described(insert, table), table, insert.fileIndex());
+            Object answer = answer(
+                function, described(insert, table), table, insert.fileIndex(),
+                TableInsert.rows(insert));
             if (answer instanceof BiFunction) {
                 String name = AcceleratedReads.named(table.identifier());
                 made.add(new TableInsert(plan, new Writer((BiFunction) answer), name));
@@ -61,7 +62,7 @@ public final class AcceleratedWrites extends SparkStrategy {
             CatalogTable table = (CatalogTable) plan.productElement(0);
             ObjectNode request = begun(table);
             request.put("refusal", "Spark writes it through Hive's SerDe");
-            answer(function, request, table, Option.empty());
+            answer(function, request, table, Option.empty(), null);
         }
         return seq(made);
     }
@@ -94,11 +95,12 @@ public final class AcceleratedWrites extends SparkStrategy {
     }
 
     private Object answer(
-            BiFunction function, ObjectNode request, CatalogTable table, Option index) {
+            BiFunction function, ObjectNode request, CatalogTable table, Option index,
+            LogicalPlan rows) {
         try {
             return function.apply(
                 request.toString(),
-                new Object[] {session, table, index.isDefined() ? index.get() : null});
+                new Object[] {session, table, index.isDefined() ? index.get() : null, rows});
         } catch (RuntimeException error) {
             // Spark can write the rows without us.
             return "Python did not answer: " + error;

@@ -12,6 +12,7 @@ from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.arrow_types import spark_schema
+from windrow_spark.catalog.writer_options import is_of_writers
 from windrow_spark.defaults import EXISTS_DEFAULT
 
 # Spark's classes that read each format, by the last part of their names.
@@ -27,10 +28,6 @@ _FORMATS = {
 _IRRELEVANT = {
     "path",
     "serialization.format",
-    "compression",
-    "codec",
-    "parquet.compression",
-    "orc.compress",
     # Of writes; Hive's tables have them, whether or not they have buckets.
     "partitionoverwritemode",
     "__hive_compatible_bucketed_table_insertion__",
@@ -83,8 +80,9 @@ def check_options(plan: Plan, options: Mapping[str, str]) -> None:
     """Refuse options of a read that the table does not have, unless they do not change its rows."""
     ours = {name.lower(): value for name, value in plan.format_options.items()}
     theirs = {name.lower(): value for name, value in options.items()}
-    for name in _IRRELEVANT | _INFERRED:
-        theirs.pop(name, None)
+    for name in [*theirs]:
+        if name in _IRRELEVANT | _INFERRED or is_of_writers(name):
+            del theirs[name]
     for name in _IF_FALSE:
         if theirs.get(name, "false").lower() == "false":
             theirs.pop(name, None)

@@ -29,7 +29,7 @@ from windrow_spark.reading.session_times import in_session, own_zone
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
 from windrow_spark.relation.jvm_sessions import session_of
-from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.pins import Pin, label_of
 from windrow_spark.relation.reports import note_stale
 from windrow_spark.relation.scans import SOURCES, Source, answer
 from windrow_spark.session_options import session_options
@@ -199,7 +199,7 @@ class Decisions:
             first.format_options,
             spark_schema(first.columns),
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
-            f"windrow {table.name} snapshot {first.snapshot_id}",
+            label_of(table.name, first.snapshot_id),
             pin.to_text(),
             answer,
         )

@@ -21,6 +21,8 @@ from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.inserts import constants, rows_of
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.writing.expressions import quoted
+from windrow_spark.writing.file_options import FileOptions
+from windrow_spark.writing.row_order import order_of_plan
 from windrow_spark.writing.statements import Use, run
 
 
@@ -43,8 +45,8 @@ class Writes:
 
         Args:
             text: The request, as `AcceleratedWrites.java` writes it.
-            arguments: The JVM's array of a session, the catalog's table, and the index of its
-                files or None.
+            arguments: The JVM's array of a session, the catalog's table, the index of its files or
+                None, and the plan of the rows or None.
         """
         request = json.loads(text)
         try:
@@ -63,6 +65,9 @@ class Writes:
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
         _check_command(request)
+        rest = order_of_plan(arguments[3], request["columns"]).rest
+        if rest:
+            raise NotTheSameError(f"it sorts rows by {rest}, which is no column of theirs")
         spark = session_of(self._spark, arguments[0])
         table = self._decisions.table_of(request)
         if request["cataloged"]:
@@ -80,7 +85,15 @@ class Writes:
         if request["cataloged"]:
             partitions = CatalogPartitions(spark, self._client, table, arguments[1].identifier())
             partitions.check()
-        return CatalogedInsert(spark, self._client, table, arguments[1], arguments[2], partitions)
+        return CatalogedInsert(
+            spark,
+            self._client,
+            table,
+            arguments[1],
+            arguments[2],
+            partitions,
+            FileOptions.of_table(request["options"]),
+        )
 
 
 def _check_command(request: Mapping[str, Any]) -> None:
@@ -109,6 +122,7 @@ class CatalogedInsert:
         jtable: The table in the JVM's catalog.
         jfiles: The JVM's index of its files, which the session's relations share; None if none do.
         partitions: Its partitions in the catalog; None if it has none.
+        file_options: How Spark makes the table's files.
     """
 
     def __init__(
@@ -119,8 +133,10 @@ class CatalogedInsert:
         jtable: Any,
         jfiles: Any,
         partitions: CatalogPartitions | None,
+        file_options: FileOptions,
     ) -> None:
         self.table = table
+        self._file_options = file_options
         self._spark = spark
         self._client = client
         self._jtable = jtable
@@ -149,7 +165,7 @@ class CatalogedInsert:
         values = constants(self._spark, self.table, request["partition"])
         partitions = self._partitions
         if partitions is None:
-            run(self._client, rows, self.table, use, values, {})
+            run(self._client, rows, self.table, use, values, {}, self._file_options)
         else:
             there = partitions.with_values(request["partition"])
             only = partitions.name_of(request["partition"])
@@ -159,7 +175,7 @@ class CatalogedInsert:
                 new.update(folders or ([] if only is None else [only]))
                 partitions.add(new - there)
 
-            run(self._client, rows, self.table, use, values, {}, add)
+            run(self._client, rows, self.table, use, values, {}, self._file_options, add)
             if use == "overwrite":
                 partitions.drop(there - new)
         self._tell_spark()

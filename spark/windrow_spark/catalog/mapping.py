@@ -24,6 +24,7 @@ from windrow_core.files.schemes import with_canonical_scheme
 from windrow_core.files.types import spark_type
 from windrow_spark.arrow_types import arrow_schema
 from windrow_spark.catalog.entries import CatalogEntry, CatalogPartition, NotConstantError
+from windrow_spark.catalog.writer_options import is_of_writers
 from windrow_spark.defaults import EXISTS_DEFAULT, as_json
 from windrow_spark.errors import UnsupportedTypeError
 
@@ -51,14 +52,10 @@ _LOGGED = ("delta", "iceberg")
 _IRRELEVANT = {
     "path",
     "serialization.format",
-    "compression",
-    "codec",
     "mergeschema",
     "inferschema",
     "quoteall",
     "escapequotes",
-    "orc.compress",
-    "parquet.compression",
 }
 # Properties of text tables that may be set on the table instead of on its SerDe.
 _OF_TEXT = frozenset(
@@ -256,7 +253,11 @@ def _text_options(entry: CatalogEntry) -> dict[str, str]:
 
 
 def _read_options(options: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if name.lower() not in _IRRELEVANT}
+    return {
+        name: value
+        for name, value in options.items()
+        if name.lower() not in _IRRELEVANT and not is_of_writers(name)
+    }
 
 
 def _columns(entry: CatalogEntry, format_: str, value_of: ValueOf) -> dict[str, Any]:

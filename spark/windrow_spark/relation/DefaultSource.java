@@ -3,10 +3,12 @@ package windrow;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Locale;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.Source;
@@ -96,10 +98,15 @@ public final class DefaultSource implements
 
     private static String text(Map parameters) {
         ObjectNode options = new ObjectMapper().createObjectNode();
-        Iterator all = parameters.iterator();
+        Map named = parameters;
+        if (named instanceof CaseInsensitiveMap) named = ((CaseInsensitiveMap) named).originalMap();
+        Iterator all = named.iterator();
         while (all.hasNext()) {
             Tuple2 option = (Tuple2) all.next();
-            options.put((String) option._1(), (String) option._2());
+            String name = (String) option._1();
+            // Options of Parquet's writer may name columns.
+            String lower = name.toLowerCase(Locale.ROOT);
+            options.put(lower.startsWith("parquet.") ? name : lower, (String) option._2());
         }
         return options.toString();
     }

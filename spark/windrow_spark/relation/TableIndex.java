@@ -1,5 +1,6 @@
 package windrow;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -43,6 +44,8 @@ public final class TableIndex implements FileIndex {
     final boolean inBuckets;
     /** Whether the query asks for the files of the rows, as input_file_name() does. */
     final boolean names;
+    /** Whether the snapshot stays, whatever the application writes. */
+    private final boolean settled;
 
     /** What all scans of a table have in common. */
     private static final class Table {
@@ -58,6 +61,8 @@ public final class TableIndex implements FileIndex {
         final int buckets;
         /** Whether there are values that depend on the session's time zone. */
         private final boolean timed;
+        /** The same table after a write of this application; null unless a query has asked. */
+        private Table successor;
         private PartitionValues values;
         private String zone;
         private Boolean bucketed;
@@ -78,6 +83,15 @@ public final class TableIndex implements FileIndex {
                 timed |= partition.fields()[i].dataType() instanceof TimestampType;
             }
             this.timed = timed;
+        }
+
+        /** Returns one and the same for all queries, so that they ask for its partitions once. */
+        synchronized Table successor(String pin, String label) {
+            if (successor == null || !successor.pin.equals(pin)) {
+                successor = new Table(
+                    pin, label, schema, partition, whole, bucketColumns, buckets, python);
+            }
+            return successor;
         }
 
         synchronized PartitionValues values(SparkSession session) {
@@ -117,33 +131,59 @@ public final class TableIndex implements FileIndex {
         this(
             new Table(
                 pin, label, schema, partition, whole, bucketColumns, buckets, python),
-            sizeInBytes, false, NO_LIMIT, false, false);
+            sizeInBytes, false, NO_LIMIT, false, false, !follows(pin));
+    }
+
+    private static boolean follows(String pin) {
+        try {
+            JsonNode follows = ((JsonNode) JSON.readTree(pin)).get("follows");
+            return follows != null && follows.asBoolean();
+        } catch (IOException error) {
+            throw new IllegalArgumentException(error.toString());
+        }
     }
 
     private TableIndex(Table table, long sizeInBytes, boolean sized, long limit, boolean inBuckets,
-            boolean names) {
+            boolean names, boolean settled) {
         this.table = table;
         this.sized = sized;
         this.inBuckets = inBuckets;
         this.sizeInBytes = sizeInBytes;
         this.limit = limit;
         this.names = names;
+        this.settled = settled;
+    }
+
+    /** Tells whether a query that is not planned yet may read a later snapshot instead. */
+    boolean isOpen() {
+        return !settled;
+    }
+
+    /** Returns the index with a snapshot that stays. */
+    TableIndex settled() {
+        return new TableIndex(table, sizeInBytes, sized, limit, inBuckets, names, true);
+    }
+
+    /** Returns the index of a later snapshot, which stays. */
+    TableIndex moved(String pin, String label, long sizeInBytes) {
+        Table later = table.successor(pin, label);
+        return new TableIndex(later, sizeInBytes, sized, limit, inBuckets, names, true);
     }
 
     TableIndex limited(long rows) {
-        return new TableIndex(table, sizeInBytes, sized, rows, inBuckets, names);
+        return new TableIndex(table, sizeInBytes, sized, rows, inBuckets, names, settled);
     }
 
     TableIndex bucketed() {
-        return new TableIndex(table, sizeInBytes, sized, limit, true, names);
+        return new TableIndex(table, sizeInBytes, sized, limit, true, names, settled);
     }
 
     TableIndex naming() {
-        return new TableIndex(table, sizeInBytes, sized, limit, inBuckets, true);
+        return new TableIndex(table, sizeInBytes, sized, limit, inBuckets, true, settled);
     }
 
     TableIndex sized(long bytes) {
-        return new TableIndex(table, bytes, true, limit, inBuckets, names);
+        return new TableIndex(table, bytes, true, limit, inBuckets, names, settled);
     }
 
     /** Returns all columns of the table, in its order. */

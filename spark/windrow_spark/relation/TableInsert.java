@@ -9,6 +9,8 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
@@ -78,11 +80,20 @@ public final class TableInsert extends SparkPlan {
     }
 
     /** Returns a command's query without what Spark has added for its own writer. */
-    private static LogicalPlan rows(LogicalPlan query) {
-        LogicalPlan rows = query;
+    public static LogicalPlan rows(InsertIntoHadoopFsRelationCommand insert) {
+        LogicalPlan rows = insert.query();
         if (rows instanceof WriteFiles) rows = (LogicalPlan) rows.children().apply(0);
-        boolean isSorted = rows instanceof Sort && !((Sort) rows).global();
-        return isSorted ? (LogicalPlan) rows.children().apply(0) : rows;
+        if (!(rows instanceof Sort) || ((Sort) rows).global()) return rows;
+        SEQ order = (SEQ) ((Sort) rows).order();
+        for (int i = 0; i < order.size(); i++) {
+            boolean isKey = false;
+            for (int j = 0; j < insert.partitionColumns().size(); j++) {
+                Expression column = (Expression) insert.partitionColumns().apply(j);
+                isKey |= column.semanticEquals(((SortOrder) order.apply(i)).child());
+            }
+            if (!isKey) return rows;
+        }
+        return (LogicalPlan) rows.children().apply(0);
     }
 
     /** Spark may ask for the result several times. */
@@ -91,7 +102,7 @@ public final class TableInsert extends SparkPlan {
             if (command instanceof InsertIntoHadoopFsRelationCommand) {
                 InsertIntoHadoopFsRelationCommand insert =
                     (InsertIntoHadoopFsRelationCommand) command;
-                write(insert, rows(insert.query()));
+                write(insert, rows(insert));
             } else {
                 writer.apply(session(), command.productElement(1));
             }

@@ -88,6 +88,7 @@ public final class TableStrategy extends SparkStrategy {
             synchronized (PREPARED) {
                 if (PREPARED.put(extensions, Boolean.TRUE) != null) return;
             }
+            extensions.injectOptimizerRule(new Always(new NewestSnapshots()));
             extensions.injectPlannerStrategy(new Always(new TableStrategy()));
             extensions.injectPreCBORule(new Always(new InventoryAnswers()));
             extensions.injectPreCBORule(new Always(new BucketUse()));

@@ -29,6 +29,7 @@ _SOURCES = (
     "FileCheck.java",
     "InventoryAnswers.java",
     "JobDescriptions.java",
+    "NewestSnapshots.java",
     "PackedRows.java",
     "PartitionConditions.java",
     "PartitionValues.java",

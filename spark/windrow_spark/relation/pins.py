@@ -27,6 +27,8 @@ class Pin:
         at_snapshot: Whether its reader named the snapshot, rather than taking the current one.
         additions: The files added to an older snapshot that are read; None means all files.
         local_times: Partition columns of type `timestamp` whose values are local times.
+        follows: Whether a query reads a later snapshot if this process has changed the table since, as
+            for tables of a catalog.
         zone: The time zone of these; None means that of the session that runs a query.
     """
 
@@ -42,11 +44,17 @@ class Pin:
     additions: dict[str, Any] | None = None
     local_times: Sequence[str] = ()
     zone: str | None = None
+    follows: bool = False
 
     def to_text(self) -> str:
         """Return it as JSON; equal values have the same text."""
         # Columns keep their order, which is that of positional formats.
         return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
+
+
+def label_of(table: str, snapshot_id: int) -> str:
+    """Return the name of a relation in Spark's plans."""
+    return f"windrow {table} snapshot {snapshot_id}"
 
 
 def pin_of(leaf: Any) -> Pin | None:

@@ -11,7 +11,7 @@ from windrow_spark import own_failures
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader
-from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.pins import Pin, label_of
 
 
 def relation_of(
@@ -42,7 +42,7 @@ def relation_of(
         pin.filter is None and pin.additions is None,
         buckets,
         plan.summary.size_bytes + plan.summary.bytes_pruned_by_limit,
-        f"windrow {pin.table} snapshot {pin.snapshot_id}",
+        label_of(pin.table, pin.snapshot_id),
         pin.to_text(),
         answer,
     )

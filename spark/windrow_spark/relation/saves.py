@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
+from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow_spark.errors import UnfitReadError
+from windrow_spark.relation.inserts import rows_of
+from windrow_spark.relation.table import open_table
+from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import MODE_OPTION, Use, run
 
@@ -61,4 +67,48 @@ def save(
     choice = options.pop(MODE_OPTION, None) or spark.conf.get(_MODE_SETTING)
     if use == "overwrite" and str(choice).lower() == "dynamic":
         use = "dynamic"
+    if table.current_snapshot is not None:
+        rows = _stored(client, spark, name, rows)
     run(client, rows, table, use, {}, options)
+
+
+def _stored(client: Coordinator, spark: SparkSession, name: str, rows: DataFrame) -> DataFrame:
+    """Return rows with the types of a table's columns, as Spark's INSERT casts them.
+
+    Rows that it refuses, or that have other columns, are returned as they are.
+    """
+    table = open_table(
+        client,
+        spark,
+        name,
+        filter=None,
+        columns=None,
+        snapshot_id=None,
+        version=None,
+        limit=None,
+        max_staleness=None,
+        reader="auto",
+        options={},
+    )
+    own = {column.lower(): column for column in rows.columns}
+    columns = [own.get(column.lower(), "") for column in table.columns]
+    if sorted(columns) != sorted(rows.columns) or len(own) < len(columns):
+        return rows
+    ordered = rows.select(*map(quoted, columns))
+    if [field.dataType for field in ordered.schema] == [field.dataType for field in table.schema]:
+        return rows
+    target, source = f"windrow_target_{uuid.uuid4().hex}", f"windrow_rows_{uuid.uuid4().hex}"
+    jvm: Any = spark.sparkContext._jvm
+    state = spark._jsparkSession.sessionState()
+    no_execution = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    try:
+        table.createOrReplaceTempView(target)
+        ordered.createOrReplaceTempView(source)
+        statement = state.sqlParser().parsePlan(f"INSERT INTO {target} SELECT * FROM {source}")
+        command = state.executePlan(statement, no_execution).analyzed()
+        return rows_of(spark, command.query()).toDF(*columns)
+    except AnalysisException:
+        return rows
+    finally:
+        spark.catalog.dropTempView(target)
+        spark.catalog.dropTempView(source)

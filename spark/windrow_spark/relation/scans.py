@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
-from windrow.errors import InvalidRequestError
+from windrow.errors import InvalidRequestError, WindrowError
 from windrow_core.models import AddedFiles, Column, Plan
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
@@ -47,11 +47,12 @@ from windrow_spark.relation.java_classes import answers_factory, files_factory, 
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.native import arrow_stream, native_relation
 from windrow_spark.relation.partitions import partition_rows
-from windrow_spark.relation.pins import Pin
+from windrow_spark.relation.pins import Pin, label_of
 from windrow_spark.relation.recent_scans import Scan, last_scan, note
 from windrow_spark.relation.reports import report_later
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
+from windrow_spark.writing.own_changes import snapshot_since_change
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 
@@ -200,7 +201,34 @@ def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
     return pin.reader
 
 
+def _newest(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+    """Return the JVM's list of pin, label and size of a later snapshot; None if there is none."""
+    client = source.client
+    try:
+        snapshot_id = snapshot_since_change(client, pin.table, request.get("last"))
+        if snapshot_id is None or snapshot_id <= pin.snapshot_id:
+            return None
+        columns = list(pin.types)
+        plan = client.probe(pin.table, snapshot_id=snapshot_id, columns=columns, **pin.options)
+    except WindrowError:
+        # The scan of the snapshot that was analysed says what is wrong.
+        return None
+    info = in_session(source.spark, plan.info)
+    if {column.name: column.type for column in info.columns} != pin.types:
+        return None
+    check_registration(pin, info.registration)
+    answer = source.spark.sparkContext._jvm.java.util.ArrayList()
+    for one in (
+        replace(pin, snapshot_id=snapshot_id).to_text(),
+        label_of(pin.table, snapshot_id),
+        info.summary.size_bytes + info.summary.bytes_pruned_by_limit,
+    ):
+        answer.add(one)
+    return answer
+
+
 _ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
+    "newest": _newest,
     "partitions": _partitions,
     "buckets": _buckets,
     "uris": _uris,

@@ -47,11 +47,13 @@ def open_table(
     options: Mapping[str, Any],
     at_snapshot: bool | None = None,
     additions: AddedFiles | None = None,
+    follows: bool = False,
 ) -> DataFrame:
     """Return a table as a DataFrame; see `windrow.Client.read`, and `Client.plan` for `additions`.
 
     Its user has named the snapshot (`at_snapshot`) if there is a `snapshot_id` or a `version`,
-    unless the caller knows better.
+    unless the caller knows better. With `follows`, queries read a later snapshot once this process
+    has changed the table.
     """
     note_stale(client, table)
     # A plan of one file tells columns, snapshot and size.
@@ -112,6 +114,7 @@ def open_table(
         additions=None if additions is None else additions.model_dump(),
         local_times=first.local_times,
         zone=own_zone(first.format_options),
+        follows=follows,
     )
     try:
         rows = relation_of(spark, first, pin, buckets_of(client, first_plan, reader), answer)

@@ -46,7 +46,8 @@ def write_options(spark: SparkSession, options: Mapping[str, str]) -> dict[str, 
             if name not in NAMES:
                 raise InvalidArgumentError(
                     prefix + name,
-                    f"there is no option {prefix + name!r} of writes, only {', '.join(NAMES)}",
+                    f"there is no option {prefix + name!r} of writes, only {', '.join(NAMES)}"
+                    + (", and compression, maxRecordsPerFile and parquet.…" if not prefix else ""),
                 )
     return {name: _value(name, text) for name, text in (settings | lower).items()}
 

@@ -54,15 +54,17 @@ def place_with_bucket(
     plan: WritePlan,
     table: TableInfo | None,
     arrival: Observation | None = None,
+    order: Sequence[Column] = (),
 ) -> tuple[DataFrame, str | None]:
     """Return the rows as `place` does, with a further column for the bucket, and its name.
 
     The name is None if the table has no buckets. `arrival` observes the sums of the rows after
-    the shuffle, in the tasks that write them.
+    the shuffle, in the tasks that write them. Rows of a file are sorted by `order` where the table's
+    sort columns leave it open.
     """
     require_classic(df.sparkSession)
     names = [column.name for column in plan.partition_columns]
-    order = [*map(named, names)]
+    keys = [*map(named, names)]
     spec = table.definition.bucket_spec if table is not None else None
     if spec is None:
         bucket = None
@@ -71,13 +73,14 @@ def place_with_bucket(
         (bucket,) = new_names(df, _BUCKET)
         rows = _placed(df, plan, names, bucket_of(spec))
         rows = rows.withColumn(bucket, F.expr(bucket_of(spec)))
-        order.append(named(bucket))
+        keys.append(named(bucket))
     if arrival is not None:
         # Ahead of the sort, whose order Spark's writer would not see through an observation.
         rows = rows.observe(arrival, *sums_of(df, names))
     if table is not None:
-        order += _sort_order(table.definition.sort_columns, names)
-    return (rows.sortWithinPartitions(*order) if order else rows), bucket
+        keys += _sort_order(table.definition.sort_columns, names)
+    keys += order
+    return (rows.sortWithinPartitions(*keys) if keys else rows), bucket
 
 
 def _placed(df: DataFrame, plan: WritePlan, names: Sequence[str], bucket: str | None) -> DataFrame:

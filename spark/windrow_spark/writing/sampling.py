@@ -12,13 +12,19 @@ from pyspark.sql import functions as F
 from windrow_core.models import KeyCounts, TableInfo, WritePlan
 from windrow_spark.commits.inventories import list_files, take_inventory
 from windrow_spark.writing.expressions import keys_of
+from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.staging import remove_staged, stage
 
 _ROWS = 100_000
 
 
 def sampled_row_bytes(
-    df: DataFrame, key_counts: KeyCounts | None, plan: WritePlan, table: TableInfo, folder: str
+    df: DataFrame,
+    key_counts: KeyCounts | None,
+    plan: WritePlan,
+    table: TableInfo,
+    folder: str,
+    file_options: FileOptions,
 ) -> float | None:
     """Write a sample of the rows like the real ones, and return the bytes that a row takes.
 
@@ -30,6 +36,7 @@ def sampled_row_bytes(
         table: The table that the rows are for.
         folder: Absolute path, or URI, of a folder that the driver and all executors can reach. It is
             created and removed.
+        file_options: How files are made.
 
     Returns:
         None if there are no rows.
@@ -41,7 +48,7 @@ def sampled_row_bytes(
             reduce(or_, (_is_key(df, names, key_counts, at) for at in _typical(key_counts)))
         )
     try:
-        stage(rows.limit(_ROWS), plan, table, folder)
+        stage(rows.limit(_ROWS), plan, table, folder, file_options=file_options)
         files = take_inventory(folder, list_files(folder), ()).files
     finally:
         above, _, name = folder.rpartition("/")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.listing import is_hidden
@@ -24,6 +24,7 @@ from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.commits.inventories import list_files
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.writing.expressions import quoted
+from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.placing import place_with_bucket
 
 _BEGUN = b"begun"
@@ -46,8 +47,6 @@ _NO_FILE_SYSTEM = (
 # Of Spark's writer, for files that are moved into tables, or kept beside them.
 _REMOTE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # A limit that is set in the session would split the planned files.
-    "maxRecordsPerFile": "0",
 }
 STAGING_OPTIONS = {
     **_REMOTE_OPTIONS,
@@ -57,6 +56,7 @@ STAGING_OPTIONS = {
     "fs.file.impl.disable.cache": "true",
 }
 # The other way of Hadoop's committer makes folders, which on S3 are objects that nothing removes.
+_NO_OPTIONS = FileOptions()
 _OBJECT_OPTIONS = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 
 
@@ -66,6 +66,9 @@ def stage(
     table: TableInfo,
     folder: str,
     arrival: Observation | None = None,
+    *,
+    order: Sequence[Column] = (),
+    file_options: FileOptions = _NO_OPTIONS,
 ) -> None:
     """Place rows as planned, and write them as Parquet files below a folder.
 
@@ -75,20 +78,24 @@ def stage(
         table: The table, for its partition columns, buckets, sort columns and codec.
         folder: Absolute path, or URI, that the driver and all executors can reach.
         arrival: Observes `sums_of` the rows in the tasks that write them.
+        order: What the rows of each file are sorted by, after the table's sort columns.
+        file_options: How files are made.
     """
     uri = _uri_for_spark(df.sparkSession, table, folder)
-    rows, bucket = place_with_bucket(df, plan, table, arrival)
+    rows, bucket = place_with_bucket(df, plan, table, arrival, order)
     columns = [column.name for column in plan.partition_columns]
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     rows = rows.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
     options = _REMOTE_OPTIONS if is_remote(folder) else STAGING_OPTIONS
-    writer = rows.write.mode("append").options(**options)
+    writer = rows.write.mode("append").options(**file_options.options).options(**options)
     if is_object(folder):
         # As long as there is a file in it, Hadoop makes no object that stands for the folder.
         StoreRoot(folder).write_file("_begun", _BEGUN)
         writer = writer.options(**_OBJECT_OPTIONS)
-    codec = newest_codec(table.definition.location)
+    codec = None
+    if file_options.follows_files(df.sparkSession):
+        codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)
     if folders:

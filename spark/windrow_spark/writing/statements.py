@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from windrow.calls.coordinator import Coordinator
 from windrow_core.models import TableInfo, WriteMode, WriteReport
+from windrow_spark.writing.file_options import FileOptions, is_of_files
 from windrow_spark.writing.options import OF_PLANS, write_options
 from windrow_spark.writing.recent_writes import Write, note
 from windrow_spark.writing.regions import folder_values
@@ -29,6 +30,7 @@ def run(
     use: Use,
     partition: Mapping[str, SparkColumn],
     options: Mapping[str, str],
+    file_options: FileOptions | None = None,
     on_staged: Callable[[Sequence[str]], None] | None = None,
 ) -> WriteReport:
     """Write the rows of a statement, and keep the report for `recent_writes`.
@@ -41,6 +43,7 @@ def run(
         partition: The values of partition columns that an overwrite names, as constants; without
             any, all rows are replaced.
         options: Options of the writer, as texts.
+        file_options: How files are made; by default as `options` say.
         on_staged: See `write`.
 
     Raises:
@@ -48,7 +51,9 @@ def run(
         WriteError: See `Client.write`.
     """
     session = rows.sparkSession
-    texts = {name.lower(): text for name, text in options.items()}
+    if file_options is None:
+        file_options = FileOptions({n: text for n, text in options.items() if is_of_files(n)})
+    texts = {name.lower(): text for name, text in options.items() if not is_of_files(name)}
     if texts.pop(MODE_OPTION, "").lower() == "dynamic" and use == "overwrite":
         use = "dynamic"
     arguments = write_options(session, texts)
@@ -66,7 +71,9 @@ def run(
         conflict=arguments.get("conflict", "fail"),
         progress=arguments.get("progress"),
         on_staged=on_staged,
+        file_options=file_options,
         options={name: value for name, value in arguments.items() if name in OF_PLANS},
     )
-    note(Write(table=table.name, mode=mode, replace=replace, options=arguments, report=report))
+    all_options = {**file_options.options, **arguments}
+    note(Write(table=table.name, mode=mode, replace=replace, options=all_options, report=report))
     return report

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 
 from windrow.calls.arguments import checked
@@ -42,10 +43,13 @@ from windrow_spark.writing.errors import (
     StagingFailedError,
     UnfitRowsError,
 )
+from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.folder_names import UnfitValueError
 from windrow_spark.writing.lineage import lineage_of
+from windrow_spark.writing.own_changes import note_change, without_further_changes
 from windrow_spark.writing.phases import Phases, shown_phases
 from windrow_spark.writing.regions import folder_values
+from windrow_spark.writing.row_order import order_of
 from windrow_spark.writing.salts import check_keys, check_salts, default_salts
 from windrow_spark.writing.sampling import sampled_row_bytes
 from windrow_spark.writing.schemas import fitted, partition_columns_of
@@ -70,6 +74,7 @@ def write(
     progress: bool | None = None,
     batch: StreamBatch | None = None,
     on_staged: Callable[[Sequence[str]], None] | None = None,
+    file_options: FileOptions | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
     """Write rows to a table; see `Client.write`, and `begin` for `batch`.
@@ -86,6 +91,7 @@ def write(
         batch: The batches of a stream.
         on_staged: Called before the commit with the folders of new files as Spark names them, to
             give their partitions to a catalog and to the table's list.
+        file_options: How files are made.
         options: Options of the plan.
     """
     require_classic(df.sparkSession)
@@ -94,9 +100,10 @@ def write(
             "replace", f"replace needs mode 'overwrite_partitions', not {mode!r}"
         )
     info = client.table(table)
-    preparation = _Preparation.of(info, df, mode, options)
+    preparation = _Preparation.of(info, df, mode, options, file_options)
     region = None if replace is None else folder_values(df.sparkSession, info, replace)
     with (
+        without_further_changes(df.sparkSession.sparkContext),
         shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
         begin(
             client,
@@ -124,6 +131,7 @@ def write(
         began_s = time.monotonic()
         with phases.show("moving") as on_moved:
             table_write.commit(report, on_moved=on_moved)
+        note_change(client, table)
     return report.model_copy(update={"commit_seconds": round(time.monotonic() - began_s, 3)})
 
 
@@ -153,6 +161,8 @@ class _Preparation:
         table: The table to write to.
         partition_columns: The table's partition columns.
         request: The caller's request, with salt columns chosen.
+        order: The order of the rows, which files keep.
+        file_options: How files are made.
         no_salt: Why there are no salt columns, if no column is suitable.
         is_repeatable: Whether every computation of the rows is known to give the same ones.
     """
@@ -161,12 +171,19 @@ class _Preparation:
     table: TableInfo
     partition_columns: list[Column]
     request: WritePlanRequest
+    order: Sequence[SparkColumn]
+    file_options: FileOptions
     no_salt: NoSaltError | None
     is_repeatable: bool
 
     @classmethod
     def of(
-        cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
+        cls,
+        table: TableInfo,
+        df: DataFrame,
+        mode: WriteMode,
+        options: Mapping[str, Any],
+        file_options: FileOptions | None = None,
     ) -> _Preparation:
         fields = {
             "compare": False,
@@ -196,7 +213,16 @@ class _Preparation:
                 no_salt = error
             else:
                 request = request.model_copy(update={"salt_columns": salts})
-        return cls(rows, table, columns, request, no_salt, lineage.is_repeatable)
+        return cls(
+            rows,
+            table,
+            columns,
+            request,
+            order_of(df).columns,
+            file_options or FileOptions(),
+            no_salt,
+            lineage.is_repeatable,
+        )
 
     @property
     def is_known(self) -> bool:
@@ -270,6 +296,7 @@ def _planned(
                 _single_task(preparation, "coalesce"),
                 preparation.table,
                 sample_folder,
+                preparation.file_options,
             )
         if row_bytes is None:
             raise
@@ -342,7 +369,15 @@ def _staged(
     if data_sums is None or data_sums.rows:
         arrival = Observation()
         with phases.of_spark("writing"):
-            stage(df, planning.plan, preparation.table, write.folder, arrival)
+            stage(
+                df,
+                planning.plan,
+                preparation.table,
+                write.folder,
+                arrival,
+                order=preparation.order,
+                file_options=preparation.file_options,
+            )
         file_sums = row_sums(arrival.get)
     written_s = time.monotonic()
     if departure is not None:

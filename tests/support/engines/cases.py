@@ -148,7 +148,7 @@ def _hourly() -> EngineCase:
         (2, None),
     ]
     words = "partitions of [hours](tables.md#times-in-folders), as times without a zone"
-    return EngineCase("hourly", words, files, rows, trouble={"Sail": "error: odd characters"})
+    return EngineCase("hourly", words, files, rows)
 
 
 def _hostile() -> EngineCase:
