@@ -83,6 +83,14 @@ def register(
             metavar="NAME:TYPE",
         ),
     ] = None,
+    infer: Annotated[
+        bool,
+        typer.Option(
+            "--infer",
+            help="Infer the columns of csv or json files as Spark does; all of them are read, on "
+            "this machine. What only Spark can tell is refused.",
+        ),
+    ] = False,
     bucket_columns: Annotated[
         str | None,
         typer.Option(
@@ -140,14 +148,23 @@ def register(
     bucket_spec: dict[str, Any] | None = None
     if bucket_columns is not None:
         bucket_spec = {"columns": names(bucket_columns), "count": buckets}
+    if infer and column:
+        raise typer.BadParameter("--infer finds the columns, and --column names them: give one")
+    where = location if ":/" in location else os.path.abspath(location)
+    options = named_texts(format_option or [], "--format-option")
+    columns = column_types(column or [], "--column")
+    if infer:
+        from windrow.inferring import infer_columns
+
+        columns = infer_columns(where, format_, options)
     with connect(url, check=False) as client:
         info = client.register_table(
             name,
-            location if ":/" in location else os.path.abspath(location),
+            where,
             format_,
-            format_options=named_texts(format_option or [], "--format-option"),
+            format_options=options,
             transactional=transactional and transactional.replace("-", "_"),
-            columns=column_types(column or [], "--column"),
+            columns=columns,
             partition_columns=column_types(partition or [], "--partition"),
             bucket_spec=bucket_spec,
             sort_columns=[sort_column(text) for text in sort or []],

@@ -173,11 +173,11 @@ class UnreadableFootersError(InventoryError):
         by_reason: dict[str, list[str]] = {}
         for path, reason in self.files:
             by_reason.setdefault(reason, []).append(path)
-        shown = [
+        parts = [
             f"{self._names(paths)}: {reason}"
             for reason, paths in islice(by_reason.items(), _MAX_SHOWN_REASONS)
         ]
-        lines = f" {shown[0]}" if len(by_reason) == 1 else "".join(f"\n  {one}" for one in shown)
+        lines = f" {parts[0]}" if len(by_reason) == 1 else "".join(f"\n  {one}" for one in parts)
         count = f"{len(self.files):,} {'file' if len(self.files) == 1 else 'files'}"
         return (
             f"cannot read {'' if self.is_complete else 'at least '}{count} as "
@@ -208,8 +208,8 @@ class OtherFormatError(InventoryError):
         remedy = f"register the table with format={self.kind!r} (`--format {self.kind}`)"
         if self.kind in ("csv", "json"):
             remedy += (
-                " and its columns, which `client.infer_columns` returns if a Spark session reads the "
-                "files"
+                f" and its columns, which `windrow table register … --format {self.kind} --infer` "
+                "finds, or `client.infer_columns` with a Spark session"
             )
         return (
             f"the files of this table are {format_name(self.kind)}, not {format_name(self.format)}, "

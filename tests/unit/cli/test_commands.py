@@ -112,6 +112,29 @@ def test_register_of_a_format_that_is_not_refreshed_does_not_offer_a_refresh(
     assert "refresh" not in said.out
 
 
+def test_register_infers_the_columns_of_lines(windrow: Command, tables_root: Path) -> None:
+    folder = tables_root / "rates" / "day=2026-11-01"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("id,name,day\n1,Anna,x\n2,,x\n")
+    register = ("table", "register", "sales.rates", str(folder.parent), "--format", "csv")
+
+    said = windrow(*register, "--infer", "--format-option", "header=true", "--json")
+    refreshed = windrow("table", "refresh", "sales.rates")
+    # The folder has a column of this name.
+    columns = [("id", "int"), ("name", "string")]
+    definition = _json(said)["definition"]
+    assert [(one["name"], one["type"]) for one in definition["columns"]] == columns
+    assert "1 file" in refreshed.out
+
+    (folder / "b.csv").write_text("id,name,day\n1e3,Anna,x\n")
+    unsure = windrow(*register, "--infer", "--format-option", "header=true")
+    assert "column 'id' has values such as '1e3', so only Spark can tell" in _one_line(unsure)
+    both = windrow(*register, "--infer", "--column", "id:int")
+    assert "give one" in " ".join(both.err.split())
+    neither = windrow("table", "register", "sales.rates", str(folder.parent), "--infer")
+    assert "columns of parquet are not inferred" in _one_line(neither)
+
+
 def test_register_takes_a_relative_location_from_the_current_folder(
     windrow: Command, sales: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
