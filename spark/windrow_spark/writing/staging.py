@@ -90,8 +90,7 @@ def stage(
     options = _REMOTE_OPTIONS if is_remote(folder) else STAGING_OPTIONS
     writer = rows.write.mode("append").options(**file_options.options).options(**options)
     if is_object(folder):
-        # As long as there is a file in it, Hadoop makes no object that stands for the folder.
-        StoreRoot(folder).write_file("_begun", _BEGUN)
+        _begin(folder)
         writer = writer.options(**_OBJECT_OPTIONS)
     codec = None
     if file_options.follows_files(df.sparkSession):
@@ -105,6 +104,11 @@ def stage(
         _tidy_remote(StoreRoot(folder), bucket)
     else:
         _tidy(Root(folder), bucket)
+
+
+def _begin(folder: str) -> None:
+    """Keep Hadoop from making an object that stands for a folder: it does not if there is a file."""
+    StoreRoot(folder).write_file("_begun", _BEGUN)
 
 
 def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
