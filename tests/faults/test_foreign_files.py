@@ -151,7 +151,7 @@ def test_what_links_lead_to_stays(client: Client, case: Case, kind: str, tmp_pat
         before = {
             path: one
             for path, one in contents(world.elsewhere, world.other).items()
-            if not re.search(case.linked, path.as_posix())
+            if not re.search(case.through_links, path.as_posix())
         }
         refused(act)
         after = contents(world.elsewhere, world.other)

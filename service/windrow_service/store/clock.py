@@ -3,7 +3,7 @@
 PostgreSQL has a clock of its own. SQLite has none: there, a row notes what the time was at a moment
 of this machine's run since it was started, so that a clock which is set wrongly afterwards, or a
 process that sees another time, is known by it
-(docs/decisions/0088-the-databases-clock-counts.md).
+(docs/decisions/0089-the-databases-clock-counts.md).
 """
 
 from __future__ import annotations

@@ -218,14 +218,14 @@ def find_layout(
     first_leaf = _first_leaves(schema)
     positions = positions_of(path, schema, target)
     # The table's type of each leaf of the file; None if the table lacks it, or it is not wanted.
-    wanted: list[pa.DataType | None] = [None] * len(parquet_schema.names)
+    leaf_targets: list[pa.DataType | None] = [None] * len(parquet_schema.names)
     for field, at in zip(target, positions, strict=True):
         if at >= 0:
-            wanted[first_leaf[at] : first_leaf[at + 1]] = _leaf_targets(
+            leaf_targets[first_leaf[at] : first_leaf[at + 1]] = _leaf_targets(
                 schema.field(at).type, field.type
             )
             leaves = (
-                (parquet_schema.column(i), wanted[i]) for i in range(*first_leaf[at : at + 2])
+                (parquet_schema.column(i), leaf_targets[i]) for i in range(*first_leaf[at : at + 2])
             )
             file_type = _meant_type(schema.field(at).type, leaves)
             if not widens(file_type, field.type):
@@ -241,7 +241,7 @@ def find_layout(
     decoded = pa.schema([schema.field(at) for at in present])
     rules = [
         [
-            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar, wanted[leaf])
+            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar, leaf_targets[leaf])
             for type_, leaf in zip(_leaf_types(schema.field(at).type), count(first_leaf[at]))
         ]
         if calendar is not None
@@ -331,17 +331,17 @@ def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 def _leaf_targets(type_: pa.DataType, target: pa.DataType) -> Iterator[pa.DataType | None]:
     """Yield the table's type of each leaf in a type of the file; None if the table lacks it."""
-    children, wanted = _children(type_), fields_in(target)
+    children, targets = _children(type_), fields_in(target)
     if not children:
         yield target
         return
     if pt.is_struct(stored_type(type_)) and pt.is_struct(target):
-        places = [position_in(stored_type(type_), field) for field in wanted]
+        places = [position_in(stored_type(type_), field) for field in targets]
     else:
-        places = list(range(len(wanted)))
+        places = list(range(len(targets)))
     for at, child in enumerate(children):
         if at in places:
-            yield from _leaf_targets(child.type, wanted[places.index(at)].type)
+            yield from _leaf_targets(child.type, targets[places.index(at)].type)
         else:
             yield from (None for _ in _leaf_types(child.type))
 
@@ -374,11 +374,11 @@ def _meant_type(
         return pa.map_(*children)
     if children:
         return pa.list_(children[0])
-    column, wanted = next(leaves)
+    column, target = next(leaves)
     if column.physical_type == "INT96":
         type_ = pa.timestamp("us", "UTC")
-    if pt.is_timestamp(type_) and wanted is not None and pt.is_timestamp(wanted):
-        return pa.timestamp(type_.unit, wanted.tz)
+    if pt.is_timestamp(type_) and target is not None and pt.is_timestamp(target):
+        return pa.timestamp(type_.unit, target.tz)
     return type_
 
 

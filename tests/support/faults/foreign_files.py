@@ -93,14 +93,14 @@ class Case:
         prepare: Brings about the files, and returns what the callers then do.
         own: Matches the paths below the case's folder where everything is the callers' own.
         follow: Lets the callers follow a path that somebody else has given; None if they follow none.
-        linked: Matches what the callers write even where its owner has put a link.
+        through_links: Matches what the callers write even where its owner has put a link.
     """
 
     callers: tuple[str, ...]
     prepare: Callable[[World], Act]
     own: str = "(?!)"
     follow: Callable[[World, str], object] | None = None
-    linked: str = "(?!)"
+    through_links: str = "(?!)"
 
 
 def staging_in(world: World) -> StagingFolder:
