@@ -18,10 +18,8 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import NotOursError, OutsideError
 from windrow_spark.host_cache.folders import CACHED, CacheFolder
 
@@ -94,10 +92,6 @@ class FileCache:
         self._errors = errors
         self._local = threading.local()
         self._checked: set[tuple[str, int, int]] = set()
-
-    @cached_property
-    def _root(self) -> Root:
-        return self.folder.root()
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -172,7 +166,7 @@ class FileCache:
             return self._insert(key, writer.checksum, None, name)
         finally:
             with suppress(OSError):
-                self._root.remove_file(f"incoming/{name}", CACHED)
+                self.folder.root().remove_file(f"incoming/{name}", CACHED)
 
     def drop(self, key: str) -> None:
         """Remove an entry if it exists."""
@@ -235,7 +229,7 @@ class FileCache:
             for name in old_files:
                 # A row may have been changed by somebody else.
                 with suppress(NotOursError, OutsideError):
-                    self._root.remove_file(self.folder.below(name), CACHED)
+                    self.folder.root().remove_file(self.folder.below(name), CACHED)
 
     def close(self) -> None:
         """Close this thread's connection; the next use opens another."""
@@ -271,8 +265,8 @@ class FileCache:
             if name is not None:
                 size_bytes = os.stat(os.path.join(self.folder.incoming, name)).st_size
                 target = self.folder.below(name)
-                self._root.make_folder(os.path.dirname(target), 0o700)
-                self._root.move(f"incoming/{name}", target, CACHED)
+                self.folder.root().make_folder(os.path.dirname(target), 0o700)
+                self.folder.root().move(f"incoming/{name}", target, CACHED)
             self.connection.execute(
                 "INSERT INTO Entries (key, checksum, read_at, size_bytes, file, content)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
