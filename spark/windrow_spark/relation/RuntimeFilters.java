@@ -39,6 +39,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.InSubqueryExec;
@@ -68,9 +69,11 @@ public final class RuntimeFilters extends Rule {
     public TreeNode apply(TreeNode plan) {
         SQLConf conf = SQLConf.get();
         if (!conf.dynamicPartitionPruningEnabled() || !conf.exchangeReuseEnabled()) return plan;
+        // Spark may yet make a part of the query of it, and would join its filters with others.
+        if (plan instanceof Subquery) return plan;
         // Sessions repeat their own rules until nothing changes, and each filter is a new one.
         if (hasAny((LogicalPlan) plan)) return plan;
-        return plan.transformUp(new Filtering());
+        return ((LogicalPlan) plan).transformUpWithSubqueries(new Filtering());
     }
 
     private static boolean hasAny(LogicalPlan plan) {
@@ -79,6 +82,10 @@ public final class RuntimeFilters extends Rule {
         SEQ children = (SEQ) plan.children();
         for (int i = 0; i < children.size(); i++) {
             if (hasAny((LogicalPlan) children.apply(i))) return true;
+        }
+        SEQ subqueries = (SEQ) plan.subqueries();
+        for (int i = 0; i < subqueries.size(); i++) {
+            if (hasAny((LogicalPlan) subqueries.apply(i))) return true;
         }
         return false;
     }

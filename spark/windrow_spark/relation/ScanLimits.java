@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -18,9 +19,9 @@ import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Tells scans how many of their rows are enough. Runs last, and anew for the whole plan: Spark puts
- * joins in the place of conditions, takes functions of Python out of them, and makes a part of the
- * plan of subqueries that this rule has already seen.
+ * Tells scans how many of their rows are enough. Runs last, for a whole query with its subqueries:
+ * Spark puts joins in the place of conditions, takes functions of Python out of them, and makes
+ * subqueries, each of which it has optimized on its own, a part of the plan.
  */
 public final class ScanLimits extends Rule {
     /** Gives a session its last rules, whose place only sessions themselves can fill. */
@@ -42,7 +43,7 @@ public final class ScanLimits extends Rule {
     }
 
     public TreeNode apply(TreeNode plan) {
-        return limited((LogicalPlan) plan, TableIndex.NO_LIMIT);
+        return plan instanceof Subquery ? plan : limited((LogicalPlan) plan, TableIndex.NO_LIMIT);
     }
 
     private static LogicalPlan limited(LogicalPlan plan, long enough) {

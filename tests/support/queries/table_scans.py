@@ -51,6 +51,11 @@ QUERIES: dict[str, tuple[str, list[int]]] = {
         "SELECT id FROM {t} WHERE id IN (SELECT number FROM {few} WHERE number > 10)",
         [1],
     ),
+    "join in a subquery": (
+        "SELECT id FROM {t} WHERE name IN (SELECT /*+ BROADCAST({few}) */ other.name "
+        "FROM {t} other JOIN {few} ON other.id = number WHERE number > 10 AND other.s.a > 1)",
+        [1, 2],
+    ),
     "outer join keeps all": (
         "SELECT /*+ BROADCAST({few}) */ id, number FROM {t} LEFT JOIN {few} "
         "ON id = number AND number > 10",
