@@ -231,6 +231,23 @@ def test_spark_knows_how_large_a_table_is_and_that_two_scans_of_it_are_equal(
     assert joined.where("ds = '2026-11-02'").count() == 20
 
 
+def test_scans_of_other_columns_of_one_type_are_not_taken_for_equal(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    (tmp_path / "pairs").mkdir()
+    pairs = pa.table({"one": [1, 2, 2, 3], "other": [2, 5, 6, 7]})
+    pq.write_table(pairs, tmp_path / "pairs" / "part-0.parquet")
+    client.register_table("sales.pairs", str(tmp_path / "pairs"))
+    client.refresh("sales.pairs")
+    client.create_view(spark, "sales.pairs", "pairs")
+
+    # A plan that shuffled one of them for both would find 6 rows.
+    join = "SELECT /*+ MERGE(b) */ count(*) FROM pairs a JOIN pairs b ON a.one = b.other"
+    assert spark.sql(join).collect() == [(2,)]
+    halves = "SELECT max(one) AS n FROM pairs UNION ALL SELECT max(other) FROM pairs"
+    assert sorted(n for (n,) in spark.sql(halves).collect()) == [3, 7]
+
+
 def test_one_plan_is_read_whole_whatever_a_query_needs(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:

@@ -99,6 +99,23 @@ def test_the_optimizer_knows_what_analyze_finds_of_partition_columns(
     client.delete_table("default.analyzed")
 
 
+@pytest.mark.usefixtures("cbo")
+def test_partitions_of_local_times_are_joined(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    for hour in range(3):
+        path = folder / "hours" / f"hour=2026-11-28 0{hour}%3A00%3A00" / "part-0.parquet"
+        hive.write_file(path, range(hour, hour + 1))
+    client.register_table(
+        "sales.hours", str(folder / "hours"), partition_columns={"hour": "timestamp_ntz"}
+    )
+    client.refresh("sales.hours")
+    client.create_view(spark, "sales.hours", "hours")
+
+    join = "SELECT a.id FROM hours a JOIN hours b ON a.hour = b.hour WHERE b.id > 0"
+    assert sorted(spark.sql(join).collect()) == [(1,), (2,)]
+
+
 def test_without_the_setting_the_optimizer_is_told_sizes_alone(
     spark: SparkSession, client: windrow.Client, path: Path
 ) -> None:

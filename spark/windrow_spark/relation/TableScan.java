@@ -172,7 +172,8 @@ public final class TableScan extends SparkPlan {
 
     /** Equal scans of two parts of a query are equal after this, so that Spark reads them once. */
     public QueryPlan doCanonicalize() {
-        package$AttributeSeq all = new package$AttributeSeq(attributes);
+        // By their places in the table: the first of a scan is another one than that of the next.
+        package$AttributeSeq all = new package$AttributeSeq(leaf.output());
         List normal = new ArrayList();
         for (int i = 0; i < columns.size(); i++) {
             normal.add(QueryPlan$.MODULE$.normalizeExpressions(column(i), all));

@@ -78,7 +78,9 @@ final class TableStatistics {
         HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
         for (int i = 0; i < leaf.output().size(); i++) {
             Attribute column = (Attribute) leaf.output().apply(i);
-            if (files.partitionSchema().getFieldIndex(column.name()).isDefined()) {
+            // Spark's estimates of joins fail on times without a time zone that have statistics.
+            if (files.partitionSchema().getFieldIndex(column.name()).isDefined()
+                    && !(column.dataType() instanceof TimestampNTZType)) {
                 columns.put(column.name(), of(column, values, marks));
             }
         }
@@ -125,8 +127,7 @@ final class TableStatistics {
 
     private static boolean hasBounds(DataType type) {
         return type instanceof NumericType || type instanceof DateType
-            || type instanceof TimestampType || type instanceof TimestampNTZType
-            || type instanceof BooleanType;
+            || type instanceof TimestampType || type instanceof BooleanType;
     }
 
     private static Option text(Attribute column, InternalRow row) {
