@@ -301,7 +301,8 @@ class Root:
         try:
             yield folder, name
         except OSError as error:
-            if error.errno is not None and error.filename is not None:
+            # What was done within may have named its own path already.
+            if error.filename is not None and not str(error.filename).startswith("/"):
                 error.filename = os.path.join(self.path, path)
             raise
         finally:
