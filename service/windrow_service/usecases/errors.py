@@ -96,7 +96,7 @@ class StoreUnavailableError(UnavailableError):
 
 @dataclass(eq=False)
 class ClockSkewError(UnavailableError):
-    """Coordinator's machine and its database disagree about the time.
+    """Clocks of coordinator and database disagree.
 
     Attributes:
         difference: How far the machine's clock is from the database's, such as `2 hours ahead of`.
