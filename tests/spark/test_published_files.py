@@ -26,6 +26,7 @@ REFUSED = {
     "PARQUET-1481": "Invalid physical column type",
     "encrypt_columns_plaintext_footer": "Cannot decrypt",
     "uniform_encryption": "it is encrypted, and there are no keys for it here",
+    "internal_6165": "its footer is damaged: the number of columns of a row group is 0",
     "unknown-logical-type": "'column with unknown type' .* is of type unknown",
     "fuzz-5697144926502912": "it holds 0 rows where its footer says 24",
     "interval-using-fixed-len-byte-array": "'my_list' .* is of type interval, which cannot",

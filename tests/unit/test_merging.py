@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ def merged(
 ) -> list[MergedFile]:
     files = Sources(str(folder), MAX_FOOTER_BYTES, str(folder))
     sources = [files.open(name) for name in names]
-    return merge(sources, sort, target_bytes, 1.0, str(folder / "merged"))
+    into = tempfile.mkdtemp(dir=folder)
+    return merge(sources, sort, target_bytes, 1.0, os.path.join(into, "merged"))
 
 
 def written(folder: Path, contents: list[bytes]) -> list[str]:
@@ -84,7 +87,7 @@ def test_there_are_fewer_files_if_rows_compress_better_together(tmp_path: Path) 
     (one,) = merged(tmp_path, names, target_bytes=200_000)
 
     assert pq.read_table(one.path).equals(pa.concat_tables([table] * 20))
-    assert [path.name for path in tmp_path.glob("merged*")] == [Path(one.path).name]
+    assert [path.name for path in tmp_path.rglob("merged*")] == [Path(one.path).name]
 
 
 # Unsorted values, and the same in Spark's ascending order.
@@ -178,7 +181,7 @@ def test_bloom_filters_hold_the_merged_values(tmp_path: Path) -> None:
 
     (chunks,) = (
         Sources(str(tmp_path), MAX_FOOTER_BYTES, str(tmp_path))
-        .open(Path(one.path).name)
+        .open(os.path.relpath(one.path, tmp_path))
         .footer()
         .chunks
     )
@@ -237,10 +240,12 @@ UNFIT = {
     "ARROW-RS-GH-6229-DICTHEADER",
     "ARROW-RS-GH-6229-LEVELS",
     "PARQUET-1481",
+    "empty_group_test",
     "encrypt_columns_plaintext_footer",
     "fuzz-5683528215035904",
     "fuzz-5697144926502912",
     "incorrect_map_schema",
+    "internal_6165",
     "uniform_encryption",
 }
 PUBLISHED = sorted((Path(__file__).parents[1] / "fixtures").glob("*/*.parquet"))

@@ -194,8 +194,8 @@ class _GroupBuilder:
             group = metadata.row_group(index)
             if group.num_columns != self._leaves:
                 raise ValueError(
-                    f"its footer is damaged: a row group has {group.num_columns:,} columns, and the "
-                    f"schema {self._leaves:,}"
+                    "its footer is damaged: the number of columns of a row group is "
+                    f"{group.num_columns:,}, and that of the schema {self._leaves:,}"
                 )
             offsets.append(row_group_start(group))
             if offsets[-1] >= size_bytes:
