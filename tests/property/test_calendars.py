@@ -23,7 +23,7 @@ ZONES = st.sampled_from(["UTC", "GMT+18:00", "GMT-18:00", "GMT+5:45", "+03:00"])
 def meant(stored: pa.Array, zone: str) -> pa.Array:
     """Return stored values as Spark reads them from a file of Spark 2."""
     calendar = Calendars(zone=zone).of(LEGACY)
-    return corrected(stored, iter([rule_of(stored.type, "", calendar)]))
+    return corrected(stored, iter([rule_of(stored.type, "", calendar, stored.type)]))
 
 
 @examples(200)

@@ -114,7 +114,13 @@ def test_a_type_that_does_not_widen_is_named_with_file_column_and_both_types(
         read_plan(spark, plan, groups).collect()
 
     assert raised.value.kind == "ColumnTypeError"
-    for word in ["'a'", str(tmp_path / "odd.parquet"), "string", "int64", "declare the column"]:
+    for word in [
+        "'a'",
+        str(tmp_path / "odd.parquet"),
+        "string",
+        "int64",
+        "give the table's column a type",
+    ]:
         assert word in str(raised.value)
 
 

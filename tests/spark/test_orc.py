@@ -258,7 +258,7 @@ def test_a_file_that_changed_or_is_damaged_is_named(
     os.utime(file, ns=(0, 0))
     with pytest.raises(TaskFailedError, match=r"1\.orc' has changed since"), plain_errors():
         rows.collect()
-    file.write_bytes(b"id,name\n")
+    file.write_bytes(b"\0\1" * 8)
     with pytest.raises(RefreshFailedError, match=r"(?s)as ORC.*'1\.orc': it is not ORC"):
         client.refresh(table)
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.plans.plans import group_of
-from tests.support.spark.host_caches import cache_in, keys_in
+from tests.support.spark.host_caches import cache_in, keys_in, settle
 from tests.unit.inventory.files import inline, write
 from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.table_paths import absolute_path, home_of, open_beneath, path_in
@@ -162,6 +162,8 @@ def test_a_file_outside_is_read_from_no_folder_but_the_allowed_one(
     group = group_of(outside)
     at = group.schema.get_field_index("path")
     group = group.set_column(at, "path", pa.array([f"{outside}/a.parquet"]))
+    if cached_on is not None:
+        settle()
     batches = list(read_group(spec_of(table, buffered), group, None, cached_on))
     assert sum(batch.num_rows for batch in batches) == 3
     kept = [FileKey.of(key).path for key in keys_in(cache)]
