@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from rich.table import Table
@@ -182,6 +184,9 @@ def _drop(
 ) -> ClaimUpdate:
     """Drop the partitions that a policy does not keep, in one commit, without Spark."""
     assert item.filter is not None
+    doubt = doubt_about(removal, datetime.now(timezone.utc))
+    if doubt is not None:
+        return _update("failed", doubt)
     try:
         result = drop_partitions(client, item.table, item.filter.model_dump())
     except (WriteInProgressError, PartitionChangedError) as error:
@@ -207,6 +212,35 @@ def _drop(
         f"{removal.column} before {removal.before} in {removal.zone}; {_folders_text(result.folders)}"
     )
     return _update("done", text, outcome)
+
+
+def doubt_about(removal: PartitionRemoval, now: datetime) -> str | None:
+    """Return why partitions should not be dropped by this worker's clock; None if they may.
+
+    Args:
+        removal: What a policy does not keep, as the coordinator says.
+        now: Now by this worker's clock, with a time zone.
+    """
+    if removal.keep_days is None:
+        # The coordinator is of an earlier version.
+        return None
+    try:
+        zone: tzinfo = ZoneInfo(removal.zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = timezone.utc
+    first = now.astimezone(zone).date() - timedelta(days=removal.keep_days)
+    # Midnight may lie between the two looks at a clock, and the zone may not be known here.
+    if removal.before > first + timedelta(days=1):
+        return (
+            f"nothing was dropped: days before {removal.before} are to go, but by this worker's clock "
+            f"the first day to keep is {first}: make sure that both clocks are right"
+        )
+    if not removal.may_drop_all and (removal.newest is None or removal.newest < removal.before):
+        return (
+            f"nothing was dropped: days before {removal.before} are to go, which are all that the "
+            "table has, and its policy does not say --may-drop-all"
+        )
+    return None
 
 
 def _folders_text(folders: Sequence[str]) -> str:

@@ -24,6 +24,8 @@ def day(age: int) -> str:
 
 
 OLDER, OLD, YOUNG = day(300), day(200), day(10)
+# The column is of type string, and one of its values is no date.
+KEEP: dict[str, Any] = {"keep_days": 90, "keep_by": "ds"}
 
 
 @pytest.fixture
@@ -41,6 +43,8 @@ def table(client: windrow.Client, name: str, location: Path) -> Iterator[str]:
 
 
 def decided(client: windrow.Client, table: str) -> dict[str, MaintenanceReceipt]:
+    """Return the receipts of a table by their reasons, after the round that announces, and another."""
+    client.decide_maintenance()
     client.decide_maintenance()
     return {one.reason: one for one in client.receipts(table)}
 
@@ -52,7 +56,7 @@ def claimed(client: windrow.Client, table: str) -> WorkItem | None:
 def test_a_preview_shows_what_would_go_and_changes_nothing(
     client: windrow.Client, table: str, http: httpx.Client
 ) -> None:
-    preview = client.preview_retention(table, keep_days=90)
+    preview = client.preview_retention(table, **KEEP)
 
     (one,) = preview.tables
     assert one.removal is not None
@@ -71,7 +75,7 @@ def test_a_preview_shows_what_would_go_and_changes_nothing(
 def test_work_is_decided_claimed_and_selects_exactly_the_old_partitions(
     client: windrow.Client, table: str
 ) -> None:
-    client.set_policy(table, keep_days=90)
+    client.set_policy(table, **KEEP)
 
     waiting = decided(client, table)["waiting"]
     item = claimed(client, table)
@@ -92,12 +96,16 @@ def test_work_is_decided_claimed_and_selects_exactly_the_old_partitions(
 @pytest.mark.parametrize(
     ("fields", "reason", "text"),
     [
-        ({"keep_days": 3_000}, "nothing_old", f"the oldest is {OLDER}; 2 without a date stay"),
+        (
+            {**KEEP, "keep_days": 3_000},
+            "nothing_old",
+            f"the oldest is {OLDER}; 2 without a date stay",
+        ),
         ({"keep_days": 90, "keep_by": "region"}, "no_dates", "no value of 'region'"),
         ({"keep_days": 90, "keep_by": "day"}, "no_dates", "partition columns: ds, region"),
-        ({"keep_days": 90, "filter": "region = 'us'"}, "nothing_old", "older than 90 days"),
-        ({"keep_days": 90, "filter": "id = 1"}, "retention_unfit", "which are ds, region"),
-        ({"keep_days": 90, "enabled": False}, "off", "its policy is off"),
+        ({**KEEP, "filter": "region = 'us'"}, "nothing_old", "older than 90 days"),
+        ({**KEEP, "filter": "id = 1"}, "retention_unfit", "which are ds, region"),
+        ({**KEEP, "enabled": False}, "off", "its policy is off"),
     ],
 )
 def test_each_table_that_keeps_its_partitions_has_a_reason_in_words(
@@ -131,14 +139,18 @@ def test_a_filter_of_the_policy_limits_what_goes(client: windrow.Client, table: 
     assert removal.folders == (f"ds={OLDER}/region=eu",)
 
 
-@pytest.mark.parametrize("change", ["policy", "removed", "protected", "rewritten", "table"])
+@pytest.mark.parametrize(
+    "change", ["policy", "shorter", "removed", "protected", "rewritten", "table"]
+)
 def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
     client: windrow.Client, table: str, location: Path, change: str
 ) -> None:
-    client.set_policy(table, keep_days=90)
+    client.set_policy(table, **KEEP | {"keep_days": 250 if change == "shorter" else 90})
     decided(client, table)
     if change == "policy":
         client.set_policy(table, keep_days=250)
+    elif change == "shorter":
+        client.set_policy(table, keep_days=90)
     elif change == "removed":
         client.remove_policy(table)
         client.set_policy(table)
@@ -151,8 +163,9 @@ def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
 
     item = claimed(client, table)
 
-    if change == "policy":
+    if change in ("policy", "shorter"):
         assert item is not None
+        # Never more than was decided, whatever the policy or a clock says by now.
         assert item.folders == [f"ds={OLDER}"]
         return
     assert item is None
@@ -175,7 +188,7 @@ def test_a_removal_waits_for_its_window_its_budget_and_after_a_conflict(
     # One of these two is closed at any time; its receipt may be listed in both rounds.
     closed = set()
     for window in ("00:00-12:00", "12:00-00:00"):
-        client.set_policy(table, keep_days=90, windows=[window])
+        client.set_policy(table, **KEEP, windows=[window])
         closed |= {
             one.text for one in decided(client, table).values() if one.reason == "retention_window"
         }
@@ -201,7 +214,8 @@ def test_a_removal_waits_for_its_window_its_budget_and_after_a_conflict(
 def test_of_several_columns_with_dates_the_policy_must_say_which(
     client: windrow.Client, name: str, location: Path
 ) -> None:
-    hive.write_file(location / f"ds={OLD}" / f"loaded={YOUNG}" / "a.parquet", range(5))
+    for value in (OLD, YOUNG):
+        hive.write_file(location / f"ds={value}" / f"loaded={YOUNG}" / "a.parquet", range(5))
     client.register_table(name, str(location))
     client.refresh(name)
 
@@ -265,7 +279,8 @@ def test_a_preview_of_a_pattern_follows_more_specific_policies(
     tables = [f"{name}.a", f"{name}.b"]
     for table in tables:
         location = tables_folder / table
-        hive.write_file(location / f"ds={OLD}" / "a.parquet", range(5))
+        for value in (OLD, YOUNG):
+            hive.write_file(location / f"ds={value}" / "a.parquet", range(5))
         client.register_table(table, str(location))
         client.refresh(table)
     client.set_policy(tables[1], keep_days=1_000)
@@ -278,3 +293,181 @@ def test_a_preview_of_a_pattern_follows_more_specific_policies(
     assert [one.removal is None for one in preview.tables] == [False, True]
     assert "older than 1,000 days" in preview.tables[1].text
     assert preview.partitions == 1
+
+
+# --- which texts are days ------------------------------------------------------------------------
+
+
+# Values of text columns that are no days, or that stand for another thing than a day.
+CODES = {
+    "stores": ["1001", "1002", "1877", "2001"],
+    "versions": ["1000-1", "1999-12", "2024-2"],
+    "sentinels": ["0001-01-01", "1900-01-01", "1970-01-01", YOUNG, "__HIVE_DEFAULT_PARTITION__"],
+    "parts": ["1234-5-6 bolt M4", "0815 nut", f"{OLD} x"],
+    "mixed": [OLD, YOUNG, "latest"],
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_a_text_is_no_day_unless_its_column_is_named_or_has_nothing_else(
+    client: windrow.Client, name: str, location: Path, kind: str
+) -> None:
+    for value in CODES[kind]:
+        hive.write_file(location / f"code={value}" / "region=eu" / "a.parquet", range(5))
+    columns = {"code": "string", "region": "string"}
+    client.register_table(name, str(location), partition_columns=columns)
+    client.refresh(name)
+    client.set_policy(name, keep_days=90)
+
+    receipts = decided(client, name)
+
+    client.remove_policy(name)
+    assert "waiting" not in receipts
+    (reason,) = receipts.keys() & {"no_dates", "nothing_old"}
+    expected = {"sentinels": "before 2000-01-02 stay", "parts": "no partition column has dates"}
+    assert expected.get(kind, "say `--keep-by code`") in receipts[reason].text
+
+
+def test_sentinels_go_if_they_are_asked_for(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    for value in ("0001-01-01", "1970-01-01", OLD, YOUNG):
+        hive.write_file(location / f"ds={value}" / "a.parquet", range(5))
+    client.register_table(name, str(location))
+    client.refresh(name)
+
+    usual = client.preview_retention(name, keep_days=90)
+    asked_for = client.preview_retention(name, keep_days=90, keep_before="0001-01-01")
+
+    assert usual.tables[0].values == [f"ds={OLD}"]
+    assert asked_for.tables[0].values == ["ds=0001-01-01", "ds=1970-01-01", f"ds={OLD}"]
+
+
+# --- what a round says before it drops anything --------------------------------------------------
+
+
+def test_the_first_round_that_finds_old_partitions_of_a_table_only_says_so(
+    client: windrow.Client, table: str, name: str
+) -> None:
+    client.set_policy(table, **KEEP)
+
+    client.decide_maintenance()
+    first = {one.reason: one for one in client.receipts(table)}
+    waiting = claimed(client, table)
+    client.decide_maintenance()
+    item = claimed(client, table)
+
+    assert first["retention_announced"].state == "left_alone"
+    assert "they stay until the next round" in first["retention_announced"].text
+    assert f"ds={OLDER} to ds={OLD}" in first["retention_announced"].text
+    assert waiting is None
+    assert item is not None
+
+
+def test_a_table_that_is_registered_later_waits_for_a_round_of_its_own(
+    client: windrow.Client, name: str, tables_folder: Path
+) -> None:
+    pattern, early, late = f"{name}.*", f"{name}.early", f"{name}.late"
+
+    def register(table: str) -> None:
+        for value in (OLD, YOUNG, day(5)):
+            hive.write_file(tables_folder / table / f"ds={value}" / "a.parquet", range(5))
+        client.register_table(table, str(tables_folder / table))
+        client.refresh(table)
+
+    register(early)
+    client.set_policy(pattern, keep_days=90)
+    client.decide_maintenance()
+    register(late)
+    client.decide_maintenance()
+    items = [claimed(client, pattern), claimed(client, pattern)]
+    client.decide_maintenance()
+    last = claimed(client, pattern)
+
+    client.remove_policy(pattern)
+    assert [one and one.table for one in items] == [early, None]
+    assert last is not None
+    assert last.table == late
+
+
+def test_once_a_table_was_cleaned_the_next_day_goes_at_once_but_not_most_of_the_table(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    def grow(*ages: int) -> None:
+        for age in ages:
+            hive.write_file(location / f"ds={day(age)}" / "a.parquet", range(5))
+        client.refresh(name)
+
+    def drop() -> list[str] | None:
+        client.decide_maintenance()
+        item = claimed(client, name)
+        if item is None:
+            return None
+        assert item.filter is not None
+        client.drop_partitions(name, item.filter.model_dump())
+        client.update_claim(item.claim_id, DONE)
+        return item.folders
+
+    client.register_table(name, str(location))
+    grow(1, 2, 3, 100)
+    client.set_policy(name, keep_days=90)
+    assert [drop(), drop()] == [None, [f"ds={day(100)}"]]
+
+    grow(101)
+    assert drop() == [f"ds={day(101)}"]
+    grow(102, 103, 104, 105)
+    assert drop() is None
+    text = next(one.text for one in client.receipts(name) if one.reason == "retention_large")
+    assert "57 % of the table" in text
+    assert "it is more than half of the table" in text
+    assert drop() == [f"ds={day(age)}" for age in (105, 104, 103, 102)]
+    client.remove_policy(name)
+
+
+def test_that_some_partitions_go_does_not_announce_that_most_do(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    def waiting_after(*ages: int) -> WorkItem | None:
+        for age in ages:
+            hive.write_file(location / f"ds={day(age)}" / "a.parquet", range(5))
+        client.refresh(name)
+        client.decide_maintenance()
+        return claimed(client, name)
+
+    client.register_table(name, str(location))
+    client.set_policy(name, keep_days=90)
+
+    assert waiting_after(1, 2, 3, 100) is None
+    # Such as nights on which nobody maintains, or a clock that goes wrong between two rounds.
+    assert waiting_after(101, 102, 103) is None
+    item = waiting_after()
+
+    client.remove_policy(name)
+    assert item is not None
+    assert item.folders == [f"ds={day(age)}" for age in (103, 102, 101, 100)]
+
+
+def test_a_table_all_of_whose_days_are_old_waits_for_a_yes(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    # Its writer has stopped, or a clock is wrong. Another year's bookings prove nothing.
+    for value in (OLDER, OLD, day(-400), "9999-12-31", "1970-01-01"):
+        hive.write_file(location / f"ds={value}" / "a.parquet", range(5))
+    client.register_table(name, str(location))
+    client.refresh(name)
+    client.set_policy(name, keep_days=90)
+
+    refused = decided(client, name)["retention_all"]
+    preview = client.preview_retention(name)
+    nothing = claimed(client, name)
+    client.set_policy(name, may_drop_all=True)
+    decided(client, name)
+    item = claimed(client, name)
+
+    client.remove_policy(name)
+    assert f"even the newest, ds={OLD}" in refused.text
+    assert "--may-drop-all" in refused.text
+    assert preview.partitions == 0
+    assert nothing is None
+    assert item is not None
+    assert item.folders == [f"ds={OLDER}", f"ds={OLD}"]

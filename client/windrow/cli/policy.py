@@ -29,6 +29,8 @@ from windrow_core.models import MAX_KEEP_DAYS
 
 app = command_group("Choose which tables are maintained automatically, and how.")
 
+# Options that change what is dropped.
+_DROPPING = ("keep_days", "keep_by", "keep_zone", "keep_before", "may_drop_all")
 _UNSET = {
     "target": "target_file_size",
     "min-files": "min_files",
@@ -41,6 +43,8 @@ _UNSET = {
     "keep-days": "keep_days",
     "keep-by": "keep_by",
     "keep-zone": "keep_zone",
+    "keep-before": "keep_before",
+    "may-drop-all": "may_drop_all",
     "exempt": "exempt_folders",
     "readers-may-see-both": "readers_may_see_both",
 }
@@ -151,7 +155,7 @@ def set_policy(
         str | None,
         typer.Option(
             help="With --keep-days: the partition column with the day; by default the only one that "
-            "has dates.",
+            "has dates, which a text column has if every value is a whole date.",
             metavar="COLUMN",
         ),
     ] = None,
@@ -161,6 +165,20 @@ def set_policy(
             help="With --keep-days: time zone in which days begin, such as Europe/Berlin; UTC by "
             "default.",
             metavar="ZONE",
+        ),
+    ] = None,
+    keep_before: Annotated[
+        str | None,
+        typer.Option(
+            help="With --keep-days: keep days before this one, which stand for something else, such "
+            "as 1970-01-01; 2000-01-02 by default, and 0001-01-01 keeps none of them.",
+            metavar="DAY",
+        ),
+    ] = None,
+    may_drop_all: Annotated[
+        bool | None,
+        typer.Option(
+            help="With --keep-days: whether even the newest day of a table may be dropped.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -216,12 +234,14 @@ def set_policy(
         "keep_days": keep_days,
         "keep_by": keep_by,
         "keep_zone": keep_zone,
+        "keep_before": keep_before,
+        "may_drop_all": may_drop_all,
         "exempt_folders": exempt or None,
         "readers_may_see_both": readers_may_see_both,
     }
     fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
     fields |= {name: value for name, value in options.items() if value is not None}
-    drops = any(fields.get(name) is not None for name in ("keep_days", "keep_by", "keep_zone"))
+    drops = any(fields.get(name) is not None for name in _DROPPING)
     with connect(url, check=False) as client:
         if dry_run or (drops and not yes):
             preview = client.preview_retention(pattern, **fields)

@@ -10,9 +10,17 @@ from rich.text import Text
 from windrow.terminal.render import facts, listing, message
 from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
-from windrow_core.models import EffectivePolicy, MaintenanceBudget, Policy, TableMaintenance
+from windrow_core.models import (
+    FIRST_REAL_DAY,
+    EffectivePolicy,
+    MaintenanceBudget,
+    Policy,
+    TableMaintenance,
+)
 from windrow_core.sizes import size_text
 
+# What only matters where partitions are dropped.
+_OF_RETENTION = {"keep_by", "keep_zone", "keep_before", "may_drop_all"}
 _SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -48,7 +56,7 @@ def table_policy(maintenance: TableMaintenance) -> RenderableType:
     says = "is maintained" if policy.enabled else "is left alone"
     rows = facts()
     for name, (title, text) in _texts(policy).items():
-        if name in ("keep_by", "keep_zone") and policy.keep_days is None:
+        if name in _OF_RETENTION and policy.keep_days is None:
             continue
         source = maintenance.sources.get(name)
         rows.add_row(title, Text(f"{text}, {f'from {source}' if source else 'by default'}"))
@@ -104,6 +112,8 @@ def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
         ),
         "keep_by": ("keep by", policy.keep_by or "the column with dates"),
         "keep_zone": ("days begin in", policy.keep_zone or "UTC"),
+        "keep_before": ("keep days before", f"{policy.keep_before or FIRST_REAL_DAY}"),
+        "may_drop_all": ("may drop all", "yes" if policy.may_drop_all else "no"),
         "exempt_folders": ("exempt", ", ".join(policy.exempt_folders or ()) or "none"),
         "readers_may_see_both": (
             "readers may see both",

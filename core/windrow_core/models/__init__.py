@@ -74,6 +74,7 @@ from windrow_core.models.history import (
     WayFigures,
 )
 from windrow_core.models.maintenance import (
+    FIRST_REAL_DAY,
     MAX_KEEP_DAYS,
     POLICY_PATTERN,
     WINDOW_PATTERN,
@@ -217,6 +218,7 @@ from windrow_core.models.writes import (
 __all__ = [
     "CACHE_RULE_PATTERN",
     "CLAIM_ID_PATTERN",
+    "FIRST_REAL_DAY",
     "MAX_GAINED_FOLDERS",
     "MAX_GRANTS",
     "MAX_JSON_PARTITIONS",

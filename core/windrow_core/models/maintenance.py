@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
-from pydantic import Field, StrictBool, StringConstraints
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from windrow_core.models.base import (
     TABLE_NAME_PATTERN,
@@ -25,6 +25,9 @@ WINDOW_PATTERN = (
 )
 MAX_MIN_AGE_S = 366 * 86_400
 MAX_KEEP_DAYS = 36_500
+# Earlier days are those that programs write for a day that they do not know: the first of their
+# calendar, 1900-01-01, 1970-01-01, 1980-01-01, 2000-01-01.
+FIRST_REAL_DAY = date(2000, 1, 2)
 _MAX_WINDOWS = 24
 MAX_EXEMPT_FOLDERS = 100
 
@@ -34,6 +37,13 @@ _Folder = Annotated[str, StringConstraints(min_length=1, max_length=1_024, patte
 
 def _is_missing(value: object) -> bool:
     return value is None
+
+
+def _day_or_text(value: object) -> object:
+    # Pydantic takes a number for seconds since 1970.
+    if not isinstance(value, str | date):
+        raise ValueError("it must be a day such as '2000-01-02'")
+    return value
 
 
 class PolicyDefinition(Request):
@@ -87,19 +97,34 @@ class PolicyDefinition(Request):
         default=None,
         description="Retention, and consent to it: partitions are dropped, with their files, once "
         "the day in their value lies more than this many days before today. All partitions are "
-        "kept by default. A partition whose value is not a date is never dropped.",
+        "kept by default. A partition whose value is not a date is never dropped. The first round "
+        "that finds old partitions of a table, or more than half of it, announces them, and the "
+        "next drops them.",
     )
     keep_by: ColumnName | None = Field(
         default=None,
         description="The partition column with the day, of type `date`, `timestamp`, "
-        "`timestamp_ntz` or `string`; by default the only one that has dates. A text is read as "
-        "Spark casts it to a date, but a year or a month stands for its last day.",
+        "`timestamp_ntz` or `string`; by default the only one that has dates, where a text column "
+        "counts only if every value is a whole date. A text of the column that is named here may "
+        "also be a year or a month, which stands for its last day.",
     )
     keep_zone: Annotated[str, StringConstraints(pattern=ZONE_PATTERN, max_length=98)] | None = (
         Field(
             default=None,
             description="The time zone in which days begin, such as `Europe/Berlin`; UTC by default.",
         )
+    )
+    keep_before: Annotated[date, BeforeValidator(_day_or_text)] | None = Field(
+        default=None,
+        description="Days before this one are kept: they stand for something else, such as "
+        "1970-01-01 for an unknown day; 2000-01-02 by default. 0001-01-01 keeps none of them.",
+        exclude_if=_is_missing,
+    )
+    may_drop_all: StrictBool | None = Field(
+        default=None,
+        description="Consent that all partitions with a date of a table are dropped, if all are "
+        "too old. Without it, a table whose newest day is too old is left alone.",
+        exclude_if=_is_missing,
     )
     exempt_folders: (
         Annotated[list[_Folder], Field(min_length=1, max_length=MAX_EXEMPT_FOLDERS)] | None
@@ -135,6 +160,8 @@ class Policy(Answer):
     keep_days: int | None
     keep_by: str | None
     keep_zone: str | None
+    keep_before: date | None = Field(default=None, exclude_if=_is_missing)
+    may_drop_all: bool | None = Field(default=None, exclude_if=_is_missing)
     exempt_folders: list[str] | None = Field(default=None, exclude_if=_is_missing)
     readers_may_see_both: bool | None
     created_at: datetime
@@ -162,6 +189,10 @@ class EffectivePolicy(Answer):
     keep_days: int | None = None
     keep_by: str | None = None
     keep_zone: str = "UTC"
+    keep_before: date = Field(
+        default=FIRST_REAL_DAY, exclude_if=lambda value: value == FIRST_REAL_DAY
+    )
+    may_drop_all: bool = Field(default=False, exclude_if=lambda value: not value)
     exempt_folders: list[str] = Field(default=[], exclude_if=lambda value: not value)
     readers_may_see_both: bool = False
 

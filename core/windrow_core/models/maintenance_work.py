@@ -49,6 +49,24 @@ class PartitionRemoval(Answer):
     others: int = Field(
         description="Number of partitions that stay because their value is not a date."
     )
+    sentinels: int = Field(
+        default=0, description="Number that stay because their day is before `keep_before`."
+    )
+    share: float = Field(
+        default=0.0,
+        description="Share of the table that all old partitions are: of its partitions, files or "
+        "bytes, whichever is most.",
+    )
+    newest: date | None = Field(
+        default=None,
+        description="The newest day of the table's partitions that is not after tomorrow.",
+    )
+    keep_days: int | None = Field(
+        default=None, description="How many days the policy keeps, for workers to compare."
+    )
+    may_drop_all: bool = Field(
+        default=False, description="Whether even the newest day may be dropped."
+    )
 
 
 class WorkOutcome(Request):

@@ -27,10 +27,11 @@ async def ready(services: OperationsDep) -> Health:
 
     `degraded` counts as ready. Without the cache map, plans are still correct, only less local. If
     the disk of the embedded database is full, data can be read but not changed. A machine whose
-    clock differs from the database's by more than 5 s is `skewed`, and by more than a minute not
-    ready.
+    clock differs from the database's by more than 5 s is `skewed`; above a minute it is not ready
+    from 5 s after the check that first shows it.
     """
     await services.ping()
+    await services.clock.look()
     services.clock.require_readiness()
     has_room = await services.has_room()
     try:

@@ -29,8 +29,8 @@ from windrow_service.usecases.ports import Clock
 SKEWED = timedelta(seconds=5)
 # Leases take 5 s and more, and retention counts days: this is more than either can bear.
 WRONG = timedelta(seconds=60)
-# One look may be wrong, as after a machine was asleep: it takes another one after so long.
-_SURE_AFTER_S = 10.0
+# One check may find a machine that was asleep until now: it takes another one after so long.
+_SURE_AFTER_S = 5.0
 # How long a database may take to answer for the moment of its answer to be known well enough.
 _QUICK_S = 2.0
 # Without a note of this run of the machine, its clock is believed if it went on by at most as much.
@@ -86,7 +86,8 @@ class DatabaseClock:
         self._machine = machine
         self._remedy = remedy
         self._moment: Moment | None = None
-        self._wrong_since_s: float | None = None
+        self._is_wrong = False
+        self._told_s: float | None = None
 
     def __call__(self) -> datetime:
         assert self._moment is not None, "nobody has looked yet"
@@ -106,30 +107,25 @@ class DatabaseClock:
         return abs(self.skew) > SKEWED
 
     async def look(self) -> None:
-        """Ask the database what the time is.
-
-        Raises:
-            StoreUnavailableError: It does not answer.
-        """
         moment = await self._ask()
         took_s = steady_s() - moment.steady_s
         if self._moment is None or took_s <= _QUICK_S:
             self._moment = moment
-        is_wrong = abs(self.skew) > WRONG
-        if is_wrong and self._wrong_since_s is None:
-            self._wrong_since_s = steady_s()
+        was_wrong, self._is_wrong = self._is_wrong, abs(self.skew) > WRONG
+        if self._is_wrong and not was_wrong:
             _log.warning("this machine's clock is wrong", reason=str(self._error()))
-        elif not is_wrong:
-            self._wrong_since_s = None
 
     def require_agreement(self) -> None:
         if abs(self.skew) > WRONG:
             raise self._error()
 
     def require_readiness(self) -> None:
-        since_s = self._wrong_since_s
-        if since_s is not None and steady_s() - since_s >= _SURE_AFTER_S:
-            self.require_agreement()
+        if abs(self.skew) <= WRONG:
+            self._told_s = None
+        elif self._told_s is None:
+            self._told_s = steady_s()
+        elif steady_s() - self._told_s >= _SURE_AFTER_S:
+            raise self._error()
 
     def _error(self) -> ClockSkewError:
         skew = self.skew

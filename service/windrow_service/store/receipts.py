@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +39,8 @@ from windrow_service.telemetry.meters import UNMEASURED, MaintenanceFigures, Met
 from windrow_service.usecases.maintenance.errors import ClaimLostError
 from windrow_service.usecases.maintenance.policies import names_of
 from windrow_service.usecases.maintenance.work import (
+    ANNOUNCED,
+    LARGE,
     MAX_ATTEMPTS,
     REQUESTED,
     Decisions,
@@ -116,6 +119,24 @@ class SqlWorkStore:
             await add_work(connection, decisions.work, now)
             await add_skips(connection, decisions.skips, now)
         return True
+
+    async def announcements(self, since: datetime) -> Mapping[str, Mapping[str, datetime]]:
+        columns = _receipts.c
+        rows = await self._database.rows(
+            sa.select(
+                columns.table_name, columns.reason, sa.func.max(columns.last_at).label("last_at")
+            )
+            .where(
+                columns.state == LEFT_ALONE,
+                columns.last_at >= since,
+                columns.reason.in_([ANNOUNCED, LARGE]),
+            )
+            .group_by(columns.table_name, columns.reason)
+        )
+        by_table: dict[str, dict[str, datetime]] = defaultdict(dict)
+        for row in rows:
+            by_table[row.table_name][row.reason] = utc(row.last_at)
+        return by_table
 
     async def claim(
         self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime

@@ -79,6 +79,13 @@ class TrustedClock(Protocol):
     def latest(self) -> datetime:
         """Return now, or what this machine's clock shows if that is later."""
 
+    async def look(self) -> None:
+        """Ask the database what the time is.
+
+        Raises:
+            StoreUnavailableError: It does not answer.
+        """
+
     @property
     def is_skewed(self) -> bool:
         """Whether this machine's clock differs from the database's by more than it should."""
@@ -91,7 +98,9 @@ class TrustedClock(Protocol):
         """
 
     def require_readiness(self) -> None:
-        """Do as `require_agreement` does, but only once a second look has shown the same.
+        """Do as `require_agreement` does, but only if calls some seconds ago found the same.
+
+        A machine that was asleep finds out at its next look.
 
         Raises:
             ClockSkewError: The clocks differ by too much.

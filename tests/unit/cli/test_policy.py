@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,8 @@ def test_the_budget_is_shown_and_changed(policies: Command) -> None:
 def test_partitions_are_dropped_by_themselves_only_by_consent_after_a_look(
     policies: Command, windrow: Command, tables_root: Path
 ) -> None:
-    hive.write_file(tables_root / "kept" / "ds=2020-01-01" / "a.parquet", range(5))
+    for day in ("2020-01-01", f"{datetime.now(timezone.utc).date()}"):
+        hive.write_file(tables_root / "kept" / f"ds={day}" / "a.parquet", range(5))
     windrow("table", "register", "shop.kept", str(tables_root / "kept"))
     windrow("table", "refresh", "shop.kept")
     words = ("set", "shop.kept", "--keep-days", "90", "--keep-zone", "Europe/Berlin")

@@ -35,7 +35,8 @@ class ClaimWork:
         """Return the work; None if there is none.
 
         The policy may have changed since partitions were found too old, or a worker that had the
-        work may have died long ago: what goes is what is too old now, by the policy of now.
+        work may have died long ago: of what was decided, what goes is too old now, by the policy of
+        now.
 
         Args:
             request: What the worker asks for.
@@ -53,7 +54,7 @@ class ClaimWork:
             item = await self.work.claim(request.worker, request.pattern, among, now, now + lease)
             if item is None or item.removal is None:
                 return item
-            outcome = await self._old_partitions(item.table)
+            outcome = await self._old_partitions(item)
             if isinstance(outcome, OldPartitions):
                 changes = {
                     "folders": list(outcome.values),
@@ -63,14 +64,14 @@ class ClaimWork:
                 return WorkItem.model_validate(dict(item) | changes)
             await self.work.update(item.claim_id, among, _end(outcome), now, now)
 
-    async def _old_partitions(self, name: str) -> OldPartitions | NothingOld:
+    async def _old_partitions(self, item: WorkItem) -> OldPartitions | NothingOld:
         try:
-            table = await self.tables.get(name)
+            table = await self.tables.get(item.table)
         except TableNotFoundError as error:
             return NothingOld(reason="no_table", text=str(error))
         policies = [one.info for one in await self.policies.list()]
-        policy = maintenance_of(name, policies).policy
-        return await self.finder.find(table, policy, self.clock())
+        policy = maintenance_of(item.table, policies).policy
+        return await self.finder.find(table, policy, self.clock(), item.folders)
 
 
 def _end(outcome: NothingOld) -> ClaimUpdate:

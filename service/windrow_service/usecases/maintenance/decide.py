@@ -19,6 +19,7 @@ from windrow_core.models import (
     MaintenanceBudget,
     MaintenanceRound,
     Policy,
+    TableMaintenance,
     WorkPrediction,
 )
 from windrow_service.planner.maintenance.budget import Budget
@@ -47,7 +48,7 @@ from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.reads import PastReads, daily_reads
 from windrow_service.usecases.maintenance.realised import realised_gain
-from windrow_service.usecases.maintenance.removals import DecideRemoval
+from windrow_service.usecases.maintenance.removals import DecideRemoval, Earlier
 from windrow_service.usecases.maintenance.request import MAX_FOLDERS
 from windrow_service.usecases.maintenance.texts import Case, chosen, left_alone
 from windrow_service.usecases.maintenance.windows import is_open
@@ -176,7 +177,7 @@ class Decide:
                     continue
                 if maintenance.policy.enabled and maintenance.policy.keep_days is not None:
                     decision = await self._removal(
-                        table, maintenance.policy, now, is_paused=is_paused
+                        table, maintenance, policies, now, is_paused=is_paused
                     )
                     if isinstance(decision, NewWork):
                         removals.append(decision)
@@ -207,12 +208,24 @@ class Decide:
                 )
 
     async def _removal(
-        self, table: StoredTable, policy: EffectivePolicy, now: datetime, *, is_paused: bool
+        self,
+        table: StoredTable,
+        maintenance: TableMaintenance,
+        policies: Sequence[Policy],
+        now: datetime,
+        *,
+        is_paused: bool,
     ) -> NewWork | Skip:
-        name = table.info.name
-        past = self._ledger.removals(name)
+        name, of = table.info.name, set(maintenance.sources.values())
+        changes = [one.updated_at for one in policies if one.pattern in of]
+        earlier = Earlier(
+            since=max([table.info.created_at, *changes]),
+            announcements=self._ledger.announcements(name),
+            work=self._ledger.removals(name),
+        )
+        policy = maintenance.policy
         try:
-            return await self._decide_removal(table, policy, past, now, is_paused=is_paused)
+            return await self._decide_removal(table, policy, earlier, now, is_paused=is_paused)
         except StatedError as error:
             return Skip(table=name, reason="retention_unfit", text=str(error))
 

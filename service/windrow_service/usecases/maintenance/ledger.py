@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -51,9 +51,11 @@ class Ledger:
         self._store = store
         self._records: dict[int, WorkRecord] = {}
         self._read_until: datetime | None = None
+        self._announcements: Mapping[str, Mapping[str, datetime]] = {}
 
     async def update(self, now: datetime) -> None:
         """Read what has changed since the last call."""
+        self._announcements = await self._store.announcements(now - HORIZON)
         since = now - HORIZON if self._read_until is None else self._read_until - _OVERLAP
         while True:
             page = await self._store.work_since(since, _PAGE)
@@ -74,6 +76,10 @@ class Ledger:
     def removals(self, table: str) -> Sequence[WorkRecord]:
         """Return what was dropped of a table, in order of its end."""
         return self._in_order(table, is_removal=True)
+
+    def announcements(self, table: str) -> Mapping[str, datetime]:
+        """Return when rounds last announced that partitions of a table go, by reason."""
+        return self._announcements.get(table, {})
 
     def _in_order(self, table: str, *, is_removal: bool) -> Sequence[WorkRecord]:
         records = [

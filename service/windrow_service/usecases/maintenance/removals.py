@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from windrow_core.cards import duration_text
 from windrow_core.models import EffectivePolicy, WorkPrediction
-from windrow_service.usecases.maintenance.retention import NothingOld, RetentionFinder
+from windrow_service.usecases.maintenance.retention import (
+    LARGE_SHARE,
+    NothingOld,
+    OldPartitions,
+    RetentionFinder,
+)
 from windrow_service.usecases.maintenance.windows import is_open
-from windrow_service.usecases.maintenance.work import NewWork, Skip, WorkBody, WorkRecord
+from windrow_service.usecases.maintenance.work import (
+    ANNOUNCED,
+    LARGE,
+    NewWork,
+    Skip,
+    WorkBody,
+    WorkRecord,
+)
 from windrow_service.usecases.tables.ports import StoredTable
 
 _PAUSE, _LONGEST_PAUSE = timedelta(minutes=15), timedelta(days=1)
 _MOST_DOUBLINGS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What happened to the old partitions of one table before.
+
+    Attributes:
+        since: When its policy, or the table itself, last changed.
+        announcements: When rounds last announced that partitions go, by reason.
+        work: Removals, in order of their end.
+    """
+
+    since: datetime
+    announcements: Mapping[str, datetime]
+    work: Sequence[WorkRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +54,7 @@ class DecideRemoval:
         self,
         table: StoredTable,
         policy: EffectivePolicy,
-        work: Sequence[WorkRecord],
+        earlier: Earlier,
         now: datetime,
         *,
         is_paused: bool,
@@ -37,7 +64,7 @@ class DecideRemoval:
         Args:
             table: The table.
             policy: How it is maintained.
-            work: Earlier removals of this table, in order of their end.
+            earlier: What happened to its old partitions before.
             now: Now, with a time zone.
             is_paused: Whether all maintenance is paused.
 
@@ -49,7 +76,7 @@ class DecideRemoval:
         outcome = await self.finder.find(table, policy, now)
         if isinstance(outcome, NothingOld):
             return Skip(table=name, reason=outcome.reason, text=outcome.text)
-        delay = _delay(policy, work, now, is_paused)
+        delay = _delay(policy, earlier.work, now, is_paused) or _first_time(outcome, earlier)
         if delay is not None:
             reason, text = delay
             return Skip(table=name, reason=reason, text=f"{outcome.text}; but {text}")
@@ -75,6 +102,31 @@ class DecideRemoval:
             text=outcome.text,
         )
         return NewWork(table=name, body=body)
+
+
+def _first_time(outcome: OldPartitions, earlier: Earlier) -> tuple[str, str] | None:
+    """Return why partitions wait for the next round; None if an earlier one has announced it.
+
+    A preview knows neither the tables that are registered later nor how much of them is old by then.
+    """
+    known_since, is_large = earlier.since, outcome.removal.share > LARGE_SHARE
+    done = [
+        one.last_at
+        for one in earlier.work
+        if one.state == "done"
+        and one.body.removal is not None
+        and one.body.removal.keep_days == outcome.removal.keep_days
+        and one.last_at >= known_since
+    ]
+    if done and not is_large:
+        return None
+    # That a few partitions go does not announce that most do.
+    reasons = [LARGE] if is_large else [ANNOUNCED, LARGE]
+    times = [earlier.announcements[one] for one in reasons if one in earlier.announcements]
+    if times and max(times) >= max([known_since, *done]):
+        return None
+    what = "it is more than half of the table" if is_large else "no round has said so before"
+    return reasons[0], f"{what}, so that they stay until the next round"
 
 
 def _delay(

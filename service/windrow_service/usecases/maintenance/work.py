@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -29,6 +29,9 @@ MAX_ATTEMPTS = 3
 NEWEST = 2**63 - 1
 # Reason of work that waits because somebody asked for it.
 REQUESTED = "requested"
+# Reasons of old partitions that stay until the next round, so that somebody can object: they are the
+# first ones of a table, or more than half of it.
+ANNOUNCED, LARGE = "retention_announced", "retention_large"
 
 
 class WorkBody(Answer):
@@ -152,6 +155,9 @@ class WorkStore(Protocol):
 
         Partitions that a worker has taken meanwhile are left out.
         """
+
+    async def announcements(self, since: datetime) -> Mapping[str, Mapping[str, datetime]]:
+        """Return when rounds last announced removals, not before `since`, by table and reason."""
 
     async def claim(
         self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
