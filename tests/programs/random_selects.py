@@ -34,7 +34,7 @@ _PER_SITE = 100
 
 
 def _session(local: Path) -> SparkSession:
-    spark = (
+    builder = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -47,10 +47,21 @@ def _session(local: Path) -> SparkSession:
         .config("spark.ui.retainedJobs", "10")
         .config("spark.ui.retainedStages", "10")
         .config("spark.ui.retainedTasks", "100")
-        .getOrCreate()
     )
+    for name, value in quick_spark.INTERPRETED.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def _ask(spark: SparkSession, site: Site, number: int, attempts: int, counts: Counts) -> None:
+    with settings(spark, drawn_settings(site, number)):
+        difference = ask(site, number, counts)
+        if difference:
+            print(difference, flush=True)
+            if attempts:
+                print(simplified(site, number, attempts), flush=True)
 
 
 def run(folder: Path, seed: str, first: int, end: int, attempts: int) -> None:
@@ -69,19 +80,12 @@ def run(folder: Path, seed: str, first: int, end: int, attempts: int) -> None:
     folder.mkdir(parents=True)
     spark = _session(folder)
     counts, began = Counts(), time.monotonic()
-    with (
-        embedded.client(folder / "state", allowed_locations=[str(folder)]) as client,
-        opened(spark, client),
-    ):
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         for start in range(first - first % _PER_SITE, end, _PER_SITE):
-            site = Site(spark, client, folder, f"{seed}_{start // _PER_SITE}")
-            for number in range(max(first, start), min(start + _PER_SITE, end)):
-                with settings(spark, drawn_settings(site, number)):
-                    difference = ask(site, number, counts)
-                    if difference:
-                        print(difference, flush=True)
-                        if attempts:
-                            print(simplified(site, number, attempts), flush=True)
+            numbers = range(max(first, start), min(start + _PER_SITE, end))
+            with opened(spark, client, folder, f"{seed}_{start // _PER_SITE}") as site:
+                for number in numbers:
+                    _ask(spark, site, number, attempts, counts)
             shutil.rmtree(site.tables.folder)
             took_s = time.monotonic() - began
             print(

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.laws import is_nightly
 from tests.support.queries.select_answers import (
+    WAYS,
     Counts,
     Site,
     ask,
@@ -27,8 +28,8 @@ _SEED = "day"
 
 @pytest.fixture(scope="module")
 def site(spark: SparkSession, client: windrow.Client, folder: Path) -> Iterator[Site]:
-    with opened(spark, client):
-        yield Site(spark, client, folder, _SEED)
+    with opened(spark, client, folder, _SEED) as site:
+        yield site
 
 
 def test_every_select_gives_sparks_rows(spark: SparkSession, site: Site) -> None:
@@ -45,3 +46,4 @@ def test_every_select_gives_sparks_rows(spark: SparkSession, site: Site) -> None
     assert counts.alike > len(numbers) * 0.8
     assert counts.empty < len(numbers) * 0.6
     assert sum(counts.with_scans.values()) > len(numbers) * 0.7
+    assert all(counts.with_scans[way] > counts.ways[way] * 0.5 for way in WAYS)

@@ -107,7 +107,7 @@ class Site:
         """Write and register the tables of a seed.
 
         Args:
-            spark: A session that has been opened.
+            spark: A session with the catalog of Windrow.
             client: Plans the tables.
             folder: Where the tables are made.
             seed: What they depend on.
@@ -214,12 +214,14 @@ def _difference(select: Select, theirs: Answer, ours: Answer) -> str:
 
 
 @contextmanager
-def opened(spark: SparkSession, client: windrow.Client) -> Iterator[None]:
-    """Give a session the catalog, acceleration and the function of Python that queries use."""
+def opened(spark: SparkSession, client: windrow.Client, folder: Path, seed: str) -> Iterator[Site]:
+    """Make the tables of a seed, and give a session all ways to get at them while this is open."""
     windrow.register(spark, client)
     spark.udf.register("is_odd", is_odd, "boolean")
+    site = Site(spark, client, folder, seed)
+    # Acceleration notices tables that are registered later only after a while.
     with windrow.accelerate(spark, client, max_staleness=86_400, wait_s=120):
-        yield
+        yield site
 
 
 @contextmanager
