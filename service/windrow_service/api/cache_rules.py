@@ -15,7 +15,13 @@ from windrow_core.models import (
 )
 from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.idempotency import OnceDep, deletion_answer, stored_answer
-from windrow_service.api.parameters import TableNamePath, etag, json_answer, version_of
+from windrow_service.api.parameters import (
+    IfNoneMatchHeader,
+    TableNamePath,
+    etag,
+    json_answer,
+    version_of,
+)
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import CachesDep
 
@@ -50,13 +56,14 @@ async def define_cache_rule(
     services: CachesDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """Create or change a rule that marks files as cacheable. Repeating it changes nothing.
 
     Plans then send the tasks that read these files to workers that hold them, or will hold them.
     """
     result = await services.define_rule(
-        name, rule, definition, version_of(if_match), once(stored_answer)
+        name, rule, definition, version_of(if_match, if_none_match), once(stored_answer)
     )
     return stored_answer(result).response()
 

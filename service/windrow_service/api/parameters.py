@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator
@@ -16,7 +16,7 @@ from windrow_core.models import TABLE_NAME_PATTERN
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.services import AccessDep
-from windrow_service.usecases.ports import Page
+from windrow_service.usecases.ports import NO_VERSION, Page
 
 
 async def _page_tokens(access: AccessDep, principal: PrincipalDep) -> PageTokens:
@@ -71,6 +71,10 @@ _DEFAULT_ENTRIES = 100
 IfMatchHeader = Annotated[
     str | None,
     Header(description="Make the change only if the table's ETag is still this.", max_length=256),
+]
+IfNoneMatchHeader = Annotated[
+    Literal["*"] | None,
+    Header(description="`*`: make the change only if there is nothing to be replaced."),
 ]
 AcceptHeader = Annotated[str, Header(max_length=1024)]
 PreferHeader = Annotated[
@@ -147,11 +151,17 @@ async def json_answer(model: BaseModel) -> Response:
     return Response(body, media_type="application/json")
 
 
-def version_of(if_match: str | None) -> str | None:
-    """Return the version in an If-Match header: `*` for any; None if there is no condition."""
-    if if_match is None:
-        return None
-    return if_match.strip().removeprefix("W/").strip('"')
+def version_of(if_match: str | None, if_none_match: str | None = None) -> str | None:
+    """Return the version that a change's headers expect; None if there is no condition.
+
+    Args:
+        if_match: An ETag, or `*` for any version.
+        if_none_match: `*` for `NO_VERSION`: nothing fits both headers.
+    """
+    version = None if if_match is None else if_match.strip().removeprefix("W/").strip('"')
+    if if_none_match is None:
+        return version
+    return NO_VERSION if version is None else f"{NO_VERSION} and {version}"
 
 
 def is_listed(prefer: str | None) -> bool:

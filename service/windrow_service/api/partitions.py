@@ -12,6 +12,7 @@ from windrow_service.api.idempotency import KeptAnswer, OnceDep
 from windrow_service.api.json_shapes import PARTITIONS
 from windrow_service.api.parameters import (
     IfMatchHeader,
+    IfNoneMatchHeader,
     ListPageDep,
     TableNamePath,
     json_answer,
@@ -41,6 +42,7 @@ async def set_partitions(
     principal: PrincipalDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """Set the list of a table's partitions, as a catalog has it. Repeating it changes nothing.
 
@@ -56,7 +58,7 @@ async def set_partitions(
     runner = services.set_partitions.runner
     body = await read_columns_or_json(request, runner, PartitionList, PARTITIONS)
     result = await services.set_partitions(
-        name, body, version_of(if_match), principal.tables, once(_list_change_answer)
+        name, body, version_of(if_match, if_none_match), principal.tables, once(_list_change_answer)
     )
     return _list_change_answer(result).response()
 

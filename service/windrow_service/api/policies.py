@@ -26,7 +26,13 @@ from windrow_service.api.authorization import (
     GuardedRouter,
 )
 from windrow_service.api.idempotency import OnceDep, deletion_answer, stored_answer
-from windrow_service.api.parameters import TableNamePath, etag, json_answer, version_of
+from windrow_service.api.parameters import (
+    IfNoneMatchHeader,
+    TableNamePath,
+    etag,
+    json_answer,
+    version_of,
+)
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import MaintenanceDep
 from windrow_service.usecases.maintenance.policies import maintenance_of
@@ -70,6 +76,7 @@ async def define_policy(
     services: MaintenanceDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """Create or replace a policy, by which tables are maintained. Repeating it changes nothing.
 
@@ -77,7 +84,9 @@ async def define_policy(
     it: the table's own, then that of the longest name followed by `.*`, then that of `*`. A table
     without a policy is left alone. The caller needs `write` on every name of the pattern.
     """
-    result = await services.define(pattern, definition, version_of(if_match), once(stored_answer))
+    result = await services.define(
+        pattern, definition, version_of(if_match, if_none_match), once(stored_answer)
+    )
     return stored_answer(result).response()
 
 
@@ -193,7 +202,10 @@ async def set_budget(
     services: MaintenanceDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """Set how much the maintenance of all tables may use in an hour; 0 core seconds pause it."""
-    result = await services.policies.set_budget(budget, version_of(if_match), once(stored_answer))
+    result = await services.policies.set_budget(
+        budget, version_of(if_match, if_none_match), once(stored_answer)
+    )
     return stored_answer(result).response()

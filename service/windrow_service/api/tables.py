@@ -23,6 +23,7 @@ from windrow_service.api.idempotency import (
 )
 from windrow_service.api.parameters import (
     IfMatchHeader,
+    IfNoneMatchHeader,
     ListPageDep,
     TableNamePath,
     etag,
@@ -61,6 +62,7 @@ async def register_table(
     principal: PrincipalDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
     replace: ReplaceQuery = False,
 ) -> Response:
     """Register a table, or change its definition. Repeating it changes nothing.
@@ -73,7 +75,7 @@ async def register_table(
     result = await services.register(
         name,
         definition,
-        version_of(if_match),
+        version_of(if_match, if_none_match),
         principal.tables,
         once(stored_answer),
         replace=replace,
@@ -127,6 +129,7 @@ async def protect_table(
     services: TablesDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """Protect a table from deletion, or end that. Repeating it changes nothing.
 
@@ -134,7 +137,10 @@ async def protect_table(
     its snapshots stay. Writes, refreshes and compactions go on as before.
     """
     table = await services.tables.protect(
-        name, protection.deletion_protection, version_of(if_match), once(_protection_answer)
+        name,
+        protection.deletion_protection,
+        version_of(if_match, if_none_match),
+        once(_protection_answer),
     )
     return _protection_answer(table).response()
 

@@ -26,7 +26,7 @@ from windrow_service.usecases.caches.errors import (
 )
 from windrow_service.usecases.caches.ports import MAX_CACHE_RULES, StoredCacheRule
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.ports import NO_VERSION, Clock, Once, is_expected
 
 # An expired rule can be looked up, and extended, for this long.
 _KEPT = timedelta(days=1)
@@ -178,10 +178,9 @@ def _is(table_id: int, rule: str) -> sa.ColumnElement[bool]:
 
 
 def _check_version(table: str, rule: str, row: Any, if_match: str | None) -> None:
-    version = row.version if row is not None else "no version"
-    holds = if_match in (None, version) or (if_match == "*" and row is not None)
-    if if_match is not None and not holds:
-        raise CacheRuleChangedError(table, rule, if_match, version)
+    version = NO_VERSION if row is None else row.version
+    if not is_expected(version, if_match):
+        raise CacheRuleChangedError(table, rule, str(if_match), version)
 
 
 async def _check_room(

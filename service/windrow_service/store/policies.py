@@ -26,12 +26,11 @@ from windrow_service.usecases.maintenance.errors import (
     TooManyPoliciesError,
 )
 from windrow_service.usecases.maintenance.ports import MAX_POLICIES, StoredBudget, StoredPolicy
-from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.ports import NO_VERSION, Clock, Once, is_expected
 
 _policies, _maintenance = schema.policies, schema.maintenance
 # Number of the row that all tables share.
 ROW = 1
-_NO_VERSION = "no version"
 _DEFAULT = StoredBudget(info=MaintenanceBudget(), version="default")
 
 
@@ -108,10 +107,11 @@ class SqlPolicyStore:
             await claim(connection, once, now)
             await lock_maintenance(connection)
             before = _budget((await connection.execute(_BUDGET)).one_or_none())
-            if if_match not in (None, "*", before.version):
+            is_first = before is _DEFAULT
+            by_none = is_first and if_match == NO_VERSION
+            if not by_none and not is_expected(before.version, if_match):
                 raise BudgetChangedError(str(if_match), before.version)
             result = before, False
-            is_first = before is _DEFAULT
             if is_first or before.info != budget:
                 result = StoredBudget(info=budget, version=new_version()), is_first
                 await connection.execute(
@@ -183,10 +183,9 @@ async def _require(connection: AsyncConnection, pattern: str) -> Any:
 
 
 def _check_version(pattern: str, row: Any, if_match: str | None) -> None:
-    version = row.version if row is not None else _NO_VERSION
-    holds = if_match in (None, version) or (if_match == "*" and row is not None)
-    if if_match is not None and not holds:
-        raise PolicyChangedError(pattern, if_match, version)
+    version = NO_VERSION if row is None else row.version
+    if not is_expected(version, if_match):
+        raise PolicyChangedError(pattern, str(if_match), version)
 
 
 def _stored(row: Any) -> StoredPolicy:

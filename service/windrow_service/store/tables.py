@@ -19,7 +19,7 @@ from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import ParsedTexts, fetch_page, without_nulls
 from windrow_service.store.table_names import is_among, similar_names
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Clock, Once, Page
+from windrow_service.usecases.ports import NO_VERSION, Clock, Once, Page, is_expected
 from windrow_service.usecases.tables.errors import (
     TableChangedError,
     TableNotFoundError,
@@ -317,10 +317,9 @@ class _OvertakenError(Exception):
 
 def check_version(name: str, row: Any, if_match: str | None) -> None:
     """Check that a table's row has the version that a caller expects; `*` means any version."""
-    version = row.version if row is not None else "no version"
-    holds = if_match in (None, version) or (if_match == "*" and row is not None)
-    if if_match is not None and not holds:
-        raise TableChangedError(name, if_match, version)
+    version = NO_VERSION if row is None else row.version
+    if not is_expected(version, if_match):
+        raise TableChangedError(name, str(if_match), version)
 
 
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:

@@ -9,6 +9,20 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
+# The version of what does not exist.
+NO_VERSION = "no version"
+
+
+def is_expected(version: str, if_match: str | None) -> bool:
+    """Tell whether something has the version that a caller expects.
+
+    Args:
+        version: Its version; `NO_VERSION` if it does not exist.
+        if_match: The version that is expected; `*` for any, `NO_VERSION` for none, None if it does
+            not matter.
+    """
+    return if_match in (None, version) or (if_match == "*" and version != NO_VERSION)
+
 
 class Page(list[T]):
     """Entries of a list, limited in number and in bytes; `more` tells whether others follow."""

@@ -15,7 +15,7 @@ from windrow_service.inventory.listing.partition_lists import (
 )
 from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.usecases.names import Names
-from windrow_service.usecases.ports import Once, Page, Runner
+from windrow_service.usecases.ports import NO_VERSION, Once, Page, Runner, is_expected
 from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import InvalidTableError, TableChangedError
 from windrow_service.usecases.tables.ports import (
@@ -73,7 +73,9 @@ class SetPartitions:
         attempt = 1
         while True:
             table, old_body = await self.lists.get(name)
-            if if_match not in (None, "*", table.version):
+            is_listed = table.info.partition_count is not None
+            by_none = if_match == NO_VERSION and not is_listed
+            if not by_none and not is_expected(table.version, if_match):
                 raise TableChangedError(name, str(if_match), table.version)
             body, change = await self.runner.run(partial(self._checked, table, rows, old_body))
             if body == old_body:
@@ -85,7 +87,7 @@ class SetPartitions:
             try:
                 return await self.lists.put(table, body, change, once), change
             except TableChangedError:
-                if if_match not in (None, "*") or attempt == _ATTEMPTS:
+                if if_match not in (None, "*", NO_VERSION) or attempt == _ATTEMPTS:
                     raise
                 attempt += 1
 
