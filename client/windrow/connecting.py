@@ -21,6 +21,8 @@ from windrow_core.models import Health
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _DEFAULT_URL = "http://127.0.0.1:8080"
+# A replica behind the URL may be ending just now, which says nothing about the others.
+_FEWEST_FIRST_ATTEMPTS = 4
 _URL_VARIABLE = "WINDROW_URL"
 _TOKEN_VARIABLE = "WINDROW_TOKEN"
 _FILE_VARIABLE = "WINDROW_TOKEN_FILE"
@@ -64,8 +66,9 @@ def connect(
         timeout_s: How long one answer may take.
         attempts: Maximum number of attempts at one request, for example while the coordinator
             cannot be reached.
-        check: Whether to make sure that a coordinator answers. Otherwise nothing is sent yet, and
-            the first call tells.
+        check: Whether to make sure that a coordinator answers, in four attempts at least, as one
+            replica of several may just be ending. Otherwise nothing is sent yet, and the first
+            call tells.
 
     Raises:
         CoordinatorUnreachableError: No answer came.
@@ -91,10 +94,9 @@ def connect(
         # Another host must not get the token.
         follow_redirects=False,
     )
-    transport = Transport(http, attempts=attempts)
     if check:
-        _check(transport)
-    return Client(transport)
+        _check(Transport(http, attempts=max(attempts, _FEWEST_FIRST_ATTEMPTS)))
+    return Client(Transport(http, attempts=attempts))
 
 
 def _check(transport: Transport) -> None:

@@ -26,7 +26,7 @@ import windrow
 from tests.support.servers.coordinators import PLAIN, free_port, running
 from tests.support.tables import hive
 from windrow import errors
-from windrow_core.models import Limits
+from windrow_core.models import Health, Limits
 from windrow_service.settings import Settings
 
 # These tests count requests, and make all of them.
@@ -172,9 +172,29 @@ def test_a_client_of_nobody_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WINDROW_URL", url)
 
     with pytest.raises(errors.CoordinatorUnreachableError, match="windrow serve") as caught:
-        windrow.connect(attempts=2)
+        windrow.connect(attempts=5)
 
-    assert (caught.value.url, caught.value.attempts) == (url, 2)
+    assert (caught.value.url, caught.value.attempts) == (url, 5)
+
+
+@pytest.mark.parametrize("attempts", [1, 4])
+@pytest.mark.parametrize("ending", [closes, sends(502, b"gone")], ids=["direct", "proxy"])
+def test_a_client_is_made_although_the_first_replicas_that_it_meets_are_ending(
+    ending: Answer, attempts: int
+) -> None:
+    live = sends(200, Health(status="ok").model_dump_json().encode())
+
+    with (
+        answering(ending, ending, ending, live) as (url, seen),
+        windrow.connect(url, attempts=attempts),
+    ):
+        assert seen == ["GET /health/live"] * 4
+    with (
+        answering(ending) as (url, seen),
+        pytest.raises((errors.CoordinatorUnreachableError, errors.UnsupportedAnswerError)),
+    ):
+        windrow.connect(url, attempts=attempts)
+    assert len(seen) == 4
 
 
 @pytest.mark.parametrize("answer", [sends(200, b"<html>Spark</html>"), sends(404, b"")])
