@@ -42,3 +42,9 @@ def size_text(size_bytes: float) -> str:
     digits = 0 if unit == 0 or size_bytes >= 99.95 else 1
     number = f"{size_bytes:,.{digits}f}"
     return f"{number.removesuffix('.0')} {_UNITS[unit]}"
+
+
+def mean_text(count: int, size_bytes: float) -> str:
+    """Return how large so many files are that hold some bytes: `9.2 KB on average`."""
+    size = size_text(size_bytes / max(count, 1))
+    return size if count == 1 else f"{size} on average"

@@ -16,6 +16,7 @@ from tests.support.api.problems import problem_of
 from tests.support.tables import hive
 from windrow.errors import NotFoundError
 from windrow_core.models import ClaimUpdate, MaintenanceReceipt, WorkOutcome
+from windrow_core.sizes import mean_text, size_text
 
 # Everything is worth it at once.
 EAGER: dict[str, Any] = {"min_age_seconds": 0, "min_gain": 0.0, "reads_per_day": 100.0}
@@ -56,7 +57,9 @@ def test_work_is_decided_claimed_and_done(client: windrow.Client, table: str) ->
     )
 
     assert (waiting.state, waiting.folders) == ("waiting", DAYS)
-    assert "6 small files in 3 partitions would become 3 of about 64 MB" in waiting.text
+    assert waiting.prediction is not None
+    mean = mean_text(3, waiting.prediction.size_bytes)
+    assert f") in 3 partitions would become 3 of {mean}: " in waiting.text
     assert sorted(item.folders) == DAYS
     assert (item.target_file_size, item.min_files, nothing) == (64 * 2**20, 2, None)
     assert running["running"].state == "left_alone" or running["running"].worker == "w"
@@ -177,7 +180,8 @@ def test_only_the_smallest_files_are_rewritten_where_that_is_worth_more(
         worth_reads=10**9,
     )
 
-    assert "10 files below 2 MB in 1 partition would become 1 of about 16 MB" in waiting.text
+    size = size_text(item.prediction.size_bytes)
+    assert f"10 files below 2 MB ({size}) in 1 partition would become 1 of {size}" in waiting.text
     assert (item.folders, item.small_file_size) == ([day.name], 2**21)
     assert (others, same.totals.files, same.totals.becomes) == ([], 10, 1)
     assert item.prediction.size_bytes == same.totals.size_bytes

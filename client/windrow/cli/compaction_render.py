@@ -14,7 +14,7 @@ from windrow.terminal.listings import FactTable, ListTable
 from windrow.terminal.render import message, seconds_text, section
 from windrow_core.cards import count_text
 from windrow_core.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
-from windrow_core.sizes import size_text
+from windrow_core.sizes import mean_text, size_text
 
 _SHOWN_PARTITIONS = 40
 _SHOWN_WRITES = 12
@@ -33,8 +33,9 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
     if totals.partitions:
         parts.append(
             message(
-                f"{head}: {count_text(totals.files, 'small file')} of "
-                f"{size_text(totals.size_bytes)} become {totals.becomes:,}",
+                f"{head}: {count_text(totals.files, 'small file')} "
+                f"({size_text(totals.size_bytes)}) become "
+                f"{totals.becomes:,} of {mean_text(totals.becomes, totals.size_bytes)}",
                 f"files under {size_text(plan.small_file_bytes)} are small; rewriting them costs "
                 f"{seconds_text(totals.cost_seconds)} of one core, and saves "
                 f"{seconds_text(totals.gain_seconds)} at each read",
@@ -103,12 +104,13 @@ def _left_alone(left: Sequence[LeftAlone]) -> Table:
 def table_advice(table: TableAdvice) -> RenderableType:
     """Show which writes made a table's files, and how to make better ones."""
     head = (
-        f"{table.table}, snapshot {table.snapshot_id}: {count_text(table.files, 'file')} of "
-        f"{size_text(table.size_bytes)}, {table.small_files:,} of them small"
+        f"{table.table}, snapshot {table.snapshot_id}: {count_text(table.files, 'file')} "
+        f"({size_text(table.size_bytes)}), {table.small_files:,} of them small"
     )
-    target = size_text(table.target_file_bytes)
-    would_be = count_text(table.would_be, "file")
-    remark = f"with files of {target}, the same partitions would hold {would_be}"
+    remark = (
+        f"with a target of {size_text(table.target_file_bytes)}, the same partitions would hold "
+        f"{count_text(table.would_be, 'file')} of {mean_text(table.would_be, table.size_bytes)}"
+    )
     parts: list[RenderableType] = [message(head, remark)]
     if table.writes:
         parts.append(section(_writes_title(table), _writes(table.writes[:_SHOWN_WRITES])))

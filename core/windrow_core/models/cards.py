@@ -45,7 +45,7 @@ from windrow_core.models.tokens import TokenInfo
 from windrow_core.models.workers import WorkerInfo
 from windrow_core.models.write_records import WriteRecord, WriteReport
 from windrow_core.models.writes import WritePlan
-from windrow_core.sizes import size_text
+from windrow_core.sizes import mean_text, size_text
 
 _STEPS = {
     "manifest": "ranges of manifests",
@@ -303,7 +303,10 @@ def _(advice: TableAdvice) -> Card:
     facts = [
         ("files", f"{advice.files:,}, {advice.small_files:,} of them small"),
         ("size", size_text(advice.size_bytes)),
-        (f"with files of {size_text(advice.target_file_bytes)}", f"{advice.would_be:,}"),
+        (
+            f"with a target of {size_text(advice.target_file_bytes)}",
+            f"{advice.would_be:,} of {mean_text(advice.would_be, advice.size_bytes)}",
+        ),
         *((one.problem, one.remedy) for one in advice.advice),
     ]
     remark = "" if advice.advice else "Nothing to advise."
@@ -315,8 +318,8 @@ def _(advice: TableAdvice) -> Card:
 def _(plan: CompactionPlan) -> Card:
     totals, parts = plan.totals, plan.partitions
     facts = [
-        ("small files", f"{totals.files:,} of {size_text(totals.size_bytes)}"),
-        ("become", f"{totals.becomes:,}"),
+        ("small files", f"{totals.files:,} ({size_text(totals.size_bytes)})"),
+        ("become", f"{totals.becomes:,} of {mean_text(totals.becomes, totals.size_bytes)}"),
         ("partitions", f"{totals.partitions:,}"),
         ("cost", f"{seconds_text(totals.cost_seconds)} of one core"),
         ("gain", f"{seconds_text(totals.gain_seconds)} at each read"),

@@ -31,7 +31,14 @@ class WorkPrediction(Answer):
     gain_seconds: float = Field(
         description="What each read of all of these partitions saves, without corrections."
     )
-    reads_per_day: float = Field(description="Expected reads of a partition, on average.")
+    reads_per_day: float = Field(
+        description="Expected reads of a partition, on average over what each read saves."
+    )
+    lasting_days: float = Field(
+        default=0.0,
+        description="How long these reads are expected to save it: `saved_seconds` is "
+        "`gain_seconds` times `reads_per_day` times this.",
+    )
     saved_seconds: float = Field(description="What all expected reads save together.")
     score: float = Field(description="Seconds of reading saved for each second of rewriting.")
 

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 
 from windrow_core.cards import count_text
 from windrow_core.filter_text import filter_text
-from windrow_core.sizes import size_text
+from windrow_core.sizes import mean_text, size_text
 from windrow_service.api.html.durations import duration_texts
 from windrow_service.api.html.questions import QUESTIONS
 from windrow_service.api.services import services_of
@@ -140,6 +140,7 @@ def environment(is_async: bool) -> Environment:
         size=size_text,
         number=_number,
         count_text=count_text,
+        mean_text=mean_text,
         when=pass_context(lambda context, at: _when(at, context["now"])),
         exact=_exact,
         seconds=_seconds,

@@ -401,6 +401,8 @@ def _work(
         rows = choice.order[choice.batch == batch][:MAX_FOLDERS]
         one = tables[int(rewrites.table[rows[0]])]
         savings = float(choice.saved_seconds[rows].sum())
+        gains = rewrites.gain_seconds[rows]
+        gain, each_day = float(gains.sum()), float(gains @ rewrites.reads_per_day[rows])
         small_bytes = int(rewrites.small_bytes[rows[0]])
         has_all = small_bytes >= most_small_bytes(one.policy.target_file_size)
         prediction = WorkPrediction(
@@ -410,7 +412,8 @@ def _work(
             size_bytes=int(rewrites.size_bytes[rows].sum()),
             cost_seconds=float(model["cost_seconds"][rows].sum()),
             gain_seconds=float(model["gain_seconds"][rows].sum()),
-            reads_per_day=float(rewrites.reads_per_day[rows].mean()),
+            reads_per_day=each_day / gain,
+            lasting_days=savings / each_day,
             saved_seconds=savings,
             score=savings / max(float(rewrites.cost_seconds[rows].sum()), 1e-9),
         )
@@ -423,7 +426,7 @@ def _work(
             min_age_seconds=one.policy.min_age_seconds,
             readers_may_see_both=one.policy.readers_may_see_both,
             prediction=prediction,
-            text=chosen(prediction, one.policy, None if has_all else small_bytes),
+            text=chosen(prediction, None if has_all else small_bytes),
         )
         work.append(NewWork(table=one.table.info.name, body=body))
     return work

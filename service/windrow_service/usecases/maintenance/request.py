@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow_core.cards import count_text, seconds_text
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import EffectivePolicy, WorkPrediction
-from windrow_core.sizes import size_text
 from windrow_service.planner.maintenance.columns import Rules
 from windrow_service.planner.splits import Ints
 from windrow_service.usecases.audit import actor
 from windrow_service.usecases.maintenance.partitions import PartitionFinder, SmallParts
 from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
+from windrow_service.usecases.maintenance.texts import requested
 from windrow_service.usecases.maintenance.work import NewWork, WorkBody, WorkStore
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
@@ -162,6 +161,7 @@ def _body(
         cost_seconds=cost,
         gain_seconds=gain,
         reads_per_day=policy.reads_per_day,
+        lasting_days=_HORIZON_DAYS,
         saved_seconds=savings,
         score=savings / max(cost, 1e-9),
     )
@@ -172,14 +172,5 @@ def _body(
         min_files=policy.min_files,
         readers_may_see_both=consent,
         prediction=prediction,
-        text=_text(prediction, policy, principal),
-    )
-
-
-def _text(prediction: WorkPrediction, policy: EffectivePolicy, principal: str) -> str:
-    return (
-        f"{principal} asked for it: {count_text(prediction.files, 'small file')} in "
-        f"{count_text(prediction.partitions, 'partition')} would become {prediction.becomes:,} of "
-        f"about {size_text(policy.target_file_size)}; {seconds_text(prediction.cost_seconds)} of one core "
-        f"save {seconds_text(prediction.gain_seconds)} in each read of all of them"
+        text=requested(prediction, principal),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from windrow_core.cards import count_text, duration_text, seconds_text
 from windrow_core.models import EffectivePolicy, WorkPrediction
-from windrow_core.sizes import size_text
+from windrow_core.sizes import mean_text, size_text
 from windrow_service.planner.maintenance.columns import Reason
 
 
@@ -57,27 +58,58 @@ def left_alone(reason: Reason, case: Case) -> str:
     return _TEXTS[reason](case)
 
 
-def chosen(prediction: WorkPrediction, policy: EffectivePolicy, small_bytes: int | None) -> str:
+def chosen(prediction: WorkPrediction, small_bytes: int | None) -> str:
     """Return why partitions are rewritten.
 
     Args:
         prediction: What that costs and gains.
-        policy: How the table is maintained.
         small_bytes: Files below this size are rewritten; None for all small ones.
     """
-    files = (
-        count_text(prediction.files, "small file")
-        if small_bytes is None
-        else f"{count_text(prediction.files, 'file')} below {size_text(small_bytes)}"
+    gain, each_day = prediction.gain_seconds, prediction.gain_seconds * prediction.reads_per_day
+    days = f"{prediction.lasting_days:,.3g}"
+    pays_s = 86_400 * prediction.cost_seconds / max(each_day, 1e-9)
+    return (
+        f"{change(prediction, small_bytes)}. {prediction.reads_per_day:,.3g} reads a day x "
+        f"{_short(gain)} x {days} {'day' if days == '1' else 'days'} are "
+        f"{_short(prediction.saved_seconds)}, {prediction.score:,.3g} for each second; "
+        + (
+            f"it pays off after {duration_text(pays_s)}"
+            if prediction.saved_seconds >= prediction.cost_seconds
+            else "it does not pay off in that time"
+        )
+    )
+
+
+def requested(prediction: WorkPrediction, principal: str) -> str:
+    """Return why partitions are rewritten that somebody asked for."""
+    reads = math.ceil(prediction.cost_seconds / max(prediction.gain_seconds, 1e-9))
+    return (
+        f"{principal} asked for it: {change(prediction, None)}. "
+        f"It pays off after {count_text(reads, 'read')}"
+    )
+
+
+def change(prediction: WorkPrediction, small_bytes: int | None) -> str:
+    """Return what a rewrite changes, what it costs, and what a read saves.
+
+    Args:
+        prediction: What it costs and gains.
+        small_bytes: Files below this size are rewritten; None for all small ones.
+    """
+    kind = (
+        ("small file", "") if small_bytes is None else ("file", f" below {size_text(small_bytes)}")
     )
     return (
-        f"{files} in {count_text(prediction.partitions, 'partition')} "
-        f"would become {prediction.becomes:,} of about {size_text(policy.target_file_size)}: "
-        f"{seconds_text(prediction.cost_seconds)} of one core save "
-        f"{seconds_text(prediction.gain_seconds)} in each read of all of them, "
-        f"{seconds_text(prediction.saved_seconds)} in all that are expected "
-        f"({prediction.reads_per_day:,.3g} a day), {prediction.score:,.3g} for each second"
+        f"{count_text(prediction.files, kind[0])}{kind[1]} ({size_text(prediction.size_bytes)}) in "
+        f"{count_text(prediction.partitions, 'partition')} would become "
+        f"{prediction.becomes:,} of {mean_text(prediction.becomes, prediction.size_bytes)}: "
+        f"{seconds_text(prediction.cost_seconds)} of one core save {_short(prediction.gain_seconds)} "
+        "in each read of all of them"
     )
+
+
+def _short(seconds: float) -> str:
+    return f"{1_000 * seconds:.3g} ms" if seconds < 0.1 else seconds_text(seconds)
 
 
 def _windows(windows: Sequence[str]) -> str:
