@@ -203,13 +203,18 @@ def read_answers(connection: socket.socket, count: int) -> int:
     return received.count(b"HTTP/1.1 200 OK")
 
 
-def test_idle_connections_are_closed_for_new_requests(url: str, connections: ExitStack) -> None:
-    idle = [connections.enter_context(connect(url)) for _ in range(3 * MOST)]
+def test_idle_connections_are_closed_for_new_requests(
+    tmp_path: Path, connections: ExitStack
+) -> None:
+    # None of them may be told before that its request is late.
+    limits = LimitSettings(max_connections=MOST, head_timeout=timedelta(minutes=10))
+    with running(Settings(state_dir=tmp_path, limits=limits)) as url:
+        idle = [connections.enter_context(connect(url)) for _ in range(3 * MOST)]
 
-    assert all(is_live(url) for _ in range(MOST))
-    # The oldest connection was closed for the newest.
-    idle[0].settimeout(30)
-    assert _is_hung_up_on(idle[0])
+        assert all(is_live(url) for _ in range(MOST))
+        # The oldest connection was closed for the newest.
+        idle[0].settimeout(30)
+        assert _is_hung_up_on(idle[0])
 
 
 def test_half_sent_bodies_are_dropped_for_new_requests(
