@@ -220,8 +220,8 @@ class Settings(BaseSettings):
     )
     database_url: Annotated[SecretStr, AfterValidator(_postgresql_url)] | None = Field(
         default=None,
-        description="PostgreSQL, as postgresql://user:password@host/database; by default, a "
-        "database embedded in `state_dir`.",
+        description="PostgreSQL, as postgresql://user:password@host/database, with parameters of "
+        "libpq after a question mark; by default, a database embedded in `state_dir`.",
     )
     redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
         default=None,

@@ -8,7 +8,6 @@ from windrow_core.models import Health, ServiceConfig
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import OperationsDep
-from windrow_service.usecases.caches.errors import CacheUnavailableError
 
 router = GuardedRouter(tags=["operations"])
 # For health probes, which have no token.
@@ -28,26 +27,10 @@ async def ready(services: OperationsDep) -> Health:
     `degraded` counts as ready. Without the cache map, plans are still correct, only less local. If
     the disk of the embedded database is full, data can be read but not changed. A machine whose
     clock differs from the database's by more than 5 s is `skewed`; above a minute it is not ready
-    from 5 s after the check that first shows it.
+    from 5 s after the check that first shows it. The answer comes within 3 s, even if the database
+    is silent.
     """
-    await services.ping()
-    await services.clock.look()
-    services.clock.require_readiness()
-    has_room = await services.has_room()
-    try:
-        await services.cache.ping()
-        has_cache = True
-    except CacheUnavailableError:
-        has_cache = False
-    is_skewed = services.clock.is_skewed
-    return Health(
-        status="ok" if has_room and has_cache and not is_skewed else "degraded",
-        checks={
-            "database": "ok" if has_room else "full",
-            "cache": "ok" if has_cache else "unavailable",
-            "clock": "skewed" if is_skewed else "ok",
-        },
-    )
+    return await services.readiness()
 
 
 @router.get("/config", operation_id="config", dependencies=[READ], responses=problem_responses())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import Depends, Request
 
-from windrow_core.models import ServiceConfig
+from windrow_core.models import Health, ServiceConfig
 from windrow_service.api.browsers import Browsers
 from windrow_service.api.page_tokens import PageTokens
 from windrow_service.runs.maintenance import MaintenanceRounds
@@ -20,7 +20,7 @@ from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.audit import AuditLog
-from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
+from windrow_service.usecases.caches.ports import CacheRuleStore, Heartbeats
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
@@ -39,7 +39,7 @@ from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Runner, TrustedClock
+from windrow_service.usecases.ports import Clock, OnceStore, Runner
 from windrow_service.usecases.snapshots.added_files import AddedFilesReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
@@ -175,10 +175,8 @@ class EngineServices:
 class OperationServices:
     """Health, configuration, metrics, traces and the audit log."""
 
-    clock: TrustedClock
-    ping: Callable[[], Awaitable[None]]
-    has_room: Callable[[], Awaitable[bool]]
-    cache: CacheMap
+    clock: Clock
+    readiness: Callable[[], Awaitable[Health]]
     config: ServiceConfig
     meters: Meters
     spans: Spans

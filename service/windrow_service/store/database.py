@@ -6,14 +6,12 @@ import asyncio
 import secrets as tokens
 import sqlite3
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -34,18 +32,14 @@ from windrow_service.store.clock import (
     write_note,
 )
 from windrow_service.store.failures import FOLDER, RETRY_AFTER_S, raise_named
+from windrow_service.store.postgresql import postgresql_engine
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.ports import Clock
 
 # Writers wait for each other this long before SQLite gives up.
 SQLITE_BUSY_MS = 30_000
-_CONNECT_TIMEOUT_S = 5
 # Bytes that a small change writes, including its log.
 _ROOM_BYTES = 64 * 2**10
-# Longer than any statement here takes; a hanging database must not block callers for ever.
-_STATEMENT_TIMEOUT_MS = 120_000
-_POOL_SIZE = 10
-_IDLE_S = 2.0
 _SET_CLOCK = "set the one that is wrong"
 _TRUST_CLOCK = "set it, or, if it is right, run `windrow db trust-clock` on that machine"
 _AFTER_COMMIT = "lines to log after the commit"
@@ -205,7 +199,7 @@ async def open_database(url: sa.URL, machine: Clock = machine_clock) -> Database
         reader = _sqlite_engine(url, isolation_level="AUTOCOMMIT")
         database = Database(_sqlite_engine(url), reader, machine)
     else:
-        engine = _postgresql_engine(url)
+        engine = postgresql_engine(url)
         reader = engine.execution_options(isolation_level="AUTOCOMMIT")
         database = Database(engine, reader, machine)
     try:
@@ -359,49 +353,5 @@ def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
         task = asyncio.ensure_future(connection.driver_connection.rollback())
         rollbacks.add(task)
         task.add_done_callback(forget)
-
-    return engine
-
-
-class _BinaryCursor(psycopg.AsyncCursor[Any]):
-    """Requests results in binary form; as text, manifests and groups would be twice as long."""
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any], **options: Any) -> None:
-        super().__init__(connection, **options)
-        self.format = psycopg.pq.Format.BINARY
-
-
-def _postgresql_engine(url: sa.URL) -> AsyncEngine:
-    engine = create_async_engine(
-        url,
-        pool_size=_POOL_SIZE,
-        max_overflow=_POOL_SIZE,
-        pool_timeout=_CONNECT_TIMEOUT_S,
-        connect_args={
-            "connect_timeout": _CONNECT_TIMEOUT_S,
-            "options": f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c timezone=UTC",
-            "keepalives_idle": 30,
-            "cursor_factory": _BinaryCursor,
-        },
-    )
-
-    @sa.event.listens_for(engine.sync_engine, "checkin")
-    def note_use(_: object, record: sa.pool.ConnectionPoolEntry) -> None:
-        record.info["used_at_s"] = time.monotonic()
-
-    @sa.event.listens_for(engine.sync_engine, "checkout")
-    def ping_idle(
-        connection: sa.engine.interfaces.DBAPIConnection,
-        record: sa.pool.ConnectionPoolEntry,
-        _: object,
-    ) -> None:
-        # The server may have been restarted. Busy connections need no ping: their users notice.
-        if time.monotonic() - record.info.get("used_at_s", 0.0) < _IDLE_S:
-            return
-        try:
-            engine.dialect.do_ping(connection)
-        except psycopg.Error as error:
-            # This makes the pool open another connection.
-            raise sa.exc.DisconnectionError from error
 
     return engine

@@ -13,6 +13,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from windrow_service.store.postgresql import limits_of
 from windrow_service.usecases.errors import StartError
 
 # Any number that nothing else in the same database uses for locking.
@@ -45,7 +46,8 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
         url: The database, with a synchronous driver or one that can be used synchronously.
         revision: The last revision to apply.
     """
-    engine = sa.create_engine(synchronous(url))
+    limits = {} if url.get_backend_name() == "sqlite" else limits_of(url)
+    engine = sa.create_engine(synchronous(url), connect_args=limits)
     try:
         with _locked(engine) as connection:
             before = _known_revision(connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from windrow_service.api.services import OperationServices
 from windrow_service.config import config_of
 from windrow_service.runs.metric_lookups import MetricLookups
+from windrow_service.runs.readiness import Readiness
 from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.receipts import SqlWorkStore
@@ -26,11 +27,12 @@ async def open_operations(adapters: Adapters) -> OperationServices:
     adapters.repeat("forget old records of changes", purge_audit, _PURGE_EVERY_S)
     if settings.metrics.port is not None:
         await _serve_metrics(adapters, settings.metrics.port)
+    database = adapters.database
+    readiness = Readiness(database.ping, database.has_room, adapters.clock, adapters.cache)
+    adapters.stack.push_async_callback(readiness.aclose)
     return OperationServices(
         clock=adapters.clock,
-        ping=adapters.database.ping,
-        has_room=adapters.database.has_room,
-        cache=adapters.cache,
+        readiness=readiness,
         config=config_of(settings),
         meters=watch.meters,
         spans=watch.spans,

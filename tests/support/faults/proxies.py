@@ -24,6 +24,7 @@ class Proxy:
         judge: Called for each piece that a client sends.
         answer_bytes: Bytes of the answer to pass on before a connection is cut; None for all.
         answered: Bytes of answers that were passed on so far.
+        speaks: Cleared to hold everything back without a word, and set to pass it on again.
     """
 
     def __init__(self, target: tuple[str, int] | str) -> None:
@@ -33,6 +34,8 @@ class Proxy:
         self.judge: Callable[[bytes], Verdict] = lambda _: "pass"
         self.answer_bytes: int | None = None
         self.answered = 0
+        self.speaks = threading.Event()
+        self.speaks.set()
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -47,6 +50,7 @@ class Proxy:
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
+        self.speaks.set()
         for connection in list(self._open):
             _cut(connection)
         self._thread.join()
@@ -92,12 +96,14 @@ class Proxy:
                     server.sendall(data)
                     server.recv(2**16)
                     break
+                self.speaks.wait()
                 server.sendall(data)
         self._end(client, server)
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := server.recv(2**16):
+                self.speaks.wait()
                 left = self.answer_bytes
                 if left is not None and left <= len(data):
                     client.sendall(data[:left])

@@ -56,6 +56,21 @@ class PostgreSQL:
         for one in victims:
             one.wait()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze the server's processes in a block; its machine still accepts connections."""
+        process = self._server.get_postmaster_info().process
+        assert process is not None
+        # Its parent first, which would otherwise start others.
+        frozen = [process, *process.children(recursive=True)]
+        for one in frozen:
+            one.suspend()
+        try:
+            yield
+        finally:
+            for one in reversed(frozen):
+                one.resume()
+
     def start(self) -> None:
         """Start the server again with its data."""
         self._server.start()
