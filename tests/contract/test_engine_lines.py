@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -133,7 +134,21 @@ def test_without_a_table_engines_list_the_catalog(
     names["catalog"].close()  # type: ignore[attr-defined]
 
     assert "│ mine" in in_shell
+    assert "│ mine.deep-er" in in_shell
     assert "('mine', 't')" in out.getvalue()
+
+
+def test_duckdb_lists_nested_namespaces_once_with_its_option_and_without(site: Site) -> None:
+    shell = [str(Path(python_with_engines()).with_name("duckdb")), "-bail", "-csv", "-noheader"]
+    lines = site.printed("--engine", "duckdb").replace(
+        "SHOW ALL TABLES", "SELECT 'row', schema, name FROM (SHOW ALL TABLES) ORDER BY ALL"
+    )
+    without = lines.replace("SUPPORT_NESTED_NAMESPACES true, ", "")
+    assert without != lines
+
+    for text in (lines, without):
+        rows = re.findall(r"row,([a-z.-]+,[a-z]+)", site.answer(shell, text))
+        assert rows == ["default,plain", "mine,t", "mine.deep-er,t"]
 
 
 @AT_NIGHT

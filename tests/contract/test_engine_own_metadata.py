@@ -15,6 +15,7 @@ from pyiceberg.table import Table
 import windrow
 from tests.support.engines.answers import load, refusal
 from tests.support.tables.iceberg import catalog_in
+from windrow.errors import ProblemError
 
 ROWS = pa.table({"id": [1, 2, 3]})
 
@@ -161,6 +162,37 @@ def test_metadata_that_names_files_elsewhere_is_refused_by_name(
 
     assert elsewhere in message
     assert "WINDROW_ALLOWED_LOCATIONS" in message
+
+
+def test_snapshots_without_lists_of_manifests_are_refused_by_what_they_are(
+    client: windrow.Client, http: httpx.Client, name: str, table: Table
+) -> None:
+    registered(client, name, table)
+    metadata = own_json(table)
+    snapshot = metadata["snapshots"][0]
+    snapshot["manifests"] = [snapshot.pop("manifest-list")]
+    write_next(table, json.dumps(metadata | {"format-version": 1}).encode())
+
+    message = refusal(load(http, name))
+
+    assert f"snapshot {snapshot['snapshot-id']} without a list of manifests" in message
+    assert "expire this snapshot" in message
+
+
+def test_a_table_that_was_never_read_says_why_its_refresh_has_failed(
+    client: windrow.Client, http: httpx.Client, name: str, table: Table
+) -> None:
+    path = write_next(table, b'{"format-version": 9}')
+    client.register_table(name, table.location().removeprefix("file://"), "iceberg")
+    assert load(http, name).status_code == 404
+    with pytest.raises(ProblemError):
+        client.refresh(name)
+
+    message = refusal(load(http, name))
+
+    assert "its last refresh failed" in message
+    assert "format version 9" in message
+    assert path.name in message
 
 
 @pytest.mark.parametrize(

@@ -369,6 +369,16 @@ def test_manifests_say_that_null_partitions_hold_nothing_but_null(catalog: Catal
     assert {name: counts.get(key) for name, key in ids.items()} == {"ds": None, "n": 1, "c": 1}
 
 
+@pytest.mark.parametrize("name", ["partitioned", "delta_vectors", "iceberg"])
+def test_pyiceberg_inspects_a_table(catalog: Catalog, name: str) -> None:
+    inspect = catalog.table(name).inspect
+    names = ("entries", "files", "data_files", "all_files", "partitions", "manifests")
+
+    counts = {one: getattr(inspect, one)().num_rows for one in names}
+
+    assert counts["entries"] >= counts["files"] >= counts["data_files"] > 1
+
+
 def test_nothing_is_written_below_a_table(catalog: Catalog) -> None:
     case: EngineCase = CASE["partitioned"]
     catalog.table("partitioned").scan().to_arrow()

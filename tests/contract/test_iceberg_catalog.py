@@ -83,6 +83,15 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
         yield one
 
 
+@pytest.fixture(scope="module")
+def many(catalog: Catalog) -> None:
+    """More tables, in more namespaces."""
+    with windrow.connect(catalog.url, token=catalog.admin) as client:
+        for name in ("a.t", "mine.s", "mine.u", "mine.a.t", "mine.z.t"):
+            client.register_table(name, str(catalog.folder / "mine.t"))
+            client.refresh(name)
+
+
 def test_a_client_learns_which_calls_there_are(catalog: Catalog) -> None:
     config = catalog.ask("/iceberg/v1/config", params={"warehouse": "any"}).json()
 
@@ -104,6 +113,63 @@ def test_namespaces_and_tables_are_those_that_the_caller_may_read(catalog: Catal
     assert catalog.ask(f"{spaces}/mine%1Fdeep/tables/t").status_code == 200
     assert catalog.ask(f"{spaces}/mine/views").json() == {"identifiers": []}
     assert catalog.ask(f"{spaces}/default/tables/plain", catalog.admin).status_code == 200
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("namespaces", "namespaces"),
+        ("namespaces?parent=mine", "namespaces"),
+        ("namespaces/mine/tables", "identifiers"),
+    ],
+)
+def test_pages_of_any_size_are_the_list(
+    catalog: Catalog, many: None, path: str, field: str, size: int
+) -> None:
+    whole = catalog.ask(f"/iceberg/v1/{path}", catalog.admin).json()
+    left, token, some = list(whole[field]), "", []
+    assert whole.keys() == {field}
+    assert len(left) > 1
+
+    while left:
+        params = {"pageToken": token, "pageSize": size}
+        page = catalog.ask(
+            str(httpx.URL(f"/iceberg/v1/{path}").copy_merge_params(params)), catalog.admin
+        ).json()
+        some += page[field]
+        assert page[field] == left[:size]
+        left = left[size:]
+        token = page.get("next-page-token", "")
+        assert bool(token) == bool(left)
+
+    assert some == whole[field]
+
+
+@pytest.mark.parametrize("params", ["pageSize=0", "pageSize=-1", "pageSize=x", "pageToken=x"])
+def test_a_page_that_cannot_be_is_refused(catalog: Catalog, params: str) -> None:
+    assert catalog.error(f"{TABLES}?{params}")[0] == 400
+
+
+def test_a_token_of_a_page_is_for_one_list_and_one_caller(catalog: Catalog, many: None) -> None:
+    first = catalog.ask(f"{TABLES}?pageSize=1", catalog.admin).json()
+    token = first["next-page-token"]
+
+    assert catalog.error(f"{TABLES}?pageToken={token}") == (400, "BadRequestException")
+    namespaces = f"/iceberg/v1/namespaces?pageToken={token}"
+    assert catalog.error(namespaces, catalog.admin) == (400, "BadRequestException")
+
+
+def test_duckdb_learns_of_all_namespaces_at_once(catalog: Catalog) -> None:
+    # It asks for those below others only with an option that its users do not know.
+    duckdb = {"User-Agent": "duckdb/v1.5.5 (linux_amd64) x"}
+
+    spaces = catalog.ask("/iceberg/v1/namespaces", headers=duckdb).json()["namespaces"]
+
+    assert [one for one in spaces if len(one) < 2 or one[1] == "deep"] == [
+        ["mine"],
+        ["mine", "deep"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ class Opening:
     @property
     def _attach(self) -> str:
         login = "SECRET windrow" if self.has_token else "AUTHORIZATION_TYPE 'none'"
-        return f"ATTACH '' AS windrow (TYPE iceberg, ENDPOINT '{self._uri}', {login})"
+        options = f"ENDPOINT '{self._uri}', SUPPORT_NESTED_NAMESPACES true, {login}"
+        return f"ATTACH '' AS windrow (TYPE iceberg, {options})"
 
     @property
     def _in_duckdb(self) -> str:

@@ -10,18 +10,20 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.iceberg_errors import ROOT
 from windrow_service.api.iceberg_requests import (
+    BETWEEN_LEVELS,
     DEFAULT,
     MAX_NAME,
     TABLE,
@@ -30,9 +32,11 @@ from windrow_service.api.iceberg_requests import (
     levels_of,
     names_of,
 )
-from windrow_service.api.parameters import etag, version_of
+from windrow_service.api.page_tokens import PageTokens
+from windrow_service.api.parameters import PageTokensDep, etag, version_of
 from windrow_service.api.services import EnginesDep, EngineServices, services_of
 from windrow_service.engines.clients import (
+    asks_for_the_top_alone,
     misreads_milliseconds,
     misreads_plans,
     misreads_settings,
@@ -50,6 +54,34 @@ from windrow_service.usecases.engines.errors import (
 from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The part of a list that a call asks for; without a size, all that is left."""
+
+    tokens: PageTokens
+    token: str | None
+    size: int | None
+
+    def of(self, listing: str, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+        """Return the names of the part, and the token of the next one, if there is one."""
+        after = self.tokens.read_text(f"iceberg:{listing}", self.token or None)
+        left = sorted(name for name in names if name > after)
+        some = left[: self.size]
+        if len(some) == len(left):
+            return some, {}
+        return some, {"next-page-token": self.tokens.make(f"iceberg:{listing}", some[-1])}
+
+
+async def _page(
+    tokens: PageTokensDep,
+    token: Annotated[str | None, Query(alias="pageToken", max_length=4096)] = None,
+    size: Annotated[int | None, Query(alias="pageSize", ge=1)] = None,
+) -> _Page:
+    return _Page(tokens, token, size)
+
+
+_PageDep = Annotated[_Page, Depends(_page)]
 router = GuardedRouter(include_in_schema=False)
 # Callers without a token ask for one here.
 tokens = APIRouter(include_in_schema=False)
@@ -105,18 +137,27 @@ async def config() -> dict[str, Any]:
 
 @router.get(_NAMESPACES, dependencies=[READ])
 async def list_namespaces(
-    services: EnginesDep, principal: PrincipalDep, parent: str = ""
+    services: EnginesDep,
+    principal: PrincipalDep,
+    page: _PageDep,
+    request: Request,
+    parent: str = "",
 ) -> dict[str, Any]:
     """List the namespaces directly below another one that have tables the caller may read."""
     above = levels_of(parent) if parent else ()
+    deepest = len(above) + 1
+    if not above and asks_for_the_top_alone(client_of(request)):
+        deepest = MAX_NAME
     children = {
-        namespace[: len(above) + 1]
+        namespace[:length]
         async for namespace, _ in _tables(services, principal)
-        if len(namespace) > len(above) and namespace[: len(above)] == above
+        if namespace[: len(above)] == above
+        for length in range(len(above) + 1, min(deepest, len(namespace)) + 1)
     }
     if above and not children:
         await _require(services, principal, above)
-    return {"namespaces": sorted(children)}
+    names, token = page.of(f"namespaces:{parent}", map(BETWEEN_LEVELS.join, children))
+    return {"namespaces": [levels_of(name) for name in names], **token}
 
 
 @router.get(_NAMESPACE, dependencies=[READ])
@@ -140,17 +181,18 @@ async def namespace_exists(
 
 @router.get(f"{_NAMESPACE}/tables", dependencies=[READ])
 async def list_tables(
-    namespace: str, services: EnginesDep, principal: PrincipalDep
+    namespace: str, services: EnginesDep, principal: PrincipalDep, page: _PageDep
 ) -> dict[str, Any]:
     """List the tables of a namespace that can be described, as far as their definitions tell."""
     levels = levels_of(namespace)
     await _require(services, principal, levels)
-    names = [
+    all_names = [
         table.info.name.rpartition(".")[2]
         async for namespace_of, table in _tables(services, principal)
         if namespace_of == levels and _is_listed(table)
     ]
-    return {"identifiers": [{"namespace": levels, "name": name} for name in names]}
+    names, token = page.of(f"tables:{namespace}", all_names)
+    return {"identifiers": [{"namespace": levels, "name": name} for name in names], **token}
 
 
 @router.head(TABLE, dependencies=[READ])

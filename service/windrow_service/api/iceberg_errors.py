@@ -15,6 +15,7 @@ _BY_SLUG = {
     "table-not-refreshed": (404, "NoSuchTableException"),
     "namespace-not-found": (404, "NoSuchNamespaceException"),
     "view-not-found": (404, "NoSuchViewException"),
+    "page-not-found": (400, "BadRequestException"),
     "unfit-table": (406, "UnsupportedOperationException"),
     "catalog-disabled": (406, "UnsupportedOperationException"),
     "unfit-scan": (406, "UnsupportedOperationException"),

@@ -17,7 +17,7 @@ TABLE = f"{ROOT}/namespaces/{{namespace}}/tables/{{table}}"
 # Of tables whose names have no dot.
 DEFAULT = ("default",)
 MAX_NAME = 256
-_BETWEEN_LEVELS = "\x1f"
+BETWEEN_LEVELS = "\x1f"
 _NAME = re.compile(TABLE_NAME_PATTERN)
 _MAX_CLIENT = 200
 # Java's client says who it is in a header of its own.
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def levels_of(namespace: str) -> tuple[str, ...]:
     """Return the levels of a namespace."""
-    return tuple(namespace.split(_BETWEEN_LEVELS))
+    return tuple(namespace.split(BETWEEN_LEVELS))
 
 
 def names_of(namespace: str, table: str) -> list[str]:

@@ -42,6 +42,14 @@ def misreads_settings(client: str) -> bool:
     return client.startswith(_DUCKDB)
 
 
+def asks_for_the_top_alone(client: str) -> bool:
+    """Tell whether a client asks for the namespaces at the top, and for none below them.
+
+    DuckDB 1.5 does, unless its catalog is attached with `SUPPORT_NESTED_NAMESPACES`.
+    """
+    return client.startswith(_DUCKDB)
+
+
 def misreads_milliseconds(client: str) -> bool:
     """Tell whether a client reads times that files store in milliseconds as microseconds.
 

@@ -15,15 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.arrays import flat
+from windrow_core.files.calendars import FIRST_GREGORIAN_DAY, SETTLED_US, has_calendar
 from windrow_core.files.table_paths import is_outside
 from windrow_core.files.types import stored_as
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import NameTree, TableColumns, joined_trees
-from windrow_service.engines.storage import stored
+from windrow_service.engines.storage import REWRITE, stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
-EDITION = 4
+EDITION = 5
 # The columns of Windrow's manifests that Iceberg's are made from.
 NEEDED = (
     "path",
@@ -41,7 +42,12 @@ _EXISTING = 0
 _DATA = 0
 _SPEC_ID = 0
 # Keys of Iceberg's maps, and their values.
-_MAPS = {"value_counts": (109, 119, 120), "null_value_counts": (110, 121, 122)}
+_MAPS = {
+    "column_sizes": (108, 117, 118),
+    "value_counts": (109, 119, 120),
+    "null_value_counts": (110, 121, 122),
+}
+_MAPS_OF_VECTORS = {"column_sizes": _MAPS["column_sizes"]}
 _BOUNDS = {"lower_bounds": (125, 126, 127), "upper_bounds": (128, 129, 130)}
 # What only deletion vectors have.
 _OF_VECTORS = (
@@ -206,12 +212,32 @@ def _storage(
             same = layouts.is_null() if layout is None else pc.equal(layouts, layout)
             path = files["path"][int(pc.index(same, True).as_py())].as_py()
             raise UnfitFileError(f"file {path!r}: {kind.trouble}")
+        for field in kind.old:
+            _require_settled(files.filter(pc.equal(layouts, layout)), field)
         for name, spelling in kind.spellings.items():
             spellings.setdefault(name, set()).add(spelling)
         milliseconds.update(kind.milliseconds)
         trees.append(kind.within)
     by_name = {name: sorted(some) for name, some in spellings.items()}
     return by_name, sorted(milliseconds), joined_trees(trees)
+
+
+def _require_settled(files: pa.Table, field: pa.Field) -> None:
+    """Refuse files that may hold values of a column that are others in the calendar before Gregory's."""
+    stats, count = flat(files["stats"]), len(files)
+    if has_calendar(field.type) and field.name in stats.type.names:
+        least, _, nulls = pc.struct_field(stats, field.name).flatten()
+        first = FIRST_GREGORIAN_DAY if pt.is_date(field.type) else SETTLED_US
+        is_settled = pc.greater_equal(least.cast(stored_as(field.type)), first)
+        is_sure = pc.or_kleene(is_settled, pc.equal(nulls, flat(files["row_count"])))
+    else:
+        is_sure = pa.repeat(False, count)
+    at = int(pc.index(pc.fill_null(is_sure, False), False).as_py())
+    if at >= 0:
+        raise UnfitFileError(
+            f"file {files['path'][at].as_py()!r}: column {field.name!r} may hold dates or times in "
+            f"the calendar before Gregory's, which engines do not know: {REWRITE}"
+        )
 
 
 def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
@@ -239,12 +265,18 @@ def _entries(files: pa.Table, location: str, columns: TableColumns) -> pa.Array:
             *partition_values(files, columns),
             row_counts,
             encoding.longs(np.asarray(files["size_bytes"], np.int64)),
+            no_sizes(count),
             encoding.optional(encoding.number_map(all_null, count)),
             encoding.optional(encoding.number_map(null_counts, count)),
             encoding.optional(encoding.number_map(lower, count)),
             encoding.optional(encoding.number_map(upper, count)),
         ]
     )
+
+
+def no_sizes(count: int) -> pa.Array:
+    """Return the sizes of columns of n files, of which nothing is said: PyIceberg asks for a map."""
+    return encoding.optional(encoding.number_map([], count))
 
 
 def entry_head(sequence: int) -> bytes:
@@ -422,7 +454,10 @@ def entry_schema(columns: TableColumns, *, are_vectors: bool = False) -> dict[st
     ]
     maps = [
         _field(name, number, _map(key, value, type_), optional=True)
-        for all_maps, type_ in (({} if are_vectors else _MAPS, "long"), (_BOUNDS, "bytes"))
+        for all_maps, type_ in (
+            (_MAPS_OF_VECTORS if are_vectors else _MAPS, "long"),
+            (_BOUNDS, "bytes"),
+        )
         for name, (number, key, value) in all_maps.items()
     ]
     file = [

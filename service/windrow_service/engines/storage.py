@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ _END_MAPPING = (
     "end the mapping (`delta.columnMapping.mode` = `none`, which writes the files anew), or read the "
     "table with Windrow's client"
 )
-_REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
+REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,14 @@ class Stored:
 
     Attributes:
         spellings: How the files spell the table's columns, by their names in lower case.
+        old: The table's columns that may hold dates or times in the calendar before Gregory's.
         trouble: Why other engines would read other values, and what to do; None if they do not.
         milliseconds: The table's columns whose times are stored in milliseconds.
         within: What lies in columns that the table lacks, by their names in lower case.
     """
 
     spellings: Mapping[str, str]
+    old: Sequence[pa.Field]
     trouble: str | None
     milliseconds: Collection[str]
     within: NameTree
@@ -70,6 +72,7 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
     if layout is None:
         return Stored(
             {},
+            (),
             "the inventory does not say how its columns are stored: refresh the table; if you "
             "published its inventory, delete the table first and register it again",
             (),
@@ -87,8 +90,14 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
         for name, spelling in spellings.items()
         if name not in own
     }
+    old = [
+        field
+        for field in columns.data
+        if layout.is_old and name_in_files(field).lower() in spellings and _may_be_old(field.type)
+    ]
     trouble = _trouble(layout, spellings, columns)
-    return Stored(spellings, trouble, in_ms, {name: one for name, one in within.items() if one})
+    within = {name: one for name, one in within.items() if one}
+    return Stored(spellings, old, trouble, in_ms, within)
 
 
 def _names_in(own: StoredType) -> NameTree:
@@ -102,14 +111,14 @@ def _names_in(own: StoredType) -> NameTree:
 
 def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns) -> str | None:
     if layout.has_ids and not columns.names:
-        return f"it has field ids, by which engines find columns whatever their names: {_REWRITE}"
+        return f"it has field ids, by which engines find columns whatever their names: {REWRITE}"
     if layout.has_duplicates or len(spellings) < len(layout.columns):
-        return f"it has two columns whose names differ by case at most: {_REWRITE}"
+        return f"it has two columns whose names differ by case at most: {REWRITE}"
     for field in columns.partition:
         if field.name.lower() in spellings:
             return (
                 f"it also holds the partition column {field.name!r}, which engines would take from "
-                f"the file and not from the folder: {_REWRITE}"
+                f"the file and not from the folder: {REWRITE}"
             )
     if columns.names:
         trouble = _mapping_trouble(layout, spellings, columns)
@@ -120,15 +129,10 @@ def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns
         if spelling is None:
             continue
         own = layout.columns[spelling]
-        if layout.is_old and _may_be_old(field.type):
-            return (
-                f"column {spelling!r} may hold dates or times in the calendar before Gregory's, which "
-                f"engines do not know: {_REWRITE}"
-            )
         if not _reads_as(own, field.type):
             return (
                 f"column {spelling!r} is stored as {_words(own)}, which engines read in different ways, "
-                f"or not as the table's {field.type}: {_REWRITE}"
+                f"or not as the table's {field.type}: {REWRITE}"
             )
     return None
 

@@ -22,6 +22,7 @@ from windrow_service.engines.manifests import (
     entry_schema,
     header,
     listed,
+    no_sizes,
     partition_values,
 )
 from windrow_service.planner.pruning.bounds import Ints
@@ -141,6 +142,7 @@ def described_vectors(
             *partition_values(files, columns),
             encoding.longs(counts),
             encoding.long(size),
+            no_sizes(len(files)),
             bounds,
             bounds,
             encoding.optional(paths),

@@ -112,6 +112,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         version: Branch or tag, or id of a snapshot; None for `main`.
     """
     content_json = parsed_metadata(content, path)
+    _require_lists(content_json, path)
     try:
         metadata = TableMetadataUtil.parse_obj(content_json)
     except InvalidModelError as error:
@@ -203,6 +204,18 @@ def _refuse_odd(value: Any, where: str, path: str) -> None:
             value.encode()
         except UnicodeEncodeError as error:
             raise IcebergMetadataError(path, f"is not valid: {where}: not Unicode") from error
+
+
+def _require_lists(metadata: Mapping[str, Any], path: str) -> None:
+    for one in metadata.get("snapshots") or ():
+        if isinstance(one, dict) and "manifests" in one and not one.get("manifest-list"):
+            raise IcebergMetadataError(
+                path,
+                f"has snapshot {one.get('snapshot-id')} without a list of manifests, as writers of "
+                "Iceberg's first version left it, with its `manifests` in the metadata, which "
+                "Windrow cannot read: commit to the table with a later release of Iceberg, then expire "
+                "this snapshot",
+            )
 
 
 def _require_times(metadata: TableMetadata, path: str) -> None:

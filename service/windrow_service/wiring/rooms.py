@@ -413,6 +413,7 @@ async def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineS
     describe = DescribeTable(
         tables=adapters.tables,
         snapshots=adapters.snapshots,
+        refreshes=adapters.stored(SqlRefreshStore(adapters.database), "refreshes"),
         files=MetadataFolder(folder, await adapters.database.installation()),
         table_files=_inventories(adapters),
         # Separate from plans, which are quick.

@@ -230,6 +230,12 @@ def _delta(
     )
 
 
+def _marked(days: Sequence[date | None], times: Sequence[datetime | None]) -> pa.Table:
+    """Return rows of a file that is marked as in the calendar before 1582."""
+    names = {"d": pa.array(days, pa.date32()), "t": pa.array(times, _UTC_US)}
+    return pa.table(names).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
+
+
 _DAY = date(2026, 11, 1)
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
@@ -448,6 +454,22 @@ CASES: tuple[EngineCase, ...] = (
             )
         },
         refusal="may hold dates or times in the calendar before Gregory's",
+    ),
+    EngineCase(
+        "settled_calendar",
+        "files so marked whose bounds show only later dates and times, or null",
+        {
+            "a": _marked(
+                [date(1582, 10, 15), date(2022, 10, 24)],
+                [datetime(1900, 1, 1, tzinfo=timezone.utc), None],
+            ),
+            "b": _marked([None], [None]),
+        },
+        [
+            (date(1582, 10, 15), datetime(1900, 1, 1, tzinfo=timezone.utc)),
+            (date(2022, 10, 24), None),
+            (None, None),
+        ],
     ),
     EngineCase(
         "insert_only",

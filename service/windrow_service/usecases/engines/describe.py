@@ -48,8 +48,12 @@ from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError
-from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore, Turns
+from windrow_service.usecases.snapshots.errors import (
+    RefreshNotFoundError,
+    SnapshotNotFoundError,
+    TableNotRefreshedError,
+)
+from windrow_service.usecases.snapshots.ports import RefreshStore, Snapshot, SnapshotStore, Turns
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
 _ICEBERG = "iceberg"
@@ -99,6 +103,7 @@ class DescribeTable:
     Attributes:
         tables: The store of tables.
         snapshots: The store of snapshots.
+        refreshes: The store of refreshes.
         files: Where engines find the metadata.
         table_files: What tables have themselves.
         runner: Makes it in threads.
@@ -109,6 +114,7 @@ class DescribeTable:
 
     tables: TableStore
     snapshots: SnapshotStore
+    refreshes: RefreshStore
     files: MetadataFiles
     table_files: TableFiles
     runner: Runner
@@ -155,7 +161,7 @@ class DescribeTable:
             MetadataUnavailableError: The folder of the metadata cannot be used.
             BusyError: Too much is waiting already.
         """
-        table, current = await self.snapshots.get(name, None)
+        table, current = await self._current(name)
         self.require_fit(table)
         if is_iceberg(table):
             return await self._own(table, all_snapshots=all_snapshots)
@@ -164,6 +170,22 @@ class DescribeTable:
             older = await self._older(table, current.info) if all_snapshots else []
             self._newest[name] = current.info.snapshot_id
             return await self.run(lambda: self.description_of(table, current, [*older, record]))
+
+    async def _current(self, name: str) -> tuple[StoredTable, Snapshot]:
+        """Return a table and its current snapshot.
+
+        Raises:
+            UnfitTableError: It has none, because its refresh has failed.
+        """
+        try:
+            return await self.snapshots.get(name, None)
+        except TableNotRefreshedError as error:
+            with suppress(RefreshNotFoundError):
+                problem = (await self.refreshes.get(name)).status.problem
+                if problem is not None:
+                    why = f"it has no snapshot, since its last refresh failed: {problem['detail']}"
+                    raise UnfitTableError(name, why) from error
+            raise
 
     async def snapshot(self, name: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
         """Return a snapshot of which other engines know, after describing it.
@@ -180,7 +202,10 @@ class DescribeTable:
         """
         if is_iceberg(await self.tables.get(name)):
             raise UnfitScanError(name, "its manifests are its own")
-        table, snapshot = await self.snapshots.get(name, snapshot_id)
+        if snapshot_id is None:
+            table, snapshot = await self._current(name)
+        else:
+            table, snapshot = await self.snapshots.get(name, snapshot_id)
         self.require_fit(table)
         record = await self.record_of(table, snapshot)
         if snapshot_id is not None:
