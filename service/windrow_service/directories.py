@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.formats import LOGGED
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
@@ -55,15 +55,15 @@ class DirectoryInventories:
 
     Args:
         allowed: Folders that may be tables or contain tables, as paths or URIs.
-        max_footer_bytes: Most bytes of a file's footer.
+        limits: What is read of one file.
 
     Raises:
         InvalidLocationError: An allowed folder is neither a path nor a URI.
     """
 
-    def __init__(self, allowed: tuple[str, ...], max_footer_bytes: int = MAX_FOOTER_BYTES) -> None:
+    def __init__(self, allowed: tuple[str, ...], limits: ReadLimits = USUAL_LIMITS) -> None:
         self._allowed = allowed
-        self._max_footer_bytes = max_footer_bytes
+        self._limits = limits
         self._prefixes()
 
     def locate(self, definition: TableDefinition) -> str:
@@ -129,6 +129,7 @@ class DirectoryInventories:
                 location=location,
                 roots=tuple(self._prefixes()),
                 time_zone=definition.format_options.get("timeZone"),
+                max_fields=self._limits.fields,
             )
             meter = ProgressMeter(on_progress, cancelled)
             state = None if full or version is not None else listing
@@ -141,6 +142,7 @@ class DirectoryInventories:
                 location,
                 options=definition.format_options,
                 roots=tuple(self._prefixes()),
+                max_fields=self._limits.fields,
                 version=version,
                 previous=replace(before, folders=listing, full=full) if before else None,
                 on_progress=on_progress,
@@ -162,7 +164,7 @@ class DirectoryInventories:
             cancelled=cancelled,
             bloom=definition.bloom_columns,
             transactional=_transactional(definition, write_ids),
-            max_footer_bytes=self._max_footer_bytes,
+            limits=self._limits,
             partition_list=self._partition_list(partitions),
             trusts_folders=definition.trust_folder_times,
         )
@@ -178,6 +180,7 @@ class DirectoryInventories:
             self._located(definition)[0],
             options=definition.format_options,
             roots=tuple(self._prefixes()),
+            max_fields=self._limits.fields,
             properties=properties,
             all_snapshots=all_snapshots,
         )
@@ -190,6 +193,7 @@ class DirectoryInventories:
             self._located(definition)[0],
             options=definition.format_options,
             roots=tuple(self._prefixes()),
+            max_fields=self._limits.fields,
             snapshot_id=snapshot_id,
         )
 
@@ -202,7 +206,7 @@ class DirectoryInventories:
 
     def with_layouts(self, definition: TableDefinition, files: pa.Table) -> pa.Table:
         """See `TableFiles.with_layouts`."""
-        return with_layouts(self._located(definition)[0], files, self._max_footer_bytes)
+        return with_layouts(self._located(definition)[0], files, self._limits)
 
     def vectors(self, definition: TableDefinition, deletes: pa.Array) -> list[bytes]:
         """See `TableFiles.vectors`."""

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import MAX_FIELDS, MAX_FOOTER_BYTES
 from windrow_service.issuers.trust import Issuer, IssuerName, is_safe_url
 from windrow_service.store.database import server_url
 
@@ -72,6 +72,8 @@ class LimitSettings(_Section):
     """Most memory of a published inventory after decoding."""
     max_footer_bytes: Annotated[int, Field(ge=2**16, le=2**31)] = MAX_FOOTER_BYTES
     """Longest footer of a data file that a refresh reads."""
+    max_fields: Annotated[int, Field(ge=100, le=1_000_000)] = MAX_FIELDS
+    """Most fields of a table or of a file's schema; lists, maps, structs and their fields count."""
     max_filter_nodes: Annotated[int, Field(ge=1)] = 2_000
     """Most comparisons and connectives of a filter."""
     max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 90

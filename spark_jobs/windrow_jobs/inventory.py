@@ -38,7 +38,7 @@ from windrow_core.files.errors import (
 )
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.kinds import other_kind
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.listing import in_folders, unescape, without_empty
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
@@ -118,8 +118,9 @@ def publish_inventory(
     began_s = time.monotonic()
     # Read first, so that any later change is noticed.
     version = client.table_version(name)
-    max_footer_bytes = client.config().limits.max_footer_bytes
-    inventory = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
+    most = client.config().limits
+    limits = ReadLimits(most.max_footer_bytes, most.max_fields)
+    inventory = take_inventory(spark, client.table(name), on_progress, limits)
     on_progress(f"publishing {count_text(len(inventory.files), 'file')}")
     try:
         snapshot = client.publish(
@@ -161,7 +162,7 @@ def take_inventory(
     spark: SparkSession,
     table: TableInfo,
     on_progress: Tell = lambda _: None,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
 ) -> TableFiles:
     """List a table's folders and read all footers on the executors.
 
@@ -169,7 +170,7 @@ def take_inventory(
         spark: A classic session, whose executors must have access to the table's location.
         table: The table as registered.
         on_progress: Called with each step.
-        max_footer_bytes: Maximum size of a file's footer.
+        limits: What is read of one file.
     """
     require_classic(spark)
     definition = table.definition
@@ -199,7 +200,7 @@ def take_inventory(
             "remove its bloom_columns",
         )
     try:
-        return _Taking(spark, definition, on_progress, max_footer_bytes).take()
+        return _Taking(spark, definition, on_progress, limits).take()
     except InventoryError as error:
         raise UnfitFilesError(table.name, str(error)) from error
 
@@ -209,7 +210,7 @@ class _Taking:
     spark: SparkSession
     definition: TableDefinition
     on_progress: Tell
-    max_footer_bytes: int
+    limits: ReadLimits
 
     def take(self) -> TableFiles:
         listed_at = datetime.now(timezone.utc)
@@ -267,7 +268,7 @@ class _Taking:
             (start, tasks.encoded(listing.slice(start, _FILES_PER_CHUNK)))
             for start in range(0, len(listing), _FILES_PER_CHUNK)
         ]
-        read = partial(tasks.read_footers, location, self.max_footer_bytes)
+        read = partial(tasks.read_footers, location, self.limits)
         answers = self._over_executors(read, chunks)
         if unreadable := sorted(file for _, files, _ in answers for file in files):
             if kind := other_kind(location, listing["path"], "parquet"):

@@ -21,7 +21,7 @@ from windrow_core.files.access import why_inaccessible
 from windrow_core.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
 from windrow_core.files.errors import RESTORE, InventoryError, LocationError
 from windrow_core.files.isolated import EXIT_STATUS, blame
-from windrow_core.files.limits import bound_memory
+from windrow_core.files.limits import ReadLimits, bound_memory
 from windrow_core.files.listing import FolderEntries, file_table, listed_of
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import scan_of
@@ -80,12 +80,12 @@ def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
     return encoded(files), [folder for _, below in answers for folder in below], []
 
 
-def read_footers(location: str, max_footer_bytes: int, listing: tuple[int, bytes]) -> Footers:
+def read_footers(location: str, limits: ReadLimits, listing: tuple[int, bytes]) -> Footers:
     """Read the footers of a few files.
 
     Args:
         location: Absolute path or URI of the table's folder.
-        max_footer_bytes: Maximum size of a file's footer.
+        limits: What is read of one file.
         listing: Number of the first file, and the files as `encoded` returns them.
     """
     first_row, files = listing[0], decoded(listing[1])
@@ -93,8 +93,8 @@ def read_footers(location: str, max_footer_bytes: int, listing: tuple[int, bytes
     for start in range(0, len(files), _FILES_AT_A_TIME):
         some = files.slice(start, _FILES_AT_A_TIME)
         paths, states = listed_of(some)
-        tails = list(read_tails(location, paths, states, max_footer_bytes))
-        answers.append(_parsed(first_row + start, paths, states, tails))
+        tails = list(read_tails(location, paths, states, limits.footer_bytes))
+        answers.append(_parsed(first_row + start, paths, states, tails, limits))
     groups, unreadable, changes = zip(*answers, strict=True)
     return [*chain(*groups)], [*chain(*unreadable)], [*chain(*changes)]
 
@@ -115,10 +115,14 @@ def decoded(content: bytes) -> pa.Table:
 
 
 def _parsed(
-    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
+    first_row: int,
+    paths: Sequence[str],
+    states: Sequence[FileStatus],
+    tails: Sequence[Tail],
+    limits: ReadLimits,
 ) -> Footers:
     try:
-        kind, answer = _in_child(first_row, paths, states, tails)
+        kind, answer = _in_child(first_row, paths, states, tails, limits)
     except OSError as error:
         # The files were read, and nothing is known about their footers.
         kind, answer = "inaccessible", why_inaccessible(error)
@@ -130,8 +134,8 @@ def _parsed(
     if len(paths) > 1:
         # Halve until the file at fault is found.
         half = len(paths) // 2
-        first = _parsed(first_row, paths[:half], states[:half], tails[:half])
-        second = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
+        first = _parsed(first_row, paths[:half], states[:half], tails[:half], limits)
+        second = _parsed(first_row + half, paths[half:], states[half:], tails[half:], limits)
         return first[0] + second[0], first[1] + second[1], first[2] + second[2]
     if kind == "failed":
         raise RuntimeError(f"the footer of {paths[0]!r} was not understood: {answer}")
@@ -139,7 +143,11 @@ def _parsed(
 
 
 def _in_child(
-    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
+    first_row: int,
+    paths: Sequence[str],
+    states: Sequence[FileStatus],
+    tails: Sequence[Tail],
+    limits: ReadLimits,
 ) -> Answer:
     """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
@@ -160,7 +168,7 @@ def _in_child(
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 bound_memory()
                 with os.fdopen(writing, "wb") as answers:
-                    pickle.dump(_answer(first_row, paths, states, tails), answers)
+                    pickle.dump(_answer(first_row, paths, states, tails, limits), answers)
                 status = 0
             except BaseException as error:
                 os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -182,14 +190,18 @@ def _in_child(
 
 
 def _answer(
-    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
+    first_row: int,
+    paths: Sequence[str],
+    states: Sequence[FileStatus],
+    tails: Sequence[Tail],
+    limits: ReadLimits,
 ) -> Answer:
     """Parse, and return what became of it; memory that does not suffice ends the process.
 
     Errors are returned as text, as their classes cannot be pickled here.
     """
     try:
-        return "read", _plain(parse_tails(first_row, paths, states, tails))
+        return "read", _plain(parse_tails(first_row, paths, states, tails, limits))
     except MemoryError:
         # A footer may claim more memory than there is.
         raise

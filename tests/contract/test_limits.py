@@ -75,6 +75,7 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "max_publish_bytes": 3_000,
         "max_publish_decoded_bytes": 512 * 2**20,
         "max_footer_bytes": 64 * 2**20,
+        "max_fields": 10_000,
         "max_filter_nodes": 5,
         "max_filter_depth": 3,
         "max_plan_files": 8,

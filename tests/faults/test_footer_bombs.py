@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.inventory.files import write
 from windrow_core.files.errors import UnreadableFootersError
-from windrow_core.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES
+from windrow_core.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES, ReadLimits
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
@@ -73,7 +73,7 @@ def test_a_longer_footer_is_read_if_the_limit_allows_it(
     write(tmp_path, "wide", columns)
 
     with pytest.raises(UnreadableFootersError, match="at most 65,536 are read"):
-        take_inventory(str(tmp_path), executor=process, max_footer_bytes=65_536)
+        take_inventory(str(tmp_path), executor=process, limits=ReadLimits(footer_bytes=65_536))
     assert len(take_inventory(str(tmp_path), executor=process).files) == 1
 
 

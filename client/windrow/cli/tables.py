@@ -153,11 +153,12 @@ def register(
     where = location if ":/" in location else os.path.abspath(location)
     options = named_texts(format_option or [], "--format-option")
     columns = column_types(column or [], "--column")
-    if infer:
-        from windrow.inferring import infer_columns
-
-        columns = infer_columns(where, format_, options)
     with connect(url, check=False) as client:
+        if infer:
+            from windrow.inferring import infer_columns
+
+            most = client.config().limits.max_fields
+            columns = infer_columns(where, format_, options, most)
         info = client.register_table(
             name,
             where,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from windrow.inferring.files import FileLines, UnsureError
+from windrow_core.files.limits import refuse_wide
 
 _KNOWN_OPTIONS = ("header", "sep", "delimiter")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
@@ -28,7 +29,9 @@ _NO_NUMBERS = {"nan", "infinity", "inf"}
 _RANKS = ("int", "bigint", "double")
 
 
-def columns_of(files: Iterable[FileLines], options: Mapping[str, str]) -> dict[str, str]:
+def columns_of(
+    files: Iterable[FileLines], options: Mapping[str, str], max_fields: int
+) -> dict[str, str]:
     """Return the columns of files; see `windrow.inferring.infer_columns`."""
     for name in options:
         if name not in _KNOWN_OPTIONS:
@@ -46,6 +49,7 @@ def columns_of(files: Iterable[FileLines], options: Mapping[str, str]) -> dict[s
             place = f"line {number:,} of {file.path!r}"
             values = _divided(line, separator, place)
             if first is None:
+                refuse_wide(len(values), max_fields)
                 first = values
                 names = _names(values, place) if has_header else _numbered(values)
                 kinds = [None] * len(names)

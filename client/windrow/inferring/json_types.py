@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from windrow.inferring.files import FileLines, UnsureError
+from windrow_core.files.limits import refuse_wide
 from windrow_core.files.types import spark_type
 
 # A struct is a dict of these, an array a list of one; None is the type of nulls.
@@ -22,7 +23,9 @@ _PRIMITIVES = {
 }
 
 
-def columns_of(files: Iterable[FileLines], options: Mapping[str, str]) -> dict[str, str]:
+def columns_of(
+    files: Iterable[FileLines], options: Mapping[str, str], max_fields: int
+) -> dict[str, str]:
     """Return the columns of files; see `windrow.inferring.infer_columns`."""
     if options:
         raise UnsureError(f"option {next(iter(options))!r} may change what is inferred")
@@ -34,6 +37,7 @@ def columns_of(files: Iterable[FileLines], options: Mapping[str, str]) -> dict[s
             if not isinstance(document, dict):
                 raise UnsureError(f"{place} is no JSON object")
             whole = _joined(whole, _kind_of(document, place))
+            refuse_wide(_count(whole), max_fields)
     columns = {name: _arrow_type(kind) for name, kind in sorted(whole.items())}
     return {name: spark_type(type_) for name, type_ in columns.items() if type_ is not None}
 
@@ -74,6 +78,12 @@ def _kind_of(value: Any, place: str) -> _Kind:
             raise UnsureError(f"{place} has a whole number of more than 64 bits")
         return "bigint"
     return "double" if isinstance(value, float) else "string"
+
+
+def _count(kind: _Kind) -> int:
+    if isinstance(kind, dict):
+        return len(kind) + sum(map(_count, kind.values()))
+    return 1 + _count(kind[0]) if isinstance(kind, list) else 0
 
 
 def _joined(one: _Kind, other: _Kind) -> _Kind:

@@ -30,13 +30,14 @@ from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES, chunk_ran
 from windrow_core.files.excerpts.outlines import Outlines
 from windrow_core.files.footers import (
     TAIL_BYTES,
+    SchemaLimit,
     footer_bytes_in,
     footer_in,
     row_group_start,
     rows_in,
 )
 from windrow_core.files.layouts import Layouts
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.reader_differences import GroupedOnly
@@ -130,6 +131,9 @@ class ChunkFooters:
 
     def blame(self, path: str, reason: object) -> None:
         """Record a file that was read, but cannot be understood."""
+        if isinstance(reason, TooWideError):
+            self.unreadable.append((path, f"it has {reason}"))
+            return
         # Arrow's messages may have several lines.
         self.unreadable.append((path, f"{' '.join(str(reason).split())}: {RESTORE}"))
 
@@ -287,7 +291,7 @@ def read_chunk(
     paths: Sequence[str],
     states: Sequence[FileStatus],
     *,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
 ) -> ChunkFooters:
     """Read the footers of n files; files of 0 bytes have none, and are in no group.
 
@@ -298,10 +302,10 @@ def read_chunk(
         first_row: Number of the first file, for `FooterGroup.table`.
         paths: n paths, as in inventories.
         states: n states, as listed.
-        max_footer_bytes: A file with a longer footer is unreadable.
+        limits: A file with a longer footer, or a larger schema, is unreadable.
     """
-    tails = read_tails(location, paths, states, max_footer_bytes)
-    return parse_tails(first_row, paths, states, tails, excerpted=is_object(location))
+    tails = read_tails(location, paths, states, limits.footer_bytes)
+    return parse_tails(first_row, paths, states, tails, limits, excerpted=is_object(location))
 
 
 def read_tails(
@@ -332,6 +336,7 @@ def parse_tails(
     paths: Sequence[str],
     states: Sequence[FileStatus],
     tails: Iterable[Tail],
+    limits: ReadLimits = USUAL_LIMITS,
     *,
     excerpted: bool = False,
 ) -> ChunkFooters:
@@ -343,9 +348,10 @@ def parse_tails(
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
+    schema_limit = SchemaLimit(limits.fields)
     for index, path, tail in read_ones(chunk, paths, states, tails):
         try:
-            metadata = _parse(tail)
+            metadata = _parse(tail, schema_limit)
             # Compared as text, as `ParquetSchema.equals` ignores the names of nested columns; the
             # first line contains a memory address.
             meanings = told_by_spark(metadata)
@@ -448,7 +454,8 @@ def _read_from(descriptor: int, start: int, end: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _parse(tail: bytes) -> Any:
+def _parse(tail: bytes, schema_limit: SchemaLimit) -> Any:
     if tail.endswith(b"PARE"):
         raise ValueError("it is encrypted, and there are no keys for it here")
+    schema_limit.check(footer_in(tail))
     return pq.read_metadata(pa.BufferReader(tail))

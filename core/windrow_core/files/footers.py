@@ -1,8 +1,11 @@
-"""Finds a Parquet file's footer, and the rows and offsets of row groups in it."""
+"""Finds a Parquet file's footer, and the size of its schema, and rows and offsets of row groups."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from windrow_core.files.excerpts.thrift import INTEGERS, LIST, Skimmer
+from windrow_core.files.limits import refuse_deep, refuse_wide
 
 # Bytes that are read at first from a file's end: most footers fit into them.
 TAIL_BYTES = 64 * 2**10
@@ -10,6 +13,60 @@ TAIL_BYTES = 64 * 2**10
 _END_BYTES = 8
 _MAGIC = b"PAR1"
 _FIRST_OFFSET = len(_MAGIC)
+
+# Numbers of fields in parquet.thrift.
+_SCHEMA, _CHILDREN = 2, 5
+
+
+class SchemaLimit:
+    """Refuses footers whose schemas have too many fields or levels, before they are decoded.
+
+    Args:
+        fields: Most fields of a schema.
+    """
+
+    def __init__(self, fields: int) -> None:
+        self._fields = fields
+        # The beginning of the last footer, up to the end of its schema: most files share it.
+        self._schema: bytes | None = None
+
+    def check(self, footer: bytes) -> None:
+        """Refuse a footer.
+
+        Raises:
+            ValueError: Its schema is too large, or its fields cannot be told apart.
+        """
+        if self._schema is not None and footer.startswith(self._schema):
+            return
+        skimmer = Skimmer(footer)
+        for number, type_ in skimmer.fields():
+            if number == _SCHEMA and type_ == LIST:
+                count, _ = skimmer.listed()
+                refuse_wide(count - 1, self._fields)
+                _check_levels(skimmer, count)
+                self._schema = footer[: skimmer.at]
+                return
+            skimmer.skip(type_)
+
+
+def _check_levels(skimmer: Skimmer, count: int) -> None:
+    # How many children of each group are still to come, from the outermost group to the innermost.
+    groups: list[int] = []
+    for _ in range(count):
+        children = 0
+        for number, type_ in skimmer.fields():
+            if number == _CHILDREN and type_ in INTEGERS:
+                children = skimmer.integer()
+            else:
+                skimmer.skip(type_)
+        while groups and not groups[-1]:
+            groups.pop()
+        if groups:
+            groups[-1] -= 1
+        if children > 0:
+            groups.append(children)
+            # The outermost group is the row.
+            refuse_deep(len(groups) - 1)
 
 
 def footer_bytes_in(tail: bytes) -> int:

@@ -99,6 +99,11 @@ def fields_in(type_: pa.DataType) -> list[pa.Field]:
     return [type_.field(index) for index in range(type_.num_fields)]
 
 
+def field_count(schema: pa.Schema) -> int:
+    """Return how many fields a schema has at all levels, with the lists, maps and structs."""
+    return sum(1 + field_count(pa.schema(fields_in(field.type))) for field in schema)
+
+
 def _table_type(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
         return _table_type(type_.storage_type, parquet, leaves)

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.errors import UnknownTypeError
+from windrow_core.files.limits import MAX_LEVELS
 from windrow_core.files.types import arrow_types
 
-# Deeper types exceed the limits of libraries that read them.
-MAX_DEPTH = 200
 # As many as the longest `varchar` needs.
 _MAX_DIGITS = 10
 _WORD = re.compile(
@@ -25,7 +24,15 @@ _WORD = re.compile(
 _QUOTES = ("`", "'", '"')
 _AFTER_FIELD = ("NOT", "COMMENT")
 _PLAIN = arrow_types("name")
+# Of a decimal.
+_NUMBERS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def most_fields(text: str) -> int:
+    """Return how many fields a type may have at most, before it is read."""
+    words = _NUMBERS.sub("", text)
+    return 1 + words.count("<") + words.count(",")
 
 
 def canonical_type(text: str) -> pa.DataType:
@@ -85,8 +92,8 @@ class _Reader:
         return UnknownTypeError(self._text, reason)
 
     def type(self, depth: int) -> pa.DataType:
-        if depth > MAX_DEPTH:
-            raise self.error(f"it is nested more than {MAX_DEPTH} levels deep")
+        if depth > MAX_LEVELS + 1:
+            raise self.error(f"it is nested more than {MAX_LEVELS} levels deep")
         kind = self.word.lower()
         if self._words[self._at + 1 : self._at + 2] == ["<"]:
             if kind == "array":

@@ -20,6 +20,11 @@ class Limits(Answer):
         description="Maximum memory of a published inventory after decoding."
     )
     max_footer_bytes: int = Field(description="Maximum size of a data file's footer at a refresh.")
+    max_fields: int = Field(
+        default=10_000,
+        description="Maximum number of fields of a table, or of a file's schema: lists, maps, structs "
+        "and their fields count.",
+    )
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int

@@ -16,7 +16,7 @@ import pyarrow as pa
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
 from windrow_core.files.errors import RESTORE
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide_json
 from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.schema import FileSchema
@@ -110,10 +110,10 @@ def read_chunk(
     paths: Sequence[str],
     states: Sequence[FileStatus],
     *,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
 ) -> ChunkFooters:
     """Read the headers of n Avro files, like `windrow_core.files.chunks.read_chunk` for Parquet."""
-    read = partial(_schema_tail, location, max_footer_bytes)
+    read = partial(_schema_tail, location, limits.footer_bytes)
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
         texts = list(threads.map(read, paths, states))
     chunk = ChunkFooters()
@@ -122,9 +122,10 @@ def read_chunk(
     for index, path, text in read_ones(chunk, paths, states, texts):
         try:
             if text not in schemas:
+                refuse_wide_json(text, limits.fields)
                 schemas[text] = FileSchema(avro_columns(text), path)
             rows.setdefault(text, []).append(first_row + index)
-        except AvroSchemaError as error:
+        except (AvroSchemaError, TooWideError) as error:
             chunk.blame(path, error)
     chunk.groups = [
         FooterGroup(schemas[text], pa.schema([]), unread_rows(numbers))

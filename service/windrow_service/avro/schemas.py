@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
+from windrow_core.files.limits import refuse_deep
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 
 # A logical type follows the only type that it applies to; Avro ignores it on others.
@@ -23,7 +24,6 @@ _UNSURE = {
 }
 # The property in which Spark records a type that Avro lacks.
 _CATALYST = "spark.sql.catalyst.type"
-_MAX_DEPTH = 100
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -58,8 +58,7 @@ class _Reader:
         self._named: dict[str, pa.DataType | None] = {}
 
     def type_of(self, schema: Any, space: str, depth: int) -> pa.DataType:
-        if depth > _MAX_DEPTH:
-            raise AvroSchemaError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
+        refuse_deep(depth)
         if isinstance(schema, str):
             return self._by_name(schema, space)
         if isinstance(schema, list):
@@ -136,7 +135,7 @@ class _Reader:
         nameless = [kind for kind in map(_kind, schemas) if kind in _NAMELESS]
         if len(nameless) > len(set(nameless)):
             raise AvroSchemaError("its schema is damaged: a type appears twice in a union")
-        types = [self.type_of(one, space, depth + 1) for one in members]
+        types = [self.type_of(one, space, depth) for one in members]
         if len(types) == 1:
             return types[0]
         kinds = {_kind(one) for one in members}

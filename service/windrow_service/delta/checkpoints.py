@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from windrow_core.files.footers import TAIL_BYTES, SchemaLimit, footer_bytes_in, footer_in
 from windrow_core.files.remote import open_remote_file
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import home_of, open_beneath
@@ -27,6 +29,8 @@ from windrow_service.delta.errors import DeltaLogError
 from windrow_service.delta.log import Checkpoint, LogGoneError, read_of, unreadable, uri_of
 
 _BATCH_ROWS = 2**16
+# Statistics may be columns, several for each of the table.
+_MAX_FIELDS = 100_000
 _MAX_JSON_BYTES = 2**28
 _SIDECARS = "_sidecars"
 _MAX_SIDECARS = 100_000
@@ -123,6 +127,18 @@ def _body(location: str, name: str) -> bytes:
     return body
 
 
+def _refuse_wide(file: Any) -> None:
+    """Refuse a checkpoint with too many fields, before its footer is decoded."""
+    size_bytes = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size_bytes - TAIL_BYTES))
+    length = footer_bytes_in(file.read(TAIL_BYTES))
+    if 0 < length <= size_bytes:
+        file.seek(size_bytes - length)
+        # Its schema comes first.
+        SchemaLimit(_MAX_FIELDS).check(footer_in(file.read(length)))
+    file.seek(0)
+
+
 @contextmanager
 def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file of the log; errors while it is read become errors of the log."""
@@ -130,9 +146,11 @@ def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
     try:
         if is_remote(location):
             with open_remote_file(uri) as remote:
+                _refuse_wide(remote.file)
                 yield pq.ParquetFile(remote.file, pre_buffer=True)
         else:
             with os.fdopen(open_beneath(home_of(location), uri), "rb") as local:
+                _refuse_wide(local)
                 yield pq.ParquetFile(local)
     except FileNotFoundError as error:
         raise LogGoneError(name) from error

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat, lists_of
+from windrow_core.files.limits import MAX_FIELDS
 from windrow_core.files.rows import inventory_schema, rows_of
 from windrow_service.delta.actions import (
     Head,
@@ -60,11 +61,13 @@ class LoggedTable:
         roots: Canonical folders and URIs that files outside the location may lie under.
         time_zone: Time zone of the sessions that wrote partition values without one; None if not
             known.
+        max_fields: Most fields that it may have.
     """
 
     location: str
     roots: tuple[str, ...] = ()
     time_zone: str | None = None
+    max_fields: int = MAX_FIELDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +237,7 @@ def _typed(
             "has a log without protocol or metadata, which every log begins with: restore it",
         )
     refuse_unknown(location, head.protocol)
-    shape = shape_of(location, head.protocol, head.metadata)
+    shape = shape_of(location, head.protocol, head.metadata, table.max_fields)
     partition = [shape.log_names[name] for name in shape.partition.names]
     changes = changes_of(location, commits.bodies, partition)
     tables = [

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_core.files.file_fields import COLUMN_ID, FIELD_ID, NAMES_IN_FILES
+from windrow_core.files.limits import TooWideError, refuse_deep, refuse_wide_json
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
 # Enough for a table with 20,000 columns.
 _MAX_SCHEMA_CHARACTERS = 2**24
-_MAX_DEPTH = 100
 
 _PRIMITIVES = arrow_types("json")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*(-?[0-9]{1,2})\s*\)")
@@ -96,21 +96,27 @@ def _mapping_mode(
     return str(mode)
 
 
-def shape_of(location: str, protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> Shape:
+def shape_of(
+    location: str, protocol: Mapping[str, Any], metadata: Mapping[str, Any], max_fields: int
+) -> Shape:
     """Return the columns of a table.
 
     Args:
         location: Location of the table, for messages.
         protocol: The log's last `protocol`.
         metadata: The log's last `metaData`.
+        max_fields: Most fields that it may have.
     """
     text = metadata.get("schemaString")
     if not isinstance(text, str) or len(text) > _MAX_SCHEMA_CHARACTERS:
         raise _damaged(location, "no schema of a reasonable length")
     try:
+        refuse_wide_json(text.encode(errors="replace"), max_fields)
         root = json.loads(text)
         # Escapes may stand for halves of characters.
         json.dumps(root, ensure_ascii=False).encode()
+    except TooWideError as error:
+        raise DeltaLogError(location, f"has {error}") from error
     except (ValueError, RecursionError) as error:
         raise _damaged(location, "a schema that is not JSON in Unicode") from error
     provider = (metadata.get("format") or {}).get("provider", "parquet")
@@ -147,8 +153,8 @@ class _SchemaReader:
 
     def fields(self, struct: Any, depth: int) -> list[pa.Field]:
         """Return the fields of a struct."""
-        if not isinstance(struct, dict) or struct.get("type") != "struct" or depth > _MAX_DEPTH:
-            raise _damaged(self._location, "a schema that is not a struct, or nested too deeply")
+        if not isinstance(struct, dict) or struct.get("type") != "struct":
+            raise _damaged(self._location, "a schema that is not a struct")
         columns = []
         for field in _listed(struct.get("fields")):
             name = field.get("name")
@@ -190,10 +196,12 @@ class _SchemaReader:
     def _type(self, type_: Any, column: str, depth: int) -> pa.DataType:
         if isinstance(type_, str):
             return self._primitive(type_, column)
-        if not isinstance(type_, dict) or depth > _MAX_DEPTH:
-            raise _damaged(
-                self._location, f"no type, or too deep a one, for column {column[:60]!r}"
-            )
+        if not isinstance(type_, dict):
+            raise _damaged(self._location, f"no type for column {column[:60]!r}")
+        try:
+            refuse_deep(depth)
+        except TooWideError as error:
+            raise DeltaLogError(self._location, f"has {error}") from error
         kind = type_.get("type")
         if kind == "struct":
             return pa.struct(self.fields(type_, depth + 1))

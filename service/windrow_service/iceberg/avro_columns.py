@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.avro.decoder import BinaryDecoder, new_decoder
 
+from windrow_core.files.limits import MAX_FIELDS, refuse_wide_json
 from windrow_service.avro.headers import header_of, read_long
 
 Columns = Mapping[int, list[Any]]
@@ -54,7 +55,9 @@ def read_columns(content: bytes) -> Columns:
     """
     metadata, at = header_of(content)
     columns: dict[int, list[Any]] = {}
-    read = _record(json.loads(metadata[b"avro.schema"]), columns, 0)
+    schema = metadata[b"avro.schema"]
+    refuse_wide_json(schema, MAX_FIELDS)
+    read = _record(json.loads(schema), columns, 0)
     codec = metadata.get(b"avro.codec", b"null").decode()
     marker = content[at : at + _MARKER_BYTES]
     at += _MARKER_BYTES

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.formats import SMALL_FILE_BYTES
+from windrow_core.files.limits import MAX_FIELDS
 from windrow_core.models import LogFigures
 from windrow_service.iceberg.errors import IcebergNotInstalledError
 from windrow_service.iceberg.own_tables import OwnMetadata, PlannedManifest, PlannedSnapshot
@@ -34,6 +35,7 @@ def take_iceberg(
     *,
     options: Mapping[str, str],
     roots: tuple[str, ...] = (),
+    max_fields: int = MAX_FIELDS,
     version: str | None = None,
     previous: PreviousInventory | None = None,
     on_progress: OnProgress | None = None,
@@ -49,6 +51,7 @@ def take_iceberg(
         location: Canonical location of the table.
         options: Options of its definition; see `read_table`.
         roots: Other canonical folders and URIs that files may be in.
+        max_fields: Most fields that the table may have.
         version: Id of a snapshot, a branch or a tag; by default `ref` of the options, or `main`.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
@@ -75,7 +78,7 @@ def take_iceberg(
             state = None
         earlier = KnownFiles(files=previous.files, state=state)
     snapshot = read_table(
-        TableFolders(location, roots),
+        TableFolders(location, roots, max_fields),
         options,
         version,
         earlier,
@@ -105,6 +108,7 @@ def own_metadata(
     *,
     options: Mapping[str, str],
     roots: tuple[str, ...],
+    max_fields: int,
     properties: Mapping[str, str],
     all_snapshots: bool,
 ) -> OwnMetadata:
@@ -114,6 +118,7 @@ def own_metadata(
         location: Canonical location of the table.
         options: Options of its definition.
         roots: Other canonical folders and URIs that files may be in.
+        max_fields: Most fields that the table may have.
         properties: Properties that replace those for writers.
         all_snapshots: Whether to name all snapshots, not only those of branches and tags.
 
@@ -125,7 +130,7 @@ def own_metadata(
         raise IcebergNotInstalledError
     from windrow_service.iceberg.own_metadata import own_metadata as passed_on
 
-    folders = TableFolders(location, roots)
+    folders = TableFolders(location, roots, max_fields)
     return passed_on(folders, options, _executor(), properties, all_snapshots=all_snapshots)
 
 
@@ -134,6 +139,7 @@ def planned_snapshot(
     *,
     options: Mapping[str, str],
     roots: tuple[str, ...],
+    max_fields: int,
     snapshot_id: int | None,
 ) -> PlannedSnapshot:
     """Return a snapshot that a table's current metadata file names.
@@ -142,6 +148,7 @@ def planned_snapshot(
         location: Canonical location of the table.
         options: Options of its definition.
         roots: Other canonical folders and URIs that files may be in.
+        max_fields: Most fields that the table may have.
         snapshot_id: The snapshot; None for the current one.
 
     Raises:
@@ -153,7 +160,9 @@ def planned_snapshot(
         raise IcebergNotInstalledError
     from windrow_service.iceberg import scans
 
-    return scans.planned_snapshot(TableFolders(location, roots), options, snapshot_id, _executor())
+    return scans.planned_snapshot(
+        TableFolders(location, roots, max_fields), options, snapshot_id, _executor()
+    )
 
 
 def planned_files(

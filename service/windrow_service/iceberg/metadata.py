@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,16 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from windrow_core.files.file_fields import FIELD_ID
+from windrow_core.files.limits import TooWideError, refuse_deep, refuse_wide, refuse_wide_json
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
 
 MAX_METADATA_BYTES = 64 * 2**20
 
+# Schemas of the past are in the metadata too, and each takes time: so many times the fields of one.
+_SCHEMAS = 10
+# What lists, maps and structs have, and other types do not.
+_PARTS = frozenset(("element", "value", "fields"))
 _VERSIONS = (1, 2, 3)
 _SHOWN = 10
 _MAIN = "main"
@@ -103,15 +108,16 @@ def field_id(field: pa.Field) -> int:
     return int(field.metadata[FIELD_ID])
 
 
-def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
+def read_metadata(content: bytes, path: str, version: str | None, max_fields: int) -> TableState:
     """Return the state of a table at one snapshot, as its metadata file describes it.
 
     Args:
         content: Content of the file.
         path: Path of the file.
         version: Branch or tag, or id of a snapshot; None for `main`.
+        max_fields: Most fields of one schema.
     """
-    content_json = parsed_metadata(content, path)
+    content_json = parsed_metadata(content, path, max_fields)
     _require_lists(content_json, path)
     try:
         metadata = TableMetadataUtil.parse_obj(content_json)
@@ -125,6 +131,8 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
     try:
         columns = _columns(metadata, content_json, schema_id)
+    except TooWideError as error:
+        raise IcebergMetadataError(path, f"has {error}") from error
     except UnreadTypeError as error:
         raise IcebergMetadataError(path, f"cannot be read here: {error}") from error
     except (LookupError, RecursionError, TypeError, ValueError) as error:
@@ -143,23 +151,29 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     )
 
 
-def parsed_metadata(content: bytes, path: str) -> dict[str, Any]:
+def parsed_metadata(content: bytes, path: str, max_fields: int) -> dict[str, Any]:
     """Return the JSON of a metadata file, after looking at what Windrow reads of it at all.
 
     Args:
         content: Content of the file.
         path: Path of the file.
+        max_fields: Most fields of one schema.
 
     Raises:
-        IcebergMetadataError: It is not JSON, of a newer version, or of an encrypted table.
+        IcebergMetadataError: It is too large, not JSON, of a newer version, or of an encrypted table.
     """
     if content.startswith(_GZIP):
         content = _inflated(content, path)
     beyond: list[str] = []
     try:
+        refuse_wide_json(content, _SCHEMAS * max_fields)
         metadata = json.loads(content, parse_int=lambda digits: _whole(digits, beyond))
         if beyond or _HALF_CHARACTER.search(content):
             _refuse_odd(metadata, "", path)
+        for schema in _schemas(metadata):
+            refuse_wide(_count(schema), max_fields)
+    except TooWideError as error:
+        raise IcebergMetadataError(path, f"has {error}") from error
     except (ValueError, RecursionError) as error:
         raise IcebergMetadataError(path, "is damaged: it is not JSON") from error
     version = metadata.get("format-version") if isinstance(metadata, dict) else None
@@ -179,6 +193,25 @@ def parsed_metadata(content: bytes, path: str) -> dict[str, Any]:
             "states that the table is encrypted, which Windrow cannot read: read it with Spark",
         )
     return dict(metadata)
+
+
+def _schemas(metadata: Any) -> Iterator[Any]:
+    """Yield the schemas in metadata,."""
+    if isinstance(metadata, dict):
+        yield metadata.get("schema")
+        if isinstance(schemas := metadata.get("schemas"), list):
+            yield from schemas
+
+
+def _count(value: Any, levels: int = -1) -> int:
+    """Return the number of types in a schema, which may not be nested too deeply."""
+    if isinstance(value, list):
+        return sum(_count(one, levels) for one in value)
+    if isinstance(value, dict):
+        levels += not _PARTS.isdisjoint(value)
+        refuse_deep(levels)
+        return ("type" in value) + sum(_count(one, levels) for one in value.values())
+    return 0
 
 
 def _whole(digits: str, beyond: list[str]) -> int:

@@ -49,7 +49,13 @@ def own_metadata(
     path = metadata_path(folders, options)
     reader = MetadataReader(folders, executor)
     content, table, paths = reader.parsed(
-        path, MAX_METADATA_BYTES, _for_readers, path, dict(properties), all_snapshots
+        path,
+        MAX_METADATA_BYTES,
+        _for_readers,
+        path,
+        dict(properties),
+        all_snapshots,
+        folders.max_fields,
     )
     folders.require_home(table.location, path)
     folders.relative(pa.array(paths, pa.string()), path)
@@ -57,12 +63,12 @@ def own_metadata(
 
 
 def _for_readers(
-    content: bytes, path: str, properties: dict[str, str], all_snapshots: bool
+    content: bytes, path: str, properties: dict[str, str], all_snapshots: bool, max_fields: int
 ) -> tuple[bytes, TableState, list[str]]:
     """Return metadata for readers, the table's state, and the paths of all files it names."""
     # What the coordinator itself would not read, it does not hand over.
-    table = read_metadata(content, path, None)
-    metadata = parsed_metadata(content, path)
+    table = read_metadata(content, path, None, max_fields)
+    metadata = parsed_metadata(content, path, max_fields)
     if not all_snapshots:
         metadata |= _of_refs(metadata)
     metadata["snapshot-log"] = _log_to_current(metadata, path)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import flat
+from windrow_core.files.limits import MAX_FIELDS
 from windrow_core.files.remote import read_whole_file, why_unreadable
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
@@ -29,10 +30,12 @@ class TableFolders:
     Attributes:
         location: Canonical location of the table.
         roots: Canonical folders and URIs.
+        max_fields: Most fields that the table may have.
     """
 
     location: str
     roots: tuple[str, ...]
+    max_fields: int = MAX_FIELDS
     _folders: dict[str, str] = field(default_factory=dict)
 
     def relative(self, paths: pa.Array, said_by: str) -> pa.Array:

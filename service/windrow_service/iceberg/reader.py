@@ -66,7 +66,9 @@ class MetadataReader:
 
     def metadata(self, path: str, version: str | None) -> TableState:
         """Return the state of the table, as its metadata file describes it."""
-        table = self.parsed(path, MAX_METADATA_BYTES, read_metadata, path, version)
+        table = self.parsed(
+            path, MAX_METADATA_BYTES, read_metadata, path, version, self.folders.max_fields
+        )
         self.folders.require_home(table.location, path)
         _require_distinct(list(table.columns), path)
         return table

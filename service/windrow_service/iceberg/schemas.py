@@ -13,9 +13,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField
 
 from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES, absent
+from windrow_core.files.limits import MAX_LEVELS, refuse_deep
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 
-_MAX_DEPTH = 100
 _PRIMITIVES = arrow_types("iceberg")
 
 
@@ -42,7 +42,7 @@ def arrow_schema(
 def _defaults(as_json: Any, depth: int) -> dict[int, Any]:
     """Return initial defaults by field id, as the metadata states them."""
     defaults: dict[int, Any] = {}
-    if depth > _MAX_DEPTH or not isinstance(as_json, Mapping):
+    if depth > MAX_LEVELS or not isinstance(as_json, Mapping):
         return defaults
     for name in ("element", "key", "value"):
         defaults |= _defaults(as_json.get(name), depth + 1)
@@ -66,8 +66,7 @@ class _Fields:
         within: str,
         depth: int,
     ) -> list[pa.Field]:
-        if depth > _MAX_DEPTH:
-            raise UnreadTypeError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
+        refuse_deep(depth)
         names_by_id = {one.field_id: one for one in mapping}
         return [self._field(one, names_by_id.get(one.field_id), within, depth) for one in fields]
 

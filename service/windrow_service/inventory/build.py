@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
 from windrow_core.files.assemble import footer_columns
-from windrow_core.files.errors import SchemaConflictError
+from windrow_core.files.errors import LocationError, SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.formats import LISTED
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide
 from windrow_core.files.listing import ScanFolder, in_folders
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXTRA_FIELDS, columns_from, inventory_schema, rows_of
@@ -26,6 +26,7 @@ from windrow_core.files.schema import (
     FileSchema,
     data_schema_of,
     declared_data,
+    field_count,
 )
 from windrow_core.files.schemes import is_object
 from windrow_core.models import LogFigures
@@ -147,7 +148,7 @@ def take_inventory(
     transactional: Transactional | None = None,
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
     partition_list: ListedPartitions | None = None,
     trusts_folders: bool = False,
 ) -> Inventory:
@@ -175,7 +176,7 @@ def take_inventory(
         transactional: How the folders of a transactional table are read; None if it is not one.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
-        max_footer_bytes: Most bytes of a file's footer.
+        limits: What is read of one file.
         partition_list: The only partitions of the table; None if its folders are its partitions.
         trusts_folders: Whether folders whose times have not changed are not listed again, until a
             file is found that was rewritten in place.
@@ -236,7 +237,7 @@ def take_inventory(
         partition_schema=partitions.schema,
         meter=meter,
         executor=executor,
-        max_footer_bytes=max_footer_bytes,
+        limits=limits,
     )
     try:
         data_schema, footers, read_count = reader.read(known_rows, previous)
@@ -360,7 +361,7 @@ class _FooterReader:
     partition_schema: pa.Schema
     meter: ProgressMeter
     executor: Executor | None
-    max_footer_bytes: int
+    limits: ReadLimits
 
     def read(
         self, kept_rows: pa.Array, previous: PreviousInventory | None
@@ -390,7 +391,7 @@ class _FooterReader:
                 self.files.take(fresh),
                 self.meter,
                 self.executor,
-                self.max_footer_bytes,
+                self.limits,
                 self.table_format,
                 is_acid=self.is_acid,
             )
@@ -406,6 +407,11 @@ class _FooterReader:
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
             sources.insert(0, FileSchema(previous.data_schema, ""))
         data_schema = data_schema_of(declared, sources, self.partition_schema.names)
+        try:
+            # Each file has few enough, but others may have other ones.
+            refuse_wide(field_count(data_schema), self.limits.fields)
+        except TooWideError as error:
+            raise LocationError(self.location, f"has {error}") from error
         if is_orc:
             require_readable(groups, data_schema, by_force=by_force)
         old_rows = None

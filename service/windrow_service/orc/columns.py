@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.acid.names import are_named
+from windrow_core.files.limits import refuse_deep
 from windrow_core.files.schema import meaning_as
 from windrow_core.files.types import arrow_types, spark_type
 
-# No table nests types deeper than this; each level is a call.
-_MAX_DEPTH = 64
 _CATALYST = b"spark.sql.catalyst.type"
 # What Hive's first release wrote as `decimal`, without digits.
 _OLD_DECIMAL = pa.decimal128(38, 10)
@@ -152,8 +151,9 @@ class _Tree:
 
     def walk(self, number: int, nodes: list[Node], *, depth: int = 0, key: bool = False) -> Node:
         """Add a type and all types in it."""
-        if number != self._next or number >= len(self._types) or depth > _MAX_DEPTH:
+        if number != self._next or number >= len(self._types):
             raise ValueError("its footer is damaged: its types do not form a tree")
+        refuse_deep(depth)
         self._next += 1
         at = len(nodes)
         message = self._types[number]

@@ -25,7 +25,7 @@ from windrow_core.files.chunks import (
     read_ones,
     read_tails,
 )
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, refuse_wide
 from windrow_core.files.schema import FileSchema
 from windrow_core.files.status import FileStatus
 from windrow_core.files.types import has_order
@@ -50,14 +50,15 @@ _NOT_ORC = "it is not ORC: its end is not that of an ORC file"
 
 
 def footer_bytes_in(tail: bytes) -> int:
-    """Return the length of the footer in a file's last bytes; 0 if the file is not ORC."""
+    """Return how many of a file's last bytes its footer needs; 0 if the file is not ORC."""
     if not tail or tail[-1] >= len(tail):
         return 0
     try:
         postscript = PostScript.FromString(tail[-1 - tail[-1] : -1])
     except DecodeError:
         return 0
-    return int(postscript.footer_length) + tail[-1] + 1
+    # ORC's library refuses a file of nothing but a footer.
+    return int(postscript.footer_length) + tail[-1] + 1 + len(_MAGIC)
 
 
 def read_chunk(
@@ -66,7 +67,7 @@ def read_chunk(
     paths: Sequence[str],
     states: Sequence[FileStatus],
     *,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
     is_acid: bool = False,
 ) -> ChunkFooters:
     """Read the footers of n ORC files, like `windrow_core.files.chunks.read_chunk` for Parquet.
@@ -74,8 +75,10 @@ def read_chunk(
     With `is_acid`, the files belong to a transactional table whose rows can be deleted: its columns
     lie beside the names of rows, if rows have names.
     """
-    tails = read_tails(location, paths, states, max_footer_bytes, footer_bytes_in=footer_bytes_in)
-    return parse_tails(first_row, paths, states, tails, is_acid=is_acid)
+    tails = read_tails(
+        location, paths, states, limits.footer_bytes, footer_bytes_in=footer_bytes_in
+    )
+    return parse_tails(first_row, paths, states, tails, limits, is_acid=is_acid)
 
 
 def parse_tails(
@@ -83,6 +86,7 @@ def parse_tails(
     paths: Sequence[str],
     states: Sequence[FileStatus],
     tails: Iterable[Tail],
+    limits: ReadLimits = USUAL_LIMITS,
     *,
     is_acid: bool = False,
 ) -> ChunkFooters:
@@ -92,6 +96,7 @@ def parse_tails(
     for index, path, tail in read_ones(chunk, paths, states, tails):
         try:
             file_tail = _parse(tail)
+            refuse_wide(len(file_tail.footer.types) - 1, limits.fields)
             key = _schema_key(file_tail.footer)
             builder = builders.get(key)
             if builder is None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
+from windrow_core.files.limits import ReadLimits
 from windrow_service.api.problems import describe
 from windrow_service.api.services import (
     CacheServices,
@@ -110,7 +111,9 @@ def open_tables(adapters: Adapters) -> TableServices:
     return TableServices(
         tables=tables,
         lists=adapters.stored(SqlTableLists(adapters.database, now), "tables"),
-        register=RegisterTable(tables=tables, locations=inventories, runner=runner),
+        register=RegisterTable(
+            tables=tables, locations=inventories, runner=runner, max_fields=limits.max_fields
+        ),
         refreshes=refreshes,
         set_partitions=SetPartitions(
             tables=tables,
@@ -125,7 +128,10 @@ def open_tables(adapters: Adapters) -> TableServices:
 
 def _inventories(adapters: Adapters) -> DirectoryInventories:
     settings = adapters.settings
-    return DirectoryInventories(settings.allowed_locations, settings.limits.max_footer_bytes)
+    limits = settings.limits
+    return DirectoryInventories(
+        settings.allowed_locations, ReadLimits(limits.max_footer_bytes, limits.max_fields)
+    )
 
 
 def open_manifests(adapters: Adapters) -> ManifestReader:
@@ -183,6 +189,7 @@ def open_snapshots(
             runner=adapters.threads("publishing"),
             clock=now,
             max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
+            max_fields=settings.limits.max_fields,
         ),
         expire=expire,
         find_gained_files=FindGainedFiles(

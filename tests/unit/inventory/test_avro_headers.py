@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.files.avro_files import avro_file, block, long
 from windrow_core.files.errors import UnreadableFootersError
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
@@ -19,11 +20,11 @@ from windrow_service.inventory.build import take_inventory
 RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
 
 
-def read(folder: Path, content: bytes, **limits: int) -> Any:
+def read(folder: Path, content: bytes, limits: ReadLimits = USUAL_LIMITS) -> Any:
     (folder / "f").write_bytes(content)
     status = (folder / "f").stat()
     return read_chunk(
-        str(folder), 0, ["f"], [FileStatus(status.st_size, status.st_mtime_ns)], **limits
+        str(folder), 0, ["f"], [FileStatus(status.st_size, status.st_mtime_ns)], limits=limits
     )
 
 
@@ -55,7 +56,7 @@ def test_a_long_header_is_read_up_to_the_limit(tmp_path: Path) -> None:
 
     (group,) = read(tmp_path, content).groups
     assert group.files.schema == pa.schema([("a", pa.int32())])
-    ((_, reason),) = read(tmp_path, content, max_footer_bytes=100_000).unreadable
+    ((_, reason),) = read(tmp_path, content, ReadLimits(footer_bytes=100_000)).unreadable
     assert "MAX_FOOTER_BYTES" in reason
 
 
@@ -69,7 +70,7 @@ def test_a_long_header_is_read_up_to_the_limit(tmp_path: Path) -> None:
     ids=["types", "brackets", "itself"],
 )
 def test_schemas_that_are_nested_too_deeply_are_refused(deep: bytes) -> None:
-    with pytest.raises(AvroSchemaError, match=r"nested more than|is not JSON|without end"):
+    with pytest.raises(ValueError, match=r"nested more than|is not JSON|without end"):
         avro_columns(deep)
 
 

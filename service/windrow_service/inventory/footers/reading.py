@@ -11,7 +11,7 @@ import pyarrow as pa
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
 from windrow_core.files.errors import OtherFormatError, UnreadableFootersError
 from windrow_core.files.kinds import other_kind
-from windrow_core.files.limits import MAX_FOOTER_BYTES
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
@@ -73,7 +73,7 @@ def read_with(
     files: pa.Table,
     meter: ProgressMeter,
     executor: Executor | None,
-    max_footer_bytes: int = MAX_FOOTER_BYTES,
+    limits: ReadLimits = USUAL_LIMITS,
     table_format: str = "parquet",
     *,
     is_acid: bool = False,
@@ -87,7 +87,7 @@ def read_with(
     try:
         chunks = in_chunks(
             files,
-            partial(reader, location, max_footer_bytes=max_footer_bytes),
+            partial(reader, location, limits=limits),
             lambda unreadable: ChunkFooters(unreadable=unreadable),
             lambda count: meter.add(footers_read=count),
             executor,

@@ -7,7 +7,9 @@ import json
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow_core.files.limits import TooWideError, refuse_wide
 from windrow_core.files.schema import MAX_NAME, MAX_TYPE_TEXT, ColumnNames
+from windrow_core.files.type_texts import most_fields
 from windrow_core.files.types import spark_type
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.spark_types import arrow_type
@@ -18,7 +20,7 @@ _MAX_COLUMNS = 10_000
 
 
 def published_columns(
-    upload: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None
+    upload: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None, max_fields: int
 ) -> pa.Schema:
     """Return the table's columns: as declared, else as published, else as before.
 
@@ -29,13 +31,14 @@ def published_columns(
         upload: The inventory as it was sent.
         declared: The table's declared columns.
         previous: Data columns of the table's current snapshot.
+        max_fields: Most fields of all columns.
 
     Raises:
         InvalidInventoryError: The columns are unknown, or contradict the declared ones.
         UnknownTypeError: A type is not a Spark SQL type.
         DuplicateColumnError: Two names differ only in case.
     """
-    own = _listed(upload)
+    own = _listed(upload, max_fields)
     if declared is not None:
         if own is not None:
             _refuse_others(own, declared)
@@ -45,14 +48,16 @@ def published_columns(
     if previous is not None:
         return previous
     if "stats" in upload.column_names and pt.is_struct(upload.schema.field("stats").type):
-        return _columns_of_stats(upload.schema.field("stats").type)
+        stats = upload.schema.field("stats").type
+        _refuse_wide(stats.num_fields, max_fields)
+        return _columns_of_stats(stats)
     raise InvalidInventoryError(
         "the table's columns are unknown: declare them, refresh the table first, list them in "
         f"the stream's metadata under {COLUMNS_KEY.decode()!r}, or send statistics"
     )
 
 
-def _listed(upload: pa.Table) -> pa.Schema | None:
+def _listed(upload: pa.Table, max_fields: int) -> pa.Schema | None:
     text = (upload.schema.metadata or {}).get(COLUMNS_KEY)
     if text is None:
         return None
@@ -66,6 +71,7 @@ def _listed(upload: pa.Table) -> pa.Schema | None:
             f"metadata {name!r} is not a list of at most {_MAX_COLUMNS:,} columns"
         )
     fields = []
+    count = 0
     for at, column in enumerate(columns):
         if not (
             isinstance(column, dict)
@@ -75,11 +81,20 @@ def _listed(upload: pa.Table) -> pa.Schema | None:
             raise InvalidInventoryError(
                 f"metadata {name!r}, entry {at}: it is not an object with a name and a type"
             )
+        count += most_fields(column["type"])
+        _refuse_wide(count, max_fields)
         try:
             fields.append(pa.field(column["name"], arrow_type(column["type"])))
         except UnicodeEncodeError as error:
             raise InvalidInventoryError(f"metadata {name!r}, entry {at}: {error}") from error
     return _checked(pa.schema(fields))
+
+
+def _refuse_wide(count: int, max_fields: int) -> None:
+    try:
+        refuse_wide(count, max_fields)
+    except TooWideError as error:
+        raise InvalidInventoryError(f"it has {error}") from error
 
 
 def _refuse_others(own: pa.Schema, declared: pa.Schema) -> None:

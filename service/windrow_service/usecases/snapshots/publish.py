@@ -98,7 +98,7 @@ class Published:
 class PublishInventory:
     """Publish a caller's inventory or delta as the table's current snapshot.
 
-    It may take at most `max_decoded_bytes` of memory.
+    It may take at most `max_decoded_bytes` of memory, and have at most `max_fields` in columns.
     """
 
     tables: TableStore
@@ -110,6 +110,7 @@ class PublishInventory:
     runner: Runner
     clock: Clock
     max_decoded_bytes: int
+    max_fields: int
 
     async def __call__(
         self, name: str, inventory: SentInventory, if_match: str | None, once: Once | None = None
@@ -230,6 +231,7 @@ class PublishInventory:
                     files,
                     schema_of(definition.columns),
                     previous.data_schema if previous else None,
+                    self.max_fields,
                 ),
                 partition_types=schema_of(definition.partition_columns),
                 bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,

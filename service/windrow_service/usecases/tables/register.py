@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from windrow_core.files.file_fields import DEFAULT, absent
 from windrow_core.files.formats import LOGGED, READ_BY_SPARK, WITH_DEFAULTS
+from windrow_core.files.limits import TooWideError, refuse_wide
+from windrow_core.files.type_texts import most_fields
 from windrow_core.models import PlanOptions, TableDefinition
 from windrow_service.inventory.listing.locations import first_overlap
 from windrow_service.inventory.spark_types import arrow_type
@@ -32,11 +34,12 @@ MAX_DEFINITION_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTable:
-    """Register a table under its canonical location, or change its definition."""
+    """Register a table of at most `max_fields` under its canonical location, or change it."""
 
     tables: TableStore
     locations: Locations
     runner: Runner
+    max_fields: int
 
     async def __call__(
         self,
@@ -74,6 +77,11 @@ class RegisterTable:
         return await self.tables.put(name, definition, if_match, once, replace=replace)
 
     def _checked(self, definition: TableDefinition) -> str:
+        columns = [*(definition.columns or []), *(definition.partition_columns or [])]
+        try:
+            refuse_wide(sum(most_fields(column.type) for column in columns), self.max_fields)
+        except TooWideError as error:
+            raise InvalidTableError(f"the definition has {error}") from error
         check_definition(definition)
         return self.locations.locate(definition)
 
