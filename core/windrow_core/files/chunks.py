@@ -201,6 +201,11 @@ class _GroupBuilder:
                     "its footer is damaged: the number of columns of a row group is "
                     f"{group.num_columns:,}, and that of the schema {self._leaves:,}"
                 )
+            if min(group.num_rows, group.total_byte_size, row_group_start(group)) < 0:
+                raise ValueError(
+                    "its footer is damaged: the number of rows of a row group, its size or its "
+                    "offset is negative"
+                )
             offsets.append(row_group_start(group))
             if offsets[-1] >= size_bytes:
                 raise ValueError("its footer points past its end: part of the file is missing")
