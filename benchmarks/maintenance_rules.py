@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from maintenance_run import OPEN_SECONDS, HourReceipts, Picks, State, becomes_of, model_cost
-from maintenance_world import BOUNDS, DAYS, SMALL_CLASSES, TARGET, Bools, Floats, Ints
+from maintenance_world import BOUNDS, CLASSES, DAYS, SMALL_CLASSES, TARGET, Bools, Floats, Ints
 
 from windrow_service.planner.maintenance.budget import Budget
 from windrow_service.planner.maintenance.choose import choose
 from windrow_service.planner.maintenance.columns import Rewrites, Rules, TablePolicies
-from windrow_service.planner.maintenance.corrections import Receipts, corrections
+from windrow_service.planner.maintenance.corrections import PIECE_SECONDS, Receipts, corrections
 from windrow_service.planner.maintenance.reading import Expectation, expected_events
 
 # Files under an eighth of the target, half of it, and three quarters of it.
@@ -178,6 +178,7 @@ class Windrow:
             max_share=np.ones(count),
             share_debt=np.zeros(count),
             waiting_days=(state.hour - self._waiting_since) / 24,
+            piece_seconds=self._estimates.piece_seconds,
         )
         choice = choose(rewrites, policies, budget, Rules())
         at = choice.order
@@ -196,18 +197,22 @@ class Windrow:
         picks = receipts.picks
         table = state.world.table[picks.partition]
         gain = np.where(receipts.is_lost, np.nan, receipts.gain_seconds)
-        self._receipts.append(
-            (table, picks.cost_seconds, receipts.cost_seconds, picks.files * OPEN_SECONDS, gain)
+        # A receipt is of a batch.
+        _, first, batch = np.unique(
+            table * CLASSES + picks.classes, return_index=True, return_inverse=True
         )
+        amounts = (picks.cost_seconds, receipts.cost_seconds, picks.files * OPEN_SECONDS, gain)
+        cost, real_cost, saving, real_saving = (np.bincount(batch, one) for one in amounts)
+        self._receipts.append((table[first], cost, real_cost, saving, real_saving))
 
-    def _corrections(self, tables: int) -> tuple[Floats, Floats]:
+    def _corrections(self, tables: int) -> tuple[Floats, Floats, Floats]:
         if not self._receipts or not self.corrects:
-            return np.ones(tables), np.ones(tables)
+            return np.full(tables, PIECE_SECONDS), np.ones(tables), np.ones(tables)
         # Those of the last five days.
         columns = [np.concatenate(column) for column in zip(*self._receipts[-120:], strict=True)]
         names = ("table", "predicted_cost", "cost", "predicted_gain", "gain")
         factors = corrections(Receipts(**dict(zip(names, columns, strict=True))), tables)
-        return factors.cost, factors.gain
+        return factors.piece, factors.cost, factors.gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +222,14 @@ class Estimates:
     reads: Expectation
     writes_per_day: Floats
     lasting_days: Floats
+    piece_seconds: Floats
     cost: Floats
     gain: Floats
 
 
-def _estimates(state: State, factors: tuple[Floats, Floats], knows_reads: bool) -> Estimates:
+def _estimates(
+    state: State, factors: tuple[Floats, Floats, Floats], knows_reads: bool
+) -> Estimates:
     """Estimate from what has happened up to now."""
     world, hour = state.world, state.hour
     age = np.maximum((hour + 1) / 24 - world.first_day, 0.0)
@@ -240,8 +248,9 @@ def _estimates(state: State, factors: tuple[Floats, Floats], knows_reads: bool) 
         reads=expected,
         writes_per_day=writing.per_day,
         lasting_days=lasting,
-        cost=factors[0],
-        gain=factors[1],
+        piece_seconds=factors[0],
+        cost=factors[1],
+        gain=factors[2],
     )
 
 

@@ -310,7 +310,8 @@ def _text(item: WorkItem, done: Compaction) -> str:
     text = (
         f"{count_text(done.files_before, 'file')}{below} ({size_text(done.bytes_before)}) in "
         f"{count_text(done.folders, 'partition')} became {done.files_after:,} "
-        f"({size_text(done.bytes_after)})"
+        f"({size_text(done.bytes_after)}): {seconds_text(done.core_seconds)} of one core, predicted "
+        f"{seconds_text(item.prediction.cost_seconds)}"
     )
     return f"{text}; left alone: {len(done.left):,}, {_first_reason(done)}" if done.left else text
 

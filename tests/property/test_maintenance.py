@@ -58,6 +58,7 @@ POLICIES = st.fixed_dictionaries(
         "max_share": st.sampled_from([0.25, 1.0]),
         "share_debt": st.sampled_from([0.0, 0.2, 0.5]),
         "waiting_days": AMOUNTS,
+        "piece_seconds": st.sampled_from([0.0, 0.0, 1.0, 30.0]),
     }
 )
 BUDGETS = st.builds(
@@ -92,6 +93,26 @@ def test_the_budget_is_never_exceeded(rows: Rewrites, tables: TablePolicies, hou
         assert choice.left.seconds >= -1e-9
 
 
+@given(rows=CANDIDATES, tables=TABLE_POLICIES)
+@examples(150)
+def test_each_batch_is_worth_what_it_costs_with_what_each_piece_of_work_costs(
+    rows: Rewrites, tables: TablePolicies
+) -> None:
+    plenty = budget(seconds=1e9, size_bytes=1e12, hour_seconds=1e9, hour_bytes=1e12)
+
+    choice = choose(rows, tables, plenty, RULES)
+
+    spent = plenty.seconds - choice.left.seconds
+    pieces = 0.0
+    for number in range(int(choice.batch.max(initial=-1)) + 1):
+        at = choice.order[choice.batch == number]
+        table = rows.table[at[0]]
+        pieces += tables.piece_seconds[table]
+        cost = tables.piece_seconds[table] + rows.cost_seconds[at].sum()
+        assert choice.saved_seconds[at].sum() >= tables.min_ratio[table] * cost - 1e-5
+    assert abs(spent - pieces - rows.cost_seconds[choice.order].sum()) < 1e-3
+
+
 @given(rows=CANDIDATES, tables=TABLE_POLICIES, hour=BUDGETS)
 @examples(150)
 def test_each_rewrite_is_chosen_or_has_a_reason_and_each_partition_is_chosen_once(
@@ -114,6 +135,9 @@ def test_each_rewrite_is_chosen_or_has_a_reason_and_each_partition_is_chosen_onc
             "budget",
             "share",
             "too_large",
+            # By what its batch costs beside it.
+            "not_worth",
+            "gathering",
         }
 
 

@@ -103,7 +103,9 @@ class CompactionTotals(Answer):
         "overhead."
     )
     becomes: int = Field(description="Number of files that an exact write plan makes of them.")
-    cost_seconds: float = Field(description="Seconds of one core to rewrite them.")
+    cost_seconds: float = Field(
+        description="Seconds of one core to rewrite them, with what a run costs beside them."
+    )
     gain_seconds: float = Field(
         description="Seconds of one core that each later read of all of them saves."
     )

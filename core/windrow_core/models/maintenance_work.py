@@ -27,9 +27,12 @@ class WorkPrediction(Answer):
     files: int = Field(description="Number of small files that are rewritten.")
     becomes: int = Field(description="Number of files that they become.")
     size_bytes: int
-    cost_seconds: float = Field(description="Under the cost model, without corrections.")
+    cost_seconds: float = Field(
+        description="By the cost model, as corrected by the receipts of the table, with what each "
+        "piece of work costs whatever its size."
+    )
     gain_seconds: float = Field(
-        description="What each read of all of these partitions saves, without corrections."
+        description="What each read of all of these partitions saves, corrected likewise."
     )
     reads_per_day: float = Field(
         description="Expected reads of a partition, on average over what each read saves."

@@ -57,6 +57,7 @@ def policies(**columns: Any) -> TablePolicies:
         "max_share": 1.0,
         "share_debt": 0.0,
         "waiting_days": 0.0,
+        "piece_seconds": 0.0,
     }
     return TablePolicies(**_columns(TablePolicies, defaults | columns, TABLES))
 

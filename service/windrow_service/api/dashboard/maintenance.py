@@ -21,6 +21,7 @@ from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts, redirect
 from windrow_service.api.parameters import NO_NULLS, TableNamePath
 from windrow_service.api.services import MaintenanceDep, MaintenanceServices, TablesDep, UpkeepDep
+from windrow_service.planner.maintenance.corrections import PIECE_SECONDS
 from windrow_service.usecases.maintenance.policies import applies, maintenance_of
 from windrow_service.usecases.maintenance.summary import summary
 from windrow_service.usecases.maintenance.work import NEWEST, Maintainer
@@ -121,6 +122,8 @@ async def show_table_maintenance(
         too_many=info is not None and info.file_count > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,
         plan=lambda: looked_up(upkeep.plan_compaction(name, dry_run)),
+        costs=await services.request.costs(name, policy.target_file_size),
+        piece_seconds=PIECE_SECONDS,
     )
 
 

@@ -25,6 +25,8 @@ from windrow_service.planner.writes.keys import Floats
 _DAY = 86_400.0
 # Less than any rewrite takes; it only keeps scores finite.
 _LEAST_SECONDS = 1e-6
+# Sums of the same numbers may differ by that.
+_ROUNDING = 1e-9
 # Beyond that, powers of two only overflow.
 _MOST_DOUBLINGS = 60
 
@@ -80,7 +82,9 @@ def choose(rewrites: Rewrites, policies: TablePolicies, budget: Budget, rules: R
     ).astype(np.int64)
     order = _ranked(rewrites, policies, score, np.flatnonzero(reason == CHOSEN), rules)
     order = _one_of_each(rewrites, order, reason)
-    order = _affordable(rewrites, policies, budget, order, reason)
+    savings = each_day * until_next, each_day * lasting
+    order = _worth_a_batch(rewrites, policies, savings, order, reason, score, rules)
+    order = _affordable(rewrites, policies, budget, order, reason, rules)
     waits: dict[Reason, Floats] = {
         "quiet": quiet,
         "backing_off": backoff,
@@ -97,7 +101,8 @@ def choose(rewrites: Rewrites, policies: TablePolicies, budget: Budget, rules: R
             [reason == REASONS.index(name) for name in waits], list(waits.values()), np.nan
         ),
         left=budget.spent(
-            float(rewrites.cost_seconds[order].sum()), float(rewrites.size_bytes[order].sum())
+            float(_costs(rewrites, policies, order, rules).sum()),
+            float(rewrites.size_bytes[order].sum()),
         ),
     )
 
@@ -169,22 +174,71 @@ def _one_of_each(rewrites: Rewrites, order: Ints, reason: Ints) -> Ints:
     return order[best]
 
 
+def _costs(rewrites: Rewrites, policies: TablePolicies, order: Ints, rules: Rules) -> Floats:
+    """Return the costs of ranked rewrites: the first of a batch has what the batch costs beside."""
+    _, first = np.unique(_batches(rewrites, order, rules), return_index=True)
+    cost = rewrites.cost_seconds[order]
+    cost[first] += policies.piece_seconds[rewrites.table[order[first]]]
+    return cost
+
+
+def _worth_a_batch(
+    rewrites: Rewrites,
+    policies: TablePolicies,
+    savings: tuple[Floats, Floats],
+    order: Ints,
+    reason: Ints,
+    score: Floats,
+    rules: Rules,
+) -> Ints:
+    """Keep the batches that are worth what they cost in all, and note why the others are not.
+
+    Args:
+        rewrites: Possible rewrites.
+        policies: The tables that they belong to.
+        savings: What each saves until more files come, and as long as its gain lasts.
+        order: Those that are worth it by themselves, the best first.
+        reason: The reason of each, for those that are dropped.
+        score: The score of each, the same.
+        rules: The bounds of a batch.
+    """
+    batch = _batches(rewrites, order, rules)
+    cost = np.bincount(batch, _costs(rewrites, policies, order, rules))
+    ratio, most = (
+        np.bincount(batch, each[order]) / np.maximum(cost, _LEAST_SECONDS) for each in savings
+    )
+    least = policies.min_ratio[rewrites.table[order]] * (1 - _ROUNDING)
+    is_worth = ratio[batch] >= least
+    why = np.where(most[batch] < least, REASONS.index("not_worth"), REASONS.index("gathering"))[
+        ~is_worth
+    ]
+    reason[order[~is_worth]] = why
+    score[order[~is_worth]] = ratio[batch][~is_worth]
+    return order[is_worth]
+
+
 def _affordable(
-    rewrites: Rewrites, policies: TablePolicies, budget: Budget, order: Ints, reason: Ints
+    rewrites: Rewrites,
+    policies: TablePolicies,
+    budget: Budget,
+    order: Ints,
+    reason: Ints,
+    rules: Rules,
 ) -> Ints:
     """Keep what the budget pays for, in order, and note the reason of the others.
 
     The first that does not fit keeps what is left, which grows until it does: so the small ones
     behind it do not starve it.
     """
-    cost, size_bytes = rewrites.cost_seconds, rewrites.size_bytes
-    fits = (cost[order] <= budget.max_seconds) & (size_bytes[order] <= budget.max_bytes)
+    size_bytes = rewrites.size_bytes
+    cost = _costs(rewrites, policies, order, rules)
+    fits = (cost <= budget.max_seconds) & (size_bytes[order] <= budget.max_bytes)
     reason[order[~fits]] = REASONS.index("too_large")
-    order = order[fits]
-    within = _within_share(rewrites.table[order], cost[order], size_bytes[order], policies, budget)
+    order, cost = order[fits], cost[fits]
+    within = _within_share(rewrites.table[order], cost, size_bytes[order], policies, budget)
     reason[order[~within]] = REASONS.index("share")
     order = order[within]
-    fits = (np.cumsum(cost[order]) <= budget.seconds) & (
+    fits = (np.cumsum(_costs(rewrites, policies, order, rules)) <= budget.seconds) & (
         np.cumsum(size_bytes[order]) <= budget.size_bytes
     )
     count = len(fits) if fits.all() else int(fits.argmin())

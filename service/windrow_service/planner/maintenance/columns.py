@@ -97,6 +97,7 @@ class TablePolicies:
             budget: each run adds `Budget.share_of` its cost, and each hour takes off `max_share`,
             until nothing is left.
         waiting_days: Since the table was last rewritten, or since its maintenance began.
+        piece_seconds: Core seconds that each batch costs beside its rewrites.
     """
 
     target_bytes: Ints
@@ -107,6 +108,7 @@ class TablePolicies:
     max_share: Floats
     share_debt: Floats
     waiting_days: Floats
+    piece_seconds: Floats
 
     def __len__(self) -> int:
         return len(self.is_off)

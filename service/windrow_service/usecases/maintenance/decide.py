@@ -36,6 +36,8 @@ from windrow_service.planner.maintenance.corrections import Receipts, correction
 from windrow_service.planner.maintenance.reading import expected_events
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.compaction import most_small_bytes
+from windrow_service.planner.writes.keys import Floats
+from windrow_service.usecases.maintenance.costs import MOST_RECEIPTS, Rewrite, receipts_of
 from windrow_service.usecases.maintenance.ledger import (
     NOTHING,
     Ledger,
@@ -71,7 +73,6 @@ _DAY_S = 86_400.0
 _HORIZON_DAYS = 30
 # A byte limit that no cluster reaches in an hour.
 _ANY_BYTES = 1e15
-_RECEIPTS = 50
 _NEVER_S = 365 * _DAY_S
 
 
@@ -249,6 +250,7 @@ class Decide:
         names = tables[0].columns.keys()
         columns = {name: np.concatenate([one.columns[name] for one in tables]) for name in names}
         factors = corrections(_receipts(tables), len(tables))
+        policies = _policies(tables, budget, now, factors.piece)
         rewrites = Rewrites(
             **columns
             | {
@@ -256,9 +258,9 @@ class Decide:
                 "gain_seconds": columns["gain_seconds"] * factors.gain[columns["table"]],
             }
         )
-        choice = choose(rewrites, _policies(tables, budget, now), budget, Rules())
+        choice = choose(rewrites, policies, budget, Rules())
         return (
-            _work(tables, rewrites, columns, choice),
+            _work(tables, rewrites, policies, choice),
             _skips(tables, rewrites, choice),
             choice.left,
         )
@@ -348,7 +350,9 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
     } | {name: column[at] for name, column in of_partitions.items()}
 
 
-def _policies(tables: Sequence[_Table], budget: Budget, now: datetime) -> TablePolicies:
+def _policies(
+    tables: Sequence[_Table], budget: Budget, now: datetime, piece_seconds: Floats
+) -> TablePolicies:
     policies = [one.policy for one in tables]
     waits = [rewritten_at(one.work) or one.since for one in tables]
     return TablePolicies(
@@ -364,43 +368,32 @@ def _policies(tables: Sequence[_Table], budget: Budget, now: datetime) -> TableP
         waiting_days=np.array(
             [max((now - at).total_seconds(), 0.0) / _DAY_S for at in waits], np.float64
         ),
+        piece_seconds=piece_seconds,
     )
 
 
 def _receipts(tables: Sequence[_Table]) -> Receipts:
-    rows = [
-        (
-            one.at,
-            record.body.prediction.cost_seconds,
-            record.body.outcome.core_seconds,
-            gain.predicted_seconds if (gain := record.body.gain) else np.nan,
-            gain.gain_seconds if gain else np.nan,
-        )
-        for one in tables
-        for record in one.work[-_RECEIPTS:]
-        if record.state == "done" and record.body.outcome is not None
-    ]
-    columns = list(zip(*rows, strict=True)) or [()] * 5
-    table, *others = columns
-    costs = [np.array(one, np.float64) for one in others]
-    return Receipts(
-        table=np.array(table, np.int64),
-        predicted_cost=costs[0],
-        cost=costs[1],
-        predicted_gain=costs[2],
-        gain=costs[3],
+    done = (
+        [record for record in one.work if record.state == "done"][-MOST_RECEIPTS:] for one in tables
+    )
+    return receipts_of(
+        Rewrite(one.at, body.target_file_size, body.outcome, body.gain)
+        for one, records in zip(tables, done, strict=True)
+        for body in (record.body for record in records)
+        if body.outcome is not None
     )
 
 
 def _work(
-    tables: Sequence[_Table], rewrites: Rewrites, model: dict[str, Any], choice: Choice
+    tables: Sequence[_Table], rewrites: Rewrites, policies: TablePolicies, choice: Choice
 ) -> list[NewWork]:
-    """Return the batches of a choice; `model` has the costs and gains without corrections."""
+    """Return the batches of a choice."""
     work = []
     for batch in range(int(choice.batch.max(initial=-1)) + 1):
         rows = choice.order[choice.batch == batch][:MAX_FOLDERS]
         one = tables[int(rewrites.table[rows[0]])]
         savings = float(choice.saved_seconds[rows].sum())
+        cost = float(policies.piece_seconds[one.at] + rewrites.cost_seconds[rows].sum())
         gains = rewrites.gain_seconds[rows]
         gain, each_day = float(gains.sum()), float(gains @ rewrites.reads_per_day[rows])
         small_bytes = int(rewrites.small_bytes[rows[0]])
@@ -410,12 +403,12 @@ def _work(
             files=int(rewrites.files[rows].sum()),
             becomes=int(rewrites.becomes[rows].sum()),
             size_bytes=int(rewrites.size_bytes[rows].sum()),
-            cost_seconds=float(model["cost_seconds"][rows].sum()),
-            gain_seconds=float(model["gain_seconds"][rows].sum()),
+            cost_seconds=cost,
+            gain_seconds=gain,
             reads_per_day=each_day / gain,
             lasting_days=savings / each_day,
             saved_seconds=savings,
-            score=savings / max(float(rewrites.cost_seconds[rows].sum()), 1e-9),
+            score=savings / cost,
         )
         body = WorkBody(
             folders=[one.parts.folders[at].as_py() for at in rewrites.partition[rows].tolist()],

@@ -10,13 +10,16 @@ import numpy as np
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_service.planner.maintenance.columns import Rules
+from windrow_service.planner.maintenance.corrections import Corrections, corrections
 from windrow_service.planner.splits import Ints
 from windrow_service.usecases.audit import actor
+from windrow_service.usecases.maintenance.costs import MOST_RECEIPTS, Rewrite, receipts_of
 from windrow_service.usecases.maintenance.partitions import PartitionFinder, SmallParts
 from windrow_service.usecases.maintenance.policies import maintenance_of
 from windrow_service.usecases.maintenance.ports import PolicyStore
 from windrow_service.usecases.maintenance.texts import requested
-from windrow_service.usecases.maintenance.work import NewWork, WorkBody, WorkStore
+from windrow_service.usecases.maintenance.work import NEWEST, NewWork, WorkBody, WorkStore
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 from windrow_service.usecases.tables.ports import TableStore
@@ -76,15 +79,34 @@ class RequestWork:
                 "--readers-may-see-both`"
             )
         parts, principal = await self.finder.find(table, policy), actor().principal
+        costs = await self.costs(name, policy.target_file_size)
         # Off the event loop: a table may have very many partitions.
         bodies = await self.runner.run(
             lambda: [
-                _body(parts, some, policy, principal, consent=consent)
+                _body(parts, some, policy, principal, costs, consent=consent)
                 for some in _batches(parts, _rows(parts, policy, folder), Rules())
             ]
         )
         work = [NewWork(table=name, body=body) for body in bodies]
         return await self.work.request(work, self.clock()) if work else 0
+
+    async def costs(self, name: str, target_bytes: int) -> Corrections:
+        """Return what rewrites of a table cost and gain, judging by receipts; row 0 has it.
+
+        Args:
+            name: The table.
+            target_bytes: Target size of a file.
+        """
+        everything = Names(every=True)
+        own = await self.work.page(NEWEST, MOST_RECEIPTS, everything, name, states=("done",))
+        others = await self.work.page(NEWEST, 4 * MOST_RECEIPTS, everything, states=("done",))
+        rewrites = (
+            Rewrite(number, target_bytes, one.outcome, one.gain)
+            for number, page in enumerate((own, others))
+            for one in page
+            if one.outcome is not None and (number == 0 or one.table != name)
+        )
+        return corrections(receipts_of(rewrites), 2)
 
     async def withdraw(self, name: str, number: int | None = None) -> int:
         """Withdraw what was asked for and still waits; return how many pieces of work that was.
@@ -146,11 +168,13 @@ def _body(
     rows: Sequence[int],
     policy: EffectivePolicy,
     principal: str,
+    costs: Corrections,
     *,
     consent: bool,
 ) -> WorkBody:
     small = parts.small
-    cost, gain = float(small.cost_seconds[rows].sum()), float(small.gain_seconds[rows].sum())
+    cost = costs.cost_of(float(small.cost_seconds[rows].sum()))
+    gain = float(small.gain_seconds[rows].sum() * costs.gain[0])
     # How often it is really read is not looked up.
     savings = gain * policy.reads_per_day * _HORIZON_DAYS
     prediction = WorkPrediction(
@@ -163,7 +187,7 @@ def _body(
         reads_per_day=policy.reads_per_day,
         lasting_days=_HORIZON_DAYS,
         saved_seconds=savings,
-        score=savings / max(cost, 1e-9),
+        score=savings / cost,
     )
     return WorkBody(
         folders=[parts.folders[at].as_py() for at in small.partition[rows].tolist()],

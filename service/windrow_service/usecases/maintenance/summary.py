@@ -20,6 +20,7 @@ class Summary:
         files_after: Files that replace them.
         bytes_before: Bytes that were rewritten.
         core_seconds: What it cost.
+        predicted_seconds: What was predicted for that.
         gain_seconds: What a read of each of the tables saves, measured or else predicted.
         measurements: Number of work items whose gain was measured.
         saved_seconds: What all reads are expected to save while the gain lasts.
@@ -32,6 +33,7 @@ class Summary:
     files_after: int = 0
     bytes_before: int = 0
     core_seconds: float = 0.0
+    predicted_seconds: float = 0.0
     gain_seconds: float = 0.0
     measurements: int = 0
     saved_seconds: float = 0.0
@@ -55,6 +57,7 @@ def summary(records: Iterable[WorkRecord]) -> Summary:
             total.files_after += outcome.files_after
             total.bytes_before += outcome.bytes_before
             total.core_seconds += outcome.core_seconds
+            total.predicted_seconds += body.prediction.cost_seconds
         if record.state == "done":
             total.saved_seconds += body.prediction.saved_seconds
             total.measurements += body.gain is not None

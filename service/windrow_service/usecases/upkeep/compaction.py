@@ -23,6 +23,7 @@ from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import read_filter
 from windrow_service.planner.caching.cacheable import MarkingRule
 from windrow_service.planner.folders import numbered_folders
+from windrow_service.planner.maintenance.corrections import PIECE_SECONDS
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints
 from windrow_service.planner.upkeep.compaction import (
@@ -195,6 +196,8 @@ def _homes(scan: SnapshotScan, files: pa.Table, joins: bool) -> pa.Array:
 def _totals(candidates: Candidates) -> CompactionTotals:
     choice = candidates.chosen
     sums = {name: getattr(candidates, name)[choice].sum().item() for name in _FIGURES}
+    if len(choice):
+        sums["cost_seconds"] += PIECE_SECONDS
     return CompactionTotals(partitions=len(choice), **sums)
 
 
