@@ -147,7 +147,12 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow_spark.relation.saves import save
     from windrow_spark.relation.source import register_format
     from windrow_spark.relation.table import open_table
-    from windrow_spark.sql.registering import OpenTables, cataloged_read, register_catalog
+    from windrow_spark.sql.registering import (
+        OpenTables,
+        cataloged_read,
+        options_of_query,
+        register_catalog,
+    )
     from windrow_spark.streaming.sinks import open_sink
     from windrow_spark.streaming.source import open_source
 
@@ -188,11 +193,13 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         read = _read_of(texts)
         return client_of(read.url).read(session, read.table, **read.options)
 
+    def streamed(stream: _Read) -> Client:
+        url = stream.url or spark.conf.get(f"spark.sql.catalog.{stream.catalog}.coordinator", None)
+        return client_of(url, stream.catalog)
+
     def sink(jsink: Any, texts: Mapping[str, str]) -> Callable[[int, Any], None]:
         stream = _target_of(texts, "start")
-        url = stream.url or spark.conf.get(f"spark.sql.catalog.{stream.catalog}.coordinator", None)
-        writer = client_of(url, stream.catalog)
-        return open_sink(writer, spark, jsink, stream.table, stream.options)
+        return open_sink(streamed(stream), spark, jsink, stream.table, stream.options)
 
     def written(
         session: SparkSession, texts: Mapping[str, str], mode: str, rows: DataFrame
@@ -202,8 +209,8 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         return client_of(target.url).read(session, target.table)
 
     def stream(session: SparkSession, texts: Mapping[str, str]) -> Callable[[str, Any], Any]:
-        source = _target_of(texts, "load")
-        return open_source(client_of(source.url), session, source.table, source.options)
+        source = _target_of(options_of_query(texts), "load")
+        return open_source(streamed(source), session, source.table, source.options)
 
     register_format(spark, opened, sink, stream, written)
     register_catalog(spark, client_of)

@@ -112,6 +112,34 @@ def test_a_second_run_goes_on_where_the_first_one_ended(
     assert ids(client, spark) == feed.ids
 
 
+def test_a_query_that_is_stopped_within_a_batch_has_not_failed(
+    spark: SparkSession,
+    client: Client,
+    events: Path,
+    feed: Feed,
+    checkpoint: Path,
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "begun"
+
+    def never_ends(_: Any) -> bool:
+        begun.touch()
+        time.sleep(600)
+        return True
+
+    feed.add(12)
+    rows = feed.stream(spark)
+    held = rows.where(F.udf(never_ends, "boolean", useArrow=False)(rows.columns[0]))
+    query = streams.start(held, TABLE, checkpoint, {})
+    until(begun.exists)
+    query.stop()
+
+    assert query.exception() is None
+    assert ids(client, spark) == []
+    streams.run(feed.stream(spark), TABLE, checkpoint)
+    assert ids(client, spark) == feed.ids
+
+
 def test_a_batch_that_spark_replays_is_skipped(
     spark: SparkSession, client: Client, events: Path, feed: Feed, checkpoint: Path
 ) -> None:

@@ -88,6 +88,27 @@ def test_a_stream_reads_the_table_and_then_what_is_added(
     assert run() == (list(range(40, 60)), [10, 10])
 
 
+@pytest.mark.parametrize("name", ["spark", "other"])
+def test_a_table_of_a_catalog_is_a_stream_by_its_name_too(
+    spark: SparkSession, client: Client, table: Path, tmp_path: Path, name: str
+) -> None:
+    sizes: list[int] = []
+    spark.catalog.setCurrentCatalog("windrow" if name == "other" else "spark_catalog")
+    try:
+        stream = spark.readStream.option("maxFilesPerTrigger", 3)
+        rows = stream.table(TABLE if name == "other" else f"windrow.{TABLE}")
+        with pytest.raises(InvalidArgumentError, match="'nonsense'"), plain_errors():
+            spark.readStream.option("nonsense", 1).table(f"windrow.{TABLE}")
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
+    writer = rows.where("ds = '2026-11-02'").writeStream.trigger(availableNow=True)
+    query = writer.foreachBatch(lambda rows, _: sizes.append(rows.count())).start()
+    query.awaitTermination()
+
+    assert rows.columns == ["id", "ds"]
+    assert sizes == [10, 10]
+
+
 def test_batches_are_limited_in_files_and_in_bytes(client: Client, table: Path, run: Run) -> None:
     add(table, 4)
     client.refresh(TABLE)

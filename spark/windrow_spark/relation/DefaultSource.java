@@ -74,7 +74,8 @@ public final class DefaultSource implements
 
     public Tuple2 sourceSchema(
             SQLContext context, Option schema, String provider, Map parameters) {
-        if (schema.isDefined())
+        // Spark gives a table of a catalog the columns of its entry there, which has none.
+        if (schema.isDefined() && !parameters.contains("catalog"))
             throw new IllegalArgumentException("a table has its own columns: leave out schema(…)");
         return new Tuple2("windrow", columns(stream(context, parameters)));
     }

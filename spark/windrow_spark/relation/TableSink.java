@@ -6,6 +6,7 @@ import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.streaming.StreamingQuery;
 
 /** The sink of one run of a streaming query, whose batches Python takes. */
 public final class TableSink implements Sink {
@@ -44,9 +45,15 @@ public final class TableSink implements Sink {
         if (error == null) return;
         String text = (String) error;
         // By its class Spark tells a query that is being stopped from one that has failed.
-        if (text.contains("InterruptedException") || text.contains("cancelled job group"))
-            throw new UncheckedIOException(new InterruptedIOException(text));
+        if (isStopped()) throw new UncheckedIOException(new InterruptedIOException(text));
         throw new IllegalStateException(text);
+    }
+
+    /** Tells whether somebody stops the query, which fails at any step of a batch then. */
+    private boolean isStopped() {
+        String id = session.sparkContext().getLocalProperty("sql.streaming.queryId");
+        StreamingQuery query = id == null ? null : session.streams().get(id);
+        return query != null && !query.isActive();
     }
 
     public String toString() {

@@ -45,6 +45,11 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         return name;
     }
 
+    /** Spark shows plans in errors, and catalogs in them. */
+    public String toString() {
+        return name;
+    }
+
     public String[] defaultNamespace() {
         return new String[] {"default"};
     }

@@ -93,10 +93,8 @@ def cataloged_read(options: Mapping[str, str]) -> CatalogedRead | None:
     """
     if OPTION not in options:
         return None
-    details = json.loads(options[DETAILS])
-    own = {OPTION, DETAILS, _LOCATION, *(name.lower() for name in details["options"])}
-    others = sorted({name.lower() for name in options} - own)
-    if details["pinned"]:
+    others = sorted({name.lower() for name in options_of_query(options)} - {_LOCATION})
+    if json.loads(options[DETAILS])["pinned"]:
         others = [name for name in others if name not in _TIME_TRAVEL]
     if others:
         remedy = (
@@ -108,6 +106,14 @@ def cataloged_read(options: Mapping[str, str]) -> CatalogedRead | None:
             others[0], f"tables of a catalog take no option {others[0]!r}: {remedy}"
         )
     return CatalogedRead(**json.loads(options[OPTION]))
+
+
+def options_of_query(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options without those that a catalog gives its table, but with its location."""
+    own = {OPTION, DETAILS}
+    if OPTION in options:
+        own |= {name.lower() for name in json.loads(options[DETAILS])["options"]}
+    return {name: text for name, text in options.items() if name.lower() not in own}
 
 
 class OpenTables:
