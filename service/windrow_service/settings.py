@@ -104,6 +104,8 @@ class LimitSettings(_Section):
     """How long a body may arrive at less than 1,024 bytes per second."""
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
     """Most requests of one caller in a minute; 0 means any number."""
+    wrong_tokens_per_minute: Annotated[int, Field(ge=0)] = 30
+    """Most wrong tokens from one address, or with one client id, in a minute; 0: any number."""
 
     @model_validator(mode="after")
     def _fit_pages(self) -> LimitSettings:

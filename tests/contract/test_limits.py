@@ -91,6 +91,7 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "head_timeout_seconds": 10,
         "body_timeout_seconds": 20,
         "requests_per_minute": 0,
+        "wrong_tokens_per_minute": 30,
     }
     assert config["strategies"] == [
         "balanced",

@@ -65,6 +65,8 @@ def http(issuer: IssuerServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "state_dir": folder / "state",
             "allowed_locations": (str(folder),),
             "require_tokens": True,
+            # Tests send dozens of wrong ones.
+            "limits": {"wrong_tokens_per_minute": 0},
             "issuers": {
                 "corp": {
                     "url": issuer.url,

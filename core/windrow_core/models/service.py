@@ -47,6 +47,11 @@ class Limits(Answer):
         default=0,
         description="Maximum number of requests of one caller in a minute; 0 means any number.",
     )
+    wrong_tokens_per_minute: int = Field(
+        default=0,
+        description="Maximum number of wrong tokens from one address, or with one client id, in a "
+        "minute; 0 means any number.",
+    )
 
 
 class ServiceConfig(Answer):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,9 +14,15 @@ from windrow_service.api.iceberg_errors import ROOT as ICEBERG
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
 from windrow_service.usecases.access.authenticate import Principal
-from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
+from windrow_service.usecases.access.errors import (
+    IssuerUnavailableError,
+    TooManyGuessesError,
+    UnauthenticatedError,
+)
 from windrow_service.usecases.errors import StoreUnavailableError
 
+T = TypeVar("T")
+Sent = TypeVar("Sent", str, str | None)
 # Health probes have no token, and neither the guide nor the API's description is secret.
 _OPEN = frozenset(("/", "/docs", "/guide", "/openapi.json", SIGN_IN, f"{ICEBERG}/oauth/tokens"))
 _OPEN_BELOW = ("/guide/", "/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
@@ -26,6 +33,7 @@ _REFUSALS = (
     FormOutdatedError,
     IssuerUnavailableError,
     StoreUnavailableError,
+    TooManyGuessesError,
     UnauthenticatedError,
 )
 
@@ -50,15 +58,35 @@ class Authentication:
                 form = None if "Authorization" in request.headers else request.headers.get(FORM)
                 if is_page(scope["path"]) or form is not None:
                     secret = access.browsers.session_in(request)
-                    request.state.signed_in = await access.sessions.find(secret)
+                    find = access.sessions.find
+                    request.state.signed_in = await checked(request, secret, find)
                     request.state.principal = request.state.signed_in.principal
                     if form is not None:
                         access.browsers.check_form(request.state.principal.name, form)
                 else:
-                    request.state.principal = await access.authenticate(_token_in(request))
+                    token = _token_in(request)
+                    request.state.principal = await checked(request, token, access.authenticate)
             except _REFUSALS as error:
                 return await problem_answer(request, error)(scope, receive, send)
         await self._app(scope, receive, send)
+
+
+async def checked(
+    request: Request,
+    token: Sent,
+    identify: Callable[[Sent], Awaitable[T]],
+    client_id: str = "",
+) -> T:
+    """Return what `identify` makes of a token or secret, unless too many others were wrong.
+
+    Raises:
+        TooManyGuessesError: They were; where the token comes from must wait.
+    """
+    guesses = services_of(request).access.guesses
+    if guesses is None or token is None:
+        return await identify(token)
+    host = request.client.host if request.client is not None else ""
+    return await guesses.checked(token, host, client_id, identify)
 
 
 def is_open(path: str) -> bool:

@@ -19,8 +19,9 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from windrow_service.api.authentication import PrincipalDep
+from windrow_service.api.authentication import PrincipalDep, checked
 from windrow_service.api.authorization import READ, GuardedRouter
+from windrow_service.api.errors import BodyTooLargeError
 from windrow_service.api.iceberg_errors import ROOT
 from windrow_service.api.iceberg_requests import (
     BETWEEN_LEVELS,
@@ -42,7 +43,7 @@ from windrow_service.engines.clients import (
     misreads_settings,
 )
 from windrow_service.usecases.access.authenticate import Principal
-from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.access.errors import TooManyGuessesError, UnauthenticatedError
 from windrow_service.usecases.engines.describe import TableDescription, unfitness
 from windrow_service.usecases.engines.errors import (
     CatalogDisabledError,
@@ -90,6 +91,8 @@ _NAMESPACES = f"{ROOT}/namespaces"
 _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
 _TABLES_AT_A_TIME = 1_000
 _MAX_FIELDS = 20
+# Longer than any token; more would keep the event loop busy.
+_MAX_FORM_BYTES = 2**17
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
     "GET /v1/{prefix}/namespaces/{namespace}",
@@ -278,19 +281,15 @@ async def refuse(path: str, request: Request) -> Response:
 @tokens.post(f"{ROOT}/oauth/tokens")
 async def exchange_token(request: Request) -> Response:
     """Give a client its token back: with Iceberg's clients, a token is the secret of a credential."""
-    secret = _basic_secret(request)
-    if secret is None:
-        text = (await request.body()).decode("utf-8", "replace")
-        try:
-            fields = dict(parse_qsl(text, max_num_fields=_MAX_FIELDS))
-        except ValueError:
-            fields = {}
-        secret = fields.get("client_secret")
+    client_id, secret = await _credential(request)
     try:
-        await services_of(request).access.authenticate(secret)
+        await checked(request, secret, services_of(request).access.authenticate, client_id)
     except UnauthenticatedError as error:
         body = {"error": "invalid_client", "error_description": str(error)}
         return JSONResponse(body, 401)
+    except TooManyGuessesError as error:
+        body = {"error": "temporarily_unavailable", "error_description": str(error)}
+        return JSONResponse(body, 429, headers={"Retry-After": str(error.retry_after_s)})
     return JSONResponse(
         {
             "access_token": secret or "",
@@ -301,14 +300,23 @@ async def exchange_token(request: Request) -> Response:
     )
 
 
-def _basic_secret(request: Request) -> str | None:
+async def _credential(request: Request) -> tuple[str, str | None]:
+    """Return the client id and the secret in a header or form; None if there is no secret."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
+    if scheme.lower() == "basic":
+        try:
+            client_id, _, secret = base64.b64decode(text).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return "", ""
+        return client_id, secret
+    body = await request.body()
+    if len(body) > _MAX_FORM_BYTES:
+        raise BodyTooLargeError(_MAX_FORM_BYTES, None)
     try:
-        return base64.b64decode(text).decode().partition(":")[2]
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
+        fields = dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS))
+    except ValueError:
+        fields = {}
+    return fields.get("client_id", ""), fields.get("client_secret")
 
 
 async def _tables(

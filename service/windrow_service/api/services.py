@@ -59,12 +59,15 @@ from windrow_service.usecases.writes.ports import StreamStore, WriteStore
 
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
-    from windrow_service.rate_limits import RateLimits
+    from windrow_service.rate_limits import Guesses, RateLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, tokens, repeated requests, page tokens, sessions of browsers, and rates."""
+    """Authentication, tokens, repeated requests, page tokens, sessions of browsers, and rates.
+
+    `guesses` is None where no tokens are required, or any number of wrong ones may be sent.
+    """
 
     authenticate: Authenticate
     tokens: ManageTokens
@@ -74,6 +77,7 @@ class AccessServices:
     signing_in: SigningIn | None
     browsers: Browsers
     rates: RateLimits | None
+    guesses: Guesses | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from windrow_service.wiring.adapters import Adapters
 if TYPE_CHECKING:
     from windrow_service.issuers.signing_in import SigningIn
     from windrow_service.issuers.tokens import SignedTokens
-    from windrow_service.rate_limits import RateLimits
+    from windrow_service.rate_limits import Guesses, RateLimits
 
 _PURGE_KEYS_EVERY_S = 5.0
 _PURGE_EVERY_S = 60.0
@@ -56,7 +56,8 @@ async def open_access(adapters: Adapters) -> AccessServices:
         sessions=Sessions(sessions, tokens, issuers, adapters.clock, required=required),
         signing_in=_open_signing_in(adapters, issuers),
         browsers=Browsers(signing_key, encrypted=(settings.public_url or "").startswith("https:")),
-        rates=_rates(settings),
+        rates=_rates(adapters),
+        guesses=_guesses(adapters),
     )
 
 
@@ -85,14 +86,33 @@ def _open_signing_in(adapters: Adapters, issuers: SignedTokens | None) -> Signin
     return signing_in
 
 
-def _rates(settings: Settings) -> RateLimits | None:
-    per_minute, url = settings.limits.requests_per_minute, settings.redis_url
+def _rates(adapters: Adapters) -> RateLimits | None:
+    settings = adapters.settings
+    per_minute = settings.limits.requests_per_minute
     if not per_minute:
         return None
     # Late, because importing it takes a tenth of a second.
     from windrow_service.rate_limits import RateLimits
 
-    return RateLimits(per_minute, None if url is None else url.get_secret_value())
+    rates = RateLimits(per_minute, _redis_url(settings))
+    adapters.stack.push_async_callback(rates.aclose)
+    return rates
+
+
+def _guesses(adapters: Adapters) -> Guesses | None:
+    settings = adapters.settings
+    per_minute = settings.limits.wrong_tokens_per_minute
+    if not per_minute or not settings.tokens_required:
+        return None
+    from windrow_service.rate_limits import Guesses
+
+    guesses = Guesses(per_minute, _redis_url(settings))
+    adapters.stack.push_async_callback(guesses.aclose)
+    return guesses
+
+
+def _redis_url(settings: Settings) -> str | None:
+    return None if settings.redis_url is None else settings.redis_url.get_secret_value()
 
 
 async def _warn_if_no_token_is_valid(tokens: SqlTokenStore, at: datetime) -> None:

@@ -10,8 +10,9 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from windrow_service.api import html
+from windrow_service.api.authentication import checked
 from windrow_service.api.authorization import READ, SIGNED_IN, GuardedRouter
-from windrow_service.api.errors import FormOutdatedError
+from windrow_service.api.errors import BodyTooLargeError, FormOutdatedError
 from windrow_service.api.html.rendering import (
     ROOT,
     SIGN_IN,
@@ -26,6 +27,7 @@ from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import (
     IssuerUnavailableError,
     NothingGrantedError,
+    TooManyGuessesError,
     UnauthenticatedError,
 )
 from windrow_service.usecases.access.grants import SCOPES
@@ -34,7 +36,16 @@ from windrow_service.usecases.errors import UseCaseError
 _STATIC = Path(html.__file__).parent / "static"
 _FILES = frozenset(path.name for path in _STATIC.iterdir())
 _MAX_FIELDS = 20
+# More would keep the event loop busy.
+_MAX_CHARACTERS = 2**20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
+
+_REFUSALS = (
+    IssuerUnavailableError,
+    NothingGrantedError,
+    TooManyGuessesError,
+    UnauthenticatedError,
+)
 
 # Pages that need no session: see `api.authentication`.
 open_router = APIRouter(include_in_schema=False)
@@ -45,6 +56,8 @@ _log = get_logger(__name__)
 async def fields_of(request: Request) -> dict[str, str]:
     """Return the fields of a form that was sent."""
     body = (await request.body()).decode("utf-8", "replace")
+    if len(body) > _MAX_CHARACTERS:
+        raise BodyTooLargeError(_MAX_CHARACTERS, None)
     try:
         fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError as error:
@@ -83,8 +96,8 @@ async def signed_in(request: Request) -> Response:
     token, to = fields.get("token", "").strip(), fields.get("to", "overview")
     access = services_of(request).access
     try:
-        session, secret = await access.sessions.begin(token)
-    except (UnauthenticatedError, NothingGrantedError, IssuerUnavailableError) as error:
+        session, secret = await checked(request, token, access.sessions.begin)
+    except _REFUSALS as error:
         return await sign_in_page(request, to, error)
     _log.info("signed in", principal=session.principal, by="token")
     answer = redirect(request, f"{ROOT}/{page_asked_for(to)}")

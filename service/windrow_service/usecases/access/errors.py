@@ -41,6 +41,19 @@ class NoTokenError(UnauthenticatedError):
 
 
 @dataclass(eq=False)
+class TooManyGuessesError(UseCaseError):
+    """Too many wrong tokens.
+
+    They came from the caller's address, or with its client id.
+    """
+
+    fault = Fault.TOO_OFTEN
+    retry_after_s: int
+    message = "too many wrong tokens came from where this one comes from: {remedy}"
+    remedy = "make sure that it is right, and try again in {retry_after_s} s"
+
+
+@dataclass(eq=False)
 class IssuerUnavailableError(UnavailableError):
     """Issuer is not available.
 
