@@ -384,7 +384,7 @@ def test_tables_are_listed_in_any_order_and_by_any_condition(database_url: sa.UR
     # Numbers of files, their bytes, the fewest files that the folders allow, and the last refresh.
     figures: dict[str, tuple[int, int, int | None] | None] = {
         "a.few": (3, 10, None),
-        "a.many": (900, 10, None),
+        "a.many": (20_000, 10, None),
         "a.fair": (400, 10 * 2**20, 200),
         "b.large": (900, 900 * 2**27, None),
         "b.parts": (900, 900, 900),
@@ -409,6 +409,12 @@ def test_tables_are_listed_in_any_order_and_by_any_condition(database_url: sa.UR
             seconds=0,
             progress=RefreshProgress(phase="listing"),
         )
+        # Few excess files, which many reads open.
+        often = {"plan_id": "p", "principal": "me", "table_name": "a.fair", "body": "{}"}
+        async with database.writing() as connection:
+            await connection.execute(
+                sa.insert(schema.plan_history), [often | {"created_at": now}] * 1_750
+            )
         record = await refreshes.begin(
             status, full=False, now=now, lease_until=now + timedelta(hours=1)
         )
@@ -440,6 +446,12 @@ def test_tables_are_listed_in_any_order_and_by_any_condition(database_url: sa.UR
         assert await names(health="fair") == ["a.fair"]
         assert await names(health="failing") == []
         assert await names(health="good") == ["a.few", "b.broken", "b.large", "b.parts"]
+        assert [await lists.reads(name) for name in ("a.fair", "a.few")] == [1_750, 0]
+        quiet = SqlTableLists(database, lambda: now + timedelta(days=8))
+        _, (unread,) = await quiet.page(
+            TableConditions(containing="a.fair"), 0, 10, Names(every=True)
+        )
+        assert (unread.reads, unread.health) == (0, "good")
 
         await refreshes.finish(record.table_id, status.model_copy(update={"status": "failed"}))
 

@@ -10,7 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.api.dashboards import LAKE, Operated, token, written
+from tests.support.api.dashboards import (
+    LAKE,
+    Operated,
+    lose_workers,
+    past_hours,
+    token,
+    written,
+)
 from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.settings import Settings
 
@@ -119,6 +126,35 @@ def test_without_a_worker_the_page_has_the_command_and_with_one_a_button(
     assert command in after
     assert ">Compact now</button>" not in reader
     assert "write:idle.t" in reader
+
+
+def test_pages_name_a_worker_while_it_is_there_and_not_once_it_is_gone(
+    site: Site, make: Callable[[str], str]
+) -> None:
+    name = make("gone.t")
+    site.operated.http.put(f"/policies/{name}", json=EAGER).raise_for_status()
+    site.decide()
+    assert site.claim("gone.*") is not None
+    site.decide()
+    pages = (PAGE, f"{PAGE}/{name}")
+
+    there = [site.browser("admin").get(page).text for page in pages]
+    lose_workers(site.settings.state_dir)
+    site.decide()
+    gone = [site.browser("admin").get(page).text for page in pages]
+
+    assert all("spark-1:7" in text for text in there)
+    assert not any("its worker is gone" in text for text in there)
+    assert not any("spark-1:7" in text for text in gone)
+    assert all("running; its worker is gone, the next one takes it" in text for text in gone)
+    assert "No worker is there now" in gone[0]
+    # What a worker has, or had, is in the list of what runs.
+    reasons = {one["reason"]: one["state"] for one in site.receipts(name)}
+    assert reasons == {"running": "running"}
+    item = site.claim("gone.*")
+    assert item is not None
+    assert "spark-1:7" in site.browser("admin").get(PAGE).text
+    site.done(item)
 
 
 def test_compact_now_comes_before_all_other_work_and_is_recorded(
@@ -372,14 +408,31 @@ def test_a_refresh_is_started_by_callers_who_may_write(
 
 
 def test_the_overview_shows_what_its_caller_may_see(site: Site, make: Callable[[str], str]) -> None:
-    for name in (make("seen.t"), make("unseen.t")):
-        site.operated.publish(name, written(DAYS, 90, 1_000, day=2))
+    names = (make("seen.t"), make("unseen.t"))
+    few = site.browser("read:seen.*").get("/dashboard/overview").text
+    for name in names:
+        site.operated.publish(name, written(DAYS, 300, 1_000, day=2))
+    past_hours(site.settings.state_dir, 3)
 
     mine = site.browser("read:seen.*").get("/dashboard/overview").text
     every = site.browser("read").get("/dashboard", follow_redirects=True).text
 
+    assert "Nothing worth doing: opening 4 excess files takes" in few
+    assert "compact seen.t" not in few
     assert "compact seen.t" in mine
     assert "unseen.t" not in mine
     assert "Database on disk" not in mine
     assert "compact unseen.t" in every
     assert "Database on disk" in every
+    # The trend ends at now, with the figure of now.
+    number = re.findall(r"Excess files [^\n]*?</dt><dd>([0-9,]+)</dd>", every)[0]
+    points = re.findall(r"<title>(\S+ \S+ UTC) excess files: ([0-9,]+)</title>", every)
+    assert points[-1][1] == number
+    assert points[-1][0] == max(at for at, _ in points)
+    (path,) = re.findall(
+        r'aria-label="Excess files">.*?<path class="line first" d="([^"]+)"', every
+    )
+    *_, last = re.findall(
+        r'<circle class="first" cx="([0-9.]+)"', every.split("Time of planning")[0]
+    )
+    assert path.endswith(f"H{last}")

@@ -278,6 +278,27 @@ def test_work_that_somebody_asked_for_comes_first_and_stays_until_it_is_taken(
     holds(law)
 
 
+def test_a_worker_is_seen_when_it_asks_and_whenever_it_renews_the_lease_of_its_work(
+    holds: Holds,
+) -> None:
+    async def law(store: SqlWorkStore) -> None:
+        await decide(store, work("t", "ds=1"))
+        item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
+        assert item is not None
+        (before,) = await store.maintainers()
+
+        renewal = ClaimUpdate(state="running")
+        running = await store.update(
+            item.claim_id, ALL, renewal, NOW + SECOND, NOW + SECOND + MINUTE
+        )
+
+        (after,) = await store.maintainers()
+        assert (before.seen_at, after.seen_at) == (NOW, NOW + SECOND)
+        assert running.lease_until == NOW + SECOND + MINUTE
+
+    holds(law)
+
+
 def test_work_that_was_asked_for_is_withdrawn_until_a_worker_has_it(holds: Holds) -> None:
     async def law(store: SqlWorkStore) -> None:
         await store.request([work("t", "ds=1"), work("t", "ds=2")], NOW)

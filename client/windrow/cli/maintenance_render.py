@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -43,12 +43,21 @@ def table_maintenance(maintenance: TableMaintenance) -> RenderableType:
     for receipt in sorted(maintenance.receipts, key=lambda one: _order(one, decided_at)):
         table.add_row(
             utc_text(receipt.last_at),
-            "was left alone" if _is_past(receipt, decided_at) else _STATES[receipt.state],
+            _state(receipt, decided_at),
             f"{receipt.times:,}",
             Text(receipt.text),
         )
     parts.append(section(f"Decided at {time_text(maintenance.decided_at)}", table))
     return Group(*parts)
+
+
+def _state(receipt: MaintenanceReceipt, decided_at: datetime) -> str:
+    """Return what is happening, or happened."""
+    if _is_past(receipt, decided_at):
+        return "was left alone"
+    # Clocks differ, and leases are renewed long before they end.
+    is_gone = receipt.lease_until is not None and receipt.lease_until < datetime.now(timezone.utc)
+    return "worker gone" if is_gone else _STATES[receipt.state]
 
 
 def _is_past(receipt: MaintenanceReceipt, decided_at: datetime) -> bool:

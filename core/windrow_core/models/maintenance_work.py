@@ -120,6 +120,11 @@ class MaintenanceReceipt(Answer):
     first_at: datetime
     last_at: datetime
     worker: str | None = Field(default=None, description="The worker that has the work, or had it.")
+    lease_until: datetime | None = Field(
+        default=None,
+        description="Of work that runs: once this is past, its worker is gone, and the next one "
+        "that asks for work gets it.",
+    )
     folders: list[str] = Field(
         default=[], description="At most ten of the partitions, relative to the table's location."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from sqlalchemy.dialects import postgresql
 
 from windrow_core.models import SnapshotInfo
 from windrow_core.sizes import WELL_SIZED_BYTES
+from windrow_service.planner.upkeep.health import READ_DAYS
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.pages import without_fields, without_nulls
@@ -65,6 +67,21 @@ def current_figures(
     columns = (number_of(name, on_server).label(name) for name in _FIGURES)
     query = sa.select(*others, *columns).select_from(WITH_SNAPSHOTS).where(*where)
     return query.cte("figures").prefix_with("MATERIALIZED", dialect="postgresql")
+
+
+def reads_of_tables(since: datetime) -> sa.CTE:
+    """Return the number of plans since then, by name of the table; tables without are left out."""
+    of = schema.plan_history.c
+    count = sa.func.count().label("count")
+    query = sa.select(of.table_name, count).where(of.created_at >= since).group_by(of.table_name)
+    return query.cte("reads")
+
+
+def is_worthwhile(
+    excess: sa.ColumnElement[int], reads: sa.ColumnElement[int], each: int, daily: int
+) -> sa.ColumnElement[bool]:
+    """Tell in SQL whether reads lose so much to excess files; see `planner.upkeep.health`."""
+    return (excess >= each) | (excess * reads >= daily * READ_DAYS)
 
 
 def without_columns(info: sa.ColumnElement[Any], on_server: bool) -> sa.ColumnElement[Any]:

@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from windrow_service.planner.upkeep.health import FAIR_DAILY, FAIR_EACH
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.figures import current_figures, surplus_of
+from windrow_service.store.figures import (
+    current_figures,
+    is_worthwhile,
+    reads_of_tables,
+    surplus_of,
+)
 from windrow_service.store.pages import without_nulls
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
@@ -38,7 +44,9 @@ class SqlOverview:
     async def now(self, since: datetime, limit: int, among: Names) -> Overview:
         state = self._state(since, among)
         sums = _sums(state)
-        first = sa.select(state).where(state.c.excess > 0).order_by(*_rank(state)).limit(limit)
+        excess, reads = state.c.excess, state.c.reads
+        is_first = is_worthwhile(excess, reads, FAIR_EACH, FAIR_DAILY)
+        first = sa.select(state).where(is_first).order_by(*_rank(state)).limit(limit)
         few = first.cte("first")
         # One statement, so that each snapshot is looked at once.
         query = (
@@ -120,12 +128,7 @@ class SqlOverview:
         tables = schema.tables.c
         figures = current_figures(self._database.is_postgresql, [is_among(among)], tables.name)
         of = figures.c
-        reads = (
-            sa.select(_history.table_name, sa.func.count().label("count"))
-            .where(_history.created_at >= since)
-            .group_by(_history.table_name)
-            .cte("reads")
-        )
+        reads = reads_of_tables(since)
         surplus = surplus_of(of.file_count, of.size_bytes, of.fewest_files)
         return (
             sa.select(

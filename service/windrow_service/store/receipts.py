@@ -251,6 +251,12 @@ class SqlWorkStore:
                 values: dict[str, Any] = {"last_at": now}
                 if update.state == "running":
                     values["lease_until"] = until
+                    # Whoever works does not ask for work.
+                    await connection.execute(
+                        sa.update(_maintainers)
+                        .where(_maintainers.c.worker == row.worker)
+                        .values(seen_at=now)
+                    )
                 else:
                     body = WorkBody.model_validate_json(row.body)
                     await _settle_budget(connection, body, update)
@@ -422,6 +428,7 @@ def _receipt(row: Any) -> MaintenanceReceipt:
         figures = {
             "folders": body.folders[:_SHOWN_FOLDERS],
             "prediction": body.prediction if body.removal is None else None,
+            "lease_until": row.lease_until and utc(row.lease_until),
             "removal": body.removal,
             "outcome": body.outcome,
             "gain": body.gain,

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.planner.upkeep.health import (
-    FAIR_WASTE,
-    FEW_EXCESS,
+    FAIR_DAILY,
+    FAIR_EACH,
     HEALTHS,
-    OPEN_FILE_BYTES,
-    POOR_WASTE,
+    POOR_DAILY,
+    POOR_EACH,
+    READ_DAYS,
 )
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.figures import (
     WITH_SNAPSHOTS,
     current_figures,
+    is_worthwhile,
+    reads_of_tables,
     snapshot_without_columns,
     surplus_of,
     without_columns,
@@ -52,7 +57,8 @@ class SqlTableLists:
         ]
         if conditions.namespace:
             where.append(_NAMESPACE.in_([f"{conditions.namespace}."]))
-        figures = self._figures(where)
+        by_health = conditions.health is not None or conditions.order == "health"
+        figures = self._figures(where, with_reads=by_health)
         is_wanted: sa.ColumnElement[bool] = sa.true()
         if conditions.health is not None:
             is_wanted = self._rank(figures) == HEALTHS.index(conditions.health)
@@ -71,21 +77,30 @@ class SqlTableLists:
         )
         text = without_columns(schema.snapshots.c.info, self._database.is_postgresql)
         query = sa.select(
-            _key, _name, text.label("figures"), self._is_failing(_key).label("is_failing")
+            _key,
+            _name,
+            text.label("figures"),
+            self._is_failing(_key).label("is_failing"),
         ).select_from(WITH_SNAPSHOTS)
         async with self._database.reading() as connection:
             count = await connection.scalar(count_query)
             keys = list(await connection.scalars(keys_query))
-            rows = await connection.execute(query.where(_key.in_(keys)))
+            rows = (await connection.execute(query.where(_key.in_(keys)))).all()
+            reads = await self._reads_of(connection, [row.name for row in rows])
             by_key = {
                 row.table_id: ListedTable(
                     row.name,
                     row.figures and snapshot_without_columns(row.figures),
                     is_failing=bool(row.is_failing),
+                    reads=reads.get(row.name, 0),
                 )
                 for row in rows
             }
         return count or 0, [by_key[one] for one in keys if one in by_key]
+
+    async def reads(self, name: str) -> int:
+        async with self._database.reading() as connection:
+            return (await self._reads_of(connection, [name])).get(name, 0)
 
     async def namespaces(self, limit: int, among: Names) -> Sequence[str]:
         query = (
@@ -98,10 +113,22 @@ class SqlTableLists:
         async with self._database.reading() as connection:
             return [one.removesuffix(".") for one in await connection.scalars(query)]
 
-    def _figures(self, where: Sequence[sa.ColumnElement[bool]]) -> sa.CTE:
+    async def _reads_of(self, connection: AsyncConnection, names: Sequence[str]) -> dict[str, int]:
+        reads = self._reads()
+        rows = await connection.execute(sa.select(reads).where(reads.c.table_name.in_(names)))
+        return {row.table_name: row[1] for row in rows}
+
+    def _figures(self, where: Sequence[sa.ColumnElement[bool]], *, with_reads: bool) -> sa.CTE:
         """Return what tables are sorted and judged by."""
         columns = (_key, _name, schema.tables.c.current_snapshot_id, schema.snapshots.c.created_at)
-        return current_figures(self._database.is_postgresql, where, *columns)
+        figures = current_figures(self._database.is_postgresql, where, *columns)
+        if not with_reads:
+            return figures
+        reads = self._reads()
+        query = sa.select(figures, reads.c["count"].label("reads"))
+        return query.outerjoin_from(figures, reads, reads.c.table_name == figures.c.name).cte(
+            "with_reads"
+        )
 
     def _value(self, order: TableOrder, figures: sa.CTE) -> sa.ColumnElement[Any]:
         of = figures.c
@@ -123,20 +150,18 @@ class SqlTableLists:
         """Return the position of a table's health in `HEALTHS`; see `health_of`."""
         of = figures.c
         surplus = surplus_of(of.file_count, of.size_bytes, of.fewest_files)
-        cost = sa.cast(OPEN_FILE_BYTES, sa.Float)
-        work = sa.func.nullif(of.file_count * cost + of.size_bytes, 0)
-        # Comparing bytes instead of dividing them keeps both databases to the same result.
-        opening = surplus * cost
+        reads = sa.func.coalesce(of.reads, 0)
         return sa.case(
             (self._is_failing(of.table_id), HEALTHS.index("failing")),
             (of.current_snapshot_id.is_(None), HEALTHS.index("unread")),
-            (
-                sa.or_(surplus < FEW_EXCESS, opening < FAIR_WASTE * work, work.is_(None)),
-                HEALTHS.index("good"),
-            ),
-            (opening < POOR_WASTE * work, HEALTHS.index("fair")),
-            else_=HEALTHS.index("poor"),
+            (is_worthwhile(surplus, reads, POOR_EACH, POOR_DAILY), HEALTHS.index("poor")),
+            (is_worthwhile(surplus, reads, FAIR_EACH, FAIR_DAILY), HEALTHS.index("fair")),
+            else_=HEALTHS.index("good"),
         )
+
+    def _reads(self) -> sa.CTE:
+        """Return how often tables were read in the last days."""
+        return reads_of_tables(self._clock() - timedelta(days=READ_DAYS))
 
     def _is_failing(self, table_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         text = _refreshes.status

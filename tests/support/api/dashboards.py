@@ -169,6 +169,14 @@ def abandon_writes(state_dir: Path) -> None:
         )
 
 
+def lose_workers(state_dir: Path) -> None:
+    """Let all workers of maintenance be gone for five minutes, with the work that they have."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        ago = f"{datetime.now(timezone.utc) - timedelta(minutes=5):%Y-%m-%d %H:%M:%S.%f}"
+        database.execute("UPDATE maintainers SET seen_at = ?", (ago,))
+        database.execute("UPDATE receipts SET lease_until = ? WHERE state = 'running'", (ago,))
+
+
 def past_hours(state_dir: Path, count: int) -> None:
     """Record figures of past hours, in which maintenance caught up."""
     began_at = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)

@@ -31,6 +31,8 @@ router = GuardedRouter(include_in_schema=False)
 _PAGE = f"{ROOT}/maintenance"
 _SHOWN, _OF_TABLE, _NAMES = 50, 100, 20
 _DAY, _SEEN_FOR = timedelta(days=1), timedelta(days=7)
+# Workers ask every five seconds, or renew leases of a minute three times.
+_ALIVE_FOR = timedelta(minutes=1)
 # Of the last day, for its figures.
 _SUMMED = 500
 _ENDED: tuple[ReceiptState, ...] = ("done", "gave_up", "failed")
@@ -70,6 +72,7 @@ async def show_maintenance(
         day=summary(one for one in records if one.table in among),
         is_cut=len(records) == _SUMMED,
         maintainers=await _seen(services),
+        alive_since=now - _ALIVE_FOR,
         worker_command=maintain_command(request),
         sentence_of=sentence_of,
         due=list(reversed(await work.page(NEWEST, _SHOWN, among, states=("waiting",)))),
@@ -112,6 +115,7 @@ async def show_table_maintenance(
         own=next((one for one in policies if one.pattern == name), None),
         receipts=await services.work.page(NEWEST, _OF_TABLE, principal.tables, name),
         maintainers=[one for one in await _seen(services) if applies(one.pattern, name)],
+        alive_since=services.clock() - _ALIVE_FOR,
         is_paused=(await services.policies.budget()).info.pause,
         decided_at=None if state.round is None else state.round.began_at,
         may_write=name in principal.grants.of("write"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import Request
@@ -23,13 +23,14 @@ from windrow_service.api.services import (
     UpkeepDep,
     WritesDep,
 )
+from windrow_service.planner.upkeep.health import READ_DAYS
 from windrow_service.usecases.maintenance.work import NEWEST
-from windrow_service.usecases.upkeep.overview import HourFigures, thinned
+from windrow_service.usecases.upkeep.overview import HourFigures, Overview, thinned
 
 router = GuardedRouter(include_in_schema=False)
 _FIRST, _TROUBLES, _NEXT = 10, 20, 5
-_READS_OF, _TREND_OF = timedelta(days=7), timedelta(days=30)
-_HOUR, _POINTS = timedelta(hours=1), 60
+_READS_OF, _TREND_OF = timedelta(days=READ_DAYS), timedelta(days=30)
+_POINTS = 60
 
 
 @router.get(f"{ROOT}/overview", dependencies=[READ])
@@ -64,9 +65,10 @@ async def show_overview(
             "budget": (await maintenance.policies.budget()).info,
         }
 
-    async def trend() -> dict[str, Any]:
+    async def trend(current: Overview | None) -> dict[str, Any]:
         hours = thinned(await overview.hours(now - _TREND_OF), _POINTS)
-        return {"hours": list(reversed(hours)), "charts": _charts(hours)}
+        excess = None if current is None else current.totals.excess_files
+        return {"hours": list(reversed(hours)), "charts": _charts(hours, excess, now)}
 
     return page_in_parts(
         request,
@@ -80,12 +82,13 @@ async def show_overview(
         figures=lambda: looked_up(overview.now(now - _READS_OF, _FIRST, among)),
         troubles=lambda: looked_up(troubles()),
         next_work=lambda: looked_up(next_work()),
-        trend=lambda: looked_up(trend()),
+        trend=lambda current: looked_up(trend(current)),
         database_bytes=lambda: looked_up(overview.database_bytes()),
     )
 
 
-def _charts(hours: Sequence[HourFigures]) -> Sequence[Any]:
+def _charts(hours: Sequence[HourFigures], excess: int | None, now: datetime) -> Sequence[Any]:
+    """Return the trends until now; the last point of excess files is what there are."""
     if len(hours) < 2:
         return ()
     times = [one.began_at for one in hours]
@@ -96,15 +99,17 @@ def _charts(hours: Sequence[HourFigures]) -> Sequence[Any]:
             [one.slow_planning_seconds for one in hours],
         )
     ]
-    until = times[-1] + _HOUR
     return (
         over_time(
-            "Excess files", times, {"excess files": [one.excess_files for one in hours]}, until
+            "Excess files",
+            [*times, now],
+            {"excess files": [*(one.excess_files for one in hours), excess]},
+            now,
         ),
         over_time(
             "Time of planning in milliseconds",
             times,
             {"median, ms": milliseconds[0], "95 of 100, ms": milliseconds[1]},
-            until,
+            now,
         ),
     )

@@ -29,6 +29,7 @@ from windrow_service.api.services import (
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 from windrow_service.usecases.tables.lists import ListedTable
+from windrow_service.usecases.upkeep.overview import opening_seconds
 from windrow_service.usecases.writes.ports import NEWEST as NEWEST_WRITE
 
 router = GuardedRouter(include_in_schema=False)
@@ -68,7 +69,10 @@ async def show_table(
     info = table.info.current_snapshot
     too_many = info is not None and info.file_count > MAX_LOOKED_AT
     listing = ListedTable(
-        name, info, is_failing=refresh.value is not None and refresh.value.status == "failed"
+        name,
+        info,
+        is_failing=refresh.value is not None and refresh.value.status == "failed",
+        reads=(await looked_up(services.lists.reads(name))).value or 0,
     )
     sees_changes = principal.grants.of("admin").every
     return page_in_parts(
@@ -78,6 +82,7 @@ async def show_table(
         may_write=name in principal.grants.of("write"),
         info=info,
         health=listing,
+        losses=(opening_seconds(listing.excess), opening_seconds(listing.daily_openings)),
         costs=_costs(info),
         small=small_files(info),
         settings=_settings(table.info.definition),

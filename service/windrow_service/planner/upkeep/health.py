@@ -1,4 +1,4 @@
-"""The health of a table: how much of the time of reading it is lost to excess files."""
+"""The health of a table: what its reads lose to excess files."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import math
 from typing import Literal, TypeAlias, get_args
 
 from windrow_core.sizes import WELL_SIZED_BYTES
-from windrow_service.planner.policy import MIB
 
 # From the best to the worst: `unread` has no snapshot, and the last refresh of `failing` failed.
 Health: TypeAlias = Literal["good", "fair", "poor", "unread", "failing"]
 HEALTHS: tuple[Health, ...] = get_args(Health)
 
-# What opening a file costs, in bytes of reading, as Spark assumes by default. Windrow's own reader
-# opens files faster, but is not the only one.
-OPEN_FILE_BYTES = 4 * MIB
-# Fewer excess files than this do not matter, however small the table is.
-FEW_EXCESS = 20
-# The parts of the time of reading that may be lost to excess files.
-FAIR_WASTE, POOR_WASTE = 0.1, 0.5
+# Reads of so many days count.
+READ_DAYS = 7
+# Excess files that one read of all of the table may open, and that all its reads of a day may, for
+# it to be fair or poor. Opening 10,000 takes a core a second, by the cost model of plans.
+FAIR_EACH, POOR_EACH = 500, 10_000
+FAIR_DAILY, POOR_DAILY = 50_000, 600_000
 
 
 def excess_files(file_count: int, size_bytes: int, fewest_files: int | None) -> int:
@@ -32,14 +30,13 @@ def excess_files(file_count: int, size_bytes: int, fewest_files: int | None) -> 
     return max(file_count - max(math.ceil(size_bytes / WELL_SIZED_BYTES), fewest_files or 0), 0)
 
 
-def waste_of(excess: int, file_count: int, size_bytes: int) -> float:
-    """Return the part of the time of reading a table that opening its excess files takes."""
-    work = file_count * OPEN_FILE_BYTES + size_bytes
-    return excess * OPEN_FILE_BYTES / work if work else 0.0
+def health_of(excess: int, reads: int) -> Health:
+    """Return the health of a table that has a snapshot and whose last refresh did not fail.
 
-
-def health_of(excess: int, waste: float) -> Health:
-    """Return the health of a table that has a snapshot and whose last refresh did not fail."""
-    if excess < FEW_EXCESS or waste < FAIR_WASTE:
-        return "good"
-    return "fair" if waste < POOR_WASTE else "poor"
+    Args:
+        excess: Number of its excess files.
+        reads: Number of its reads in `READ_DAYS` days.
+    """
+    if excess >= POOR_EACH or excess * reads >= POOR_DAILY * READ_DAYS:
+        return "poor"
+    return "fair" if excess >= FAIR_EACH or excess * reads >= FAIR_DAILY * READ_DAYS else "good"

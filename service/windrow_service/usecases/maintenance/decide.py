@@ -431,7 +431,8 @@ def _skips(tables: Sequence[_Table], rewrites: Rewrites, choice: Choice) -> list
         rows_of[int(rewrites.table[row]), REASONS[choice.reason[row]]].append(row)
     skips = []
     for (at, reason), some in rows_of.items():
-        if reason == "chosen":
+        # Work that a worker has, or had until it died, has a receipt of its own.
+        if reason in ("chosen", "running"):
             continue
         one, rows = tables[at], np.array(some)
         waits = choice.wait_seconds[rows]

@@ -139,7 +139,7 @@ def _delay(
         windows = " and ".join(one if " " in one else f"{one} UTC" for one in policy.windows)
         return "retention_window", f"it is outside the window, {windows}"
     if any(one.state == "running" for one in work):
-        return "retention_running", "a worker is dropping partitions of this table now"
+        return "retention_running", "partitions of this table are being dropped already"
     failures = 0
     for one in reversed(work):
         if one.state == "done":

@@ -71,7 +71,7 @@ def chosen(prediction: WorkPrediction, small_bytes: int | None) -> str:
     return (
         f"{change(prediction, small_bytes)}. {prediction.reads_per_day:,.3g} reads a day x "
         f"{_short(gain)} x {days} {'day' if days == '1' else 'days'} are "
-        f"{_short(prediction.saved_seconds)}, {prediction.score:,.3g} for each second; "
+        f"{_short(prediction.saved_seconds)}, {prediction.score:,.3g} s for each second of rewriting; "
         + (
             f"it pays off after {duration_text(pays_s)}"
             if prediction.saved_seconds >= prediction.cost_seconds
@@ -127,7 +127,6 @@ def _quiet(case: Case) -> str:
 _TEXTS: Mapping[Reason, Callable[[Case], str]] = {
     "off": lambda case: "its policy is off",
     "excluded": lambda case: f"{case.who} {case.was} left out by its policy",
-    "running": lambda case: f"a worker is rewriting {case.who.removesuffix(',')} now",
     "window": lambda case: f"it is outside the window, {_windows(case.policy.windows)}",
     "quiet": _quiet,
     "backing_off": lambda case: (

@@ -87,7 +87,7 @@ class Maintainer:
     Attributes:
         worker: Its name.
         pattern: The tables that it works on.
-        seen_at: When it last asked.
+        seen_at: When it last asked, or renewed the lease of work that it has.
     """
 
     worker: str

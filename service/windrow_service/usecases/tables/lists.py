@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from windrow_core.models import SnapshotInfo
-from windrow_service.planner.upkeep.health import Health, excess_files, health_of, waste_of
+from windrow_service.planner.upkeep.health import (
+    READ_DAYS,
+    Health,
+    excess_files,
+    health_of,
+)
 from windrow_service.usecases.names import Names
 
 TableOrder: TypeAlias = Literal["name", "health", "excess", "files", "size", "mean", "snapshot"]
@@ -21,11 +26,13 @@ class ListedTable:
         name: Its name.
         current_snapshot: Its current snapshot without columns, which may be many.
         is_failing: Whether its last refresh failed.
+        reads: Number of its plans in the last days that count.
     """
 
     name: str
     current_snapshot: SnapshotInfo | None
     is_failing: bool = False
+    reads: int = 0
 
     @property
     def excess(self) -> int:
@@ -36,17 +43,16 @@ class ListedTable:
         )
 
     @property
-    def waste(self) -> float:
-        """The part of the time of reading it that opening its excess files takes."""
-        info = self.current_snapshot
-        return 0.0 if info is None else waste_of(self.excess, info.file_count, info.size_bytes)
+    def daily_openings(self) -> int:
+        """How many excess files its reads open in a day, on average, if each reads all of it."""
+        return round(self.excess * self.reads / READ_DAYS)
 
     @property
     def health(self) -> Health:
         """How well it can be read."""
         if self.is_failing:
             return "failing"
-        return "unread" if self.current_snapshot is None else health_of(self.excess, self.waste)
+        return "unread" if self.current_snapshot is None else health_of(self.excess, self.reads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +81,9 @@ class TableLists(Protocol):
         self, conditions: TableConditions, offset: int, limit: int, among: Names
     ) -> tuple[int, Sequence[ListedTable]]:
         """Count the tables that meet conditions, and return at most `limit` after `offset`."""
+
+    async def reads(self, name: str) -> int:
+        """Return how often a table was read in the last days that count."""
 
     async def namespaces(self, limit: int, among: Names) -> Sequence[str]:
         """Return the first namespaces of tables, by name."""

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from windrow_core.models import Answer
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
-from windrow_service.planner.upkeep.health import waste_of
 from windrow_service.usecases.names import Names
 
 
@@ -72,11 +71,6 @@ class Candidate:
     reads: int
 
     @property
-    def waste(self) -> float:
-        """The part of the time of reading it that opening its excess files takes."""
-        return waste_of(self.excess, self.files, self.size_bytes)
-
-    @property
     def gain_seconds(self) -> float:
         """Time of one core that each read of all of it would save."""
         return opening_seconds(self.excess)
@@ -128,7 +122,7 @@ class Overview:
     Attributes:
         totals: All of them added up.
         gain: What those with excess files would gain.
-        first: Those that would gain most, by what their reads would save.
+        first: Those whose health is not good, by what their reads would save.
         oldest: Name of the table whose last listing that its snapshot agrees with is the longest
             ago, and when that listing began; None if none was listed.
     """
@@ -147,7 +141,7 @@ class OverviewStore(Protocol):
 
         Args:
             since: Plans from then on count as reads.
-            limit: Most tables to name of those that would gain.
+            limit: Most tables to name of those whose reads lose enough for it to matter.
             among: Only these tables.
         """
 
