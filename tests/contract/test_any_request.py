@@ -237,6 +237,35 @@ def test_numbers_out_of_range_are_refused(http: httpx.Client, filtered: str, val
 
 
 @pytest.mark.parametrize(
+    "value",
+    ["1e999", "-1e999", "NaN", "-Infinity", "9" * 5_000, "7" * 10**6],
+    ids=lambda value: value[:9],
+)
+@pytest.mark.parametrize(
+    ("condition", "field"),
+    [
+        ('"op":"eq","column":"id","value":%s', "filter.tree.eq.value"),
+        ('"op":"in","column":"id","values":[1,%s]', "filter.tree.in.values.1"),
+        ('"op":"between","column":"id","low":1,"high":%s', "filter.tree.between.high"),
+        ('"op":"not","arg":{"op":"lt","column":"id","value":%s}', "filter.tree.not.arg.lt.value"),
+    ],
+    ids=["eq", "in", "between", "not"],
+)
+def test_numbers_that_no_double_has_are_refused_by_the_name_of_their_field(
+    http: httpx.Client, filtered: str, condition: str, field: str, value: str
+) -> None:
+    body = f'{{"table":"{filtered}","filter":{{{condition % value}}}}}'
+
+    answer = http.post("/plans", content=body, headers=JSON)
+
+    check(answer)
+    assert answer.status_code == 422
+    assert field in answer.json()["detail"]
+    assert "it must be a number that a double has" in answer.json()["detail"]
+    assert len(answer.json()["detail"]) < 1_000
+
+
+@pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"null", b"[]", b'"text"', b"{}" * 2, b'{"table": "a",}']
 )
 def test_a_body_that_is_not_a_json_object_is_refused(http: httpx.Client, body: bytes) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import VERSION, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints
+from pydantic import (
+    VERSION,
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    StringConstraints,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from windrow_core.cards import Shown
@@ -66,7 +74,20 @@ def _refusing(schema: CoreSchema, what: str) -> CoreSchema:
 ByteSize = Annotated[int, Size(1, 2**50)]
 TableName = Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=256)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
-Scalar = bool | int | float | str | None
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(
+            f"it must be a number that a double has, of at most {MAX_DIGITS:,} digits: write others as "
+            "text, such as 'Infinity' or 'NaN'"
+        )
+    return value
+
+
+# The longest whole number that Python reads.
+MAX_DIGITS = 4_300
+Scalar = Annotated[bool | int | float | str | None, AfterValidator(_finite)]
 
 
 def _stop_lists_at_errors(part: Any) -> None:

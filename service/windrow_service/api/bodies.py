@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_core.cards import count_text
+from windrow_core.models.base import MAX_DIGITS
 from windrow_service.api.body_budget import BodyBudget
 from windrow_service.api.errors import BodyTooComplexError, BodyTooLargeError
 from windrow_service.api.html.rendering import is_page
@@ -179,8 +180,17 @@ def _parsed(body: bytes) -> Any:
     check_shape(body, ORDINARY)
     try:
         return json.loads(body)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A whole number is too long for Python. As a double it is infinite: its field refuses it.
+        return json.loads(body, parse_int=_number)
     except RecursionError:
         raise BodyTooComplexError(ORDINARY.depth, "levels of lists and objects") from None
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
 def _validated(model: type[AnyModel], body: bytes, limits: ShapeLimits) -> AnyModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
@@ -27,11 +27,14 @@ from windrow_service.planner.pruning.expressions import (
     Not,
     Operator,
     Or,
+    Scalar,
     StartsWith,
     always,
     never,
 )
 
+# Most values of a list in `windrow_core.models`.
+_MAX_VALUES = 10_000
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
 # Digits of the decimal that Spark converts an integer type to, by the bits of the type.
 _WHOLE_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -239,9 +242,7 @@ class _Binder:
         distinct = {one.value: None for one in equal if one.value is not None and one.last is None}
         parts: list[Expression] = [_within(column, one) for one in equal if one.last is not None]
         if distinct:
-            # The values of one column have one type, so they can be ordered.
-            ordered = sorted(distinct, key=lambda value: (value != value, value))
-            parts.insert(0, In(column, tuple(ordered), has_null))
+            parts.insert(0, In(column, _ordered(distinct), has_null))
         elif has_null:
             parts.insert(0, Comparison("eq", column, None))
         return _join("or", parts) if parts else never(column)
@@ -266,7 +267,37 @@ def _within(column: str, literal: Fitted) -> Expression:
 
 
 def _join(op: Literal["and", "or"], args: Sequence[Expression]) -> Expression:
-    """Join by AND or OR; an argument that is a junction of the same kind is flattened."""
+    """Join by AND or OR; an argument that is a junction of the same kind is flattened.
+
+    Comparisons of one column for equality become a list of its values, which is looked up once.
+    """
     kind = And if op == "and" else Or
     flat = [part for arg in args for part in (arg.args if isinstance(arg, kind) else (arg,))]
+    flat = _with_lists(flat, "ne" if op == "and" else "eq")
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
+
+
+def _with_lists(parts: Sequence[Expression], op: Literal["eq", "ne"]) -> list[Expression]:
+    """Replace comparisons of one column for (in)equality by one list of its values."""
+    values: dict[str, dict[Scalar, None]] = {}
+    for part in parts:
+        if isinstance(part, Comparison) and part.op == op and part.value is not None:
+            values.setdefault(part.column, {})[part.value] = None
+    lists: dict[str, Expression] = {
+        column: In(column, _ordered(of_column))
+        for column, of_column in values.items()
+        if 1 < len(of_column) <= _MAX_VALUES
+    }
+
+    def replaced(part: Expression) -> Expression:
+        if not isinstance(part, Comparison) or part.op != op or part.value is None:
+            return part
+        one = lists.get(part.column)
+        return part if one is None else one if op == "eq" else Not(one)
+
+    return list(dict.fromkeys(map(replaced, parts)))
+
+
+def _ordered(values: Iterable[Scalar]) -> tuple[Scalar, ...]:
+    # The values of one column have one type, so they can be ordered.
+    return tuple(sorted(values, key=lambda value: (value != value, value)))

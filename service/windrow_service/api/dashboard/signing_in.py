@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, RedirectResponse, Response
 from windrow_service.api import html
 from windrow_service.api.authentication import checked
 from windrow_service.api.authorization import READ, SIGNED_IN, GuardedRouter
-from windrow_service.api.errors import BodyTooLargeError, FormOutdatedError
+from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import (
     ROOT,
     SIGN_IN,
@@ -36,8 +36,6 @@ from windrow_service.usecases.errors import UseCaseError
 _STATIC = Path(html.__file__).parent / "static"
 _FILES = frozenset(path.name for path in _STATIC.iterdir())
 _MAX_FIELDS = 20
-# More would keep the event loop busy.
-_MAX_CHARACTERS = 2**20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
 _REFUSALS = (
@@ -56,8 +54,6 @@ _log = get_logger(__name__)
 async def fields_of(request: Request) -> dict[str, str]:
     """Return the fields of a form that was sent."""
     body = (await request.body()).decode("utf-8", "replace")
-    if len(body) > _MAX_CHARACTERS:
-        raise BodyTooLargeError(_MAX_CHARACTERS, None)
     try:
         fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError as error:

@@ -100,10 +100,16 @@ class _Ranges:
     def __init__(self, ranges: pa.Table, unsure: Collection[str]) -> None:
         self._columns = ranges["columns"]
         self._unsure = unsure
+        self._bounds: dict[str, Bounds | None] = {}
         self.file_count = len(ranges)
 
     def bounds(self, column: str) -> Bounds | None:
         """See `Facts.bounds`."""
+        if column not in self._bounds:
+            self._bounds[column] = self._read(column)
+        return self._bounds[column]
+
+    def _read(self, column: str) -> Bounds | None:
         at = self._columns.type.get_field_index(column)
         if at < 0 or column in self._unsure:
             return None
