@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.faults.test_footer_bombs import MOST_BYTES, peak_bytes
 from tests.support.files.footers import edit, edit_at_random
-from tests.support.laws import examples
+from tests.support.laws import is_nightly
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
@@ -42,7 +43,7 @@ def executor() -> Iterator[IsolatedExecutor]:
         yield executor
 
 
-@examples(200, deadline=None)
+@settings(max_examples=20_000 if is_nightly() else 50, deadline=None)
 @given(seed=st.integers(0, 2**63))
 def test_an_edited_footer_is_refused_by_the_name_of_its_file_or_read(
     seed: int, executor: IsolatedExecutor
@@ -60,6 +61,8 @@ def test_an_edited_footer_is_refused_by_the_name_of_its_file_or_read(
         else:
             assert counts["good.parquet"] == _COUNT
             assert counts["edited.parquet"] >= 0
+    # Whatever it declares, nothing is reserved for it.
+    assert peak_bytes(executor) < MOST_BYTES
 
 
 def _counts(folder: str, executor: IsolatedExecutor) -> tuple[dict[str, int], str | None]:
