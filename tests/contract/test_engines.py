@@ -136,7 +136,7 @@ def here(catalog: Catalog) -> dict[str, list[Any]]:
     """Return what PyIceberg and Polars answer."""
     names = [f"t.{case.name}" for case in CASES]
     return {
-        engine: asking.answers_here(engine, catalog.by_pyiceberg, names)
+        engine: asking.answers_here(engine, catalog.url, names)
         for engine in ("PyIceberg", "Polars")
     }
 

@@ -49,7 +49,8 @@ def polars_reader(url: str, token: str) -> Callable[[str], list[tuple[Any, ...]]
     import polars as pl
     from pyiceberg.catalog.rest import RestCatalog
 
-    catalog = RestCatalog("w", uri=f"{url}/iceberg", **({"token": token} if token else {}))
+    options = {"header.X-Windrow-Reader": "polars", **({"token": token} if token else {})}
+    catalog = RestCatalog("w", uri=f"{url}/iceberg", **options)
     return lambda name: pl.scan_iceberg(catalog.load_table(name)).collect().rows()
 
 

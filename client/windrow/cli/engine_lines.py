@@ -101,7 +101,7 @@ class Opening:
             return self._pyiceberg()
         return _text(
             *self._imports("import polars as pl", "from pyiceberg.catalog.rest import RestCatalog"),
-            self._rest_catalog,
+            self._catalog_of_polars,
             f'rows = pl.scan_iceberg(catalog.load_table("{".".join(self._levels)}"))',
             f"print(rows.head({_ROWS}).collect())",
         )
@@ -123,6 +123,12 @@ class Opening:
     def _rest_catalog(self) -> str:
         token = f", token={_IN_PYTHON}" if self.has_token else ""
         return f'catalog = RestCatalog("windrow", uri="{self._uri}"{token})'
+
+    @property
+    def _catalog_of_polars(self) -> str:
+        # Tables that PyIceberg would misread are refused to its client, but for this header.
+        header = ', **{"header.X-Windrow-Reader": "polars"})'
+        return self._rest_catalog.removesuffix(")") + header
 
     def _spark(self) -> str:
         settings = {

@@ -162,7 +162,13 @@ class _GroupBuilder:
     """Gathers, as lists, the footers of files that share a Parquet schema."""
 
     def __init__(
-        self, parquet: Any, meanings: Mapping[str, str], path: str, *, excerpted: bool
+        self,
+        parquet: Any,
+        meanings: Mapping[str, str],
+        path: str,
+        footer: bytes,
+        *,
+        excerpted: bool,
     ) -> None:
         self.files = FileSchema(file_schema(parquet, meanings), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
@@ -178,7 +184,7 @@ class _GroupBuilder:
         self._outlines = Outlines()
         self.outlines: list[str | None] = []
         self.chunks: list[list[int] | None] = []
-        self._layouts = Layouts(parquet)
+        self._layouts = Layouts(parquet, footer)
         self.layouts: list[str] = []
         self.group_files: list[int] = []
         self.group_row_counts: list[int] = []
@@ -223,8 +229,9 @@ class _GroupBuilder:
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
         self._add_chunks(metadata, size_bytes, footer, offsets)
-        self.layouts.append(self._layouts.of(metadata.metadata))
         self.row_counts.append(rows_in(metadata))
+        miscounts = metadata.num_rows != self.row_counts[-1]
+        self.layouts.append(self._layouts.of(metadata.metadata, miscounts=miscounts))
         self.offsets.append(sorted(offsets))
         self.see_nan.append(verdict.sees_nan)
         self.grouped_columns.append(self.grouped_only.names_in(metadata))
@@ -363,7 +370,10 @@ def parse_tails(
             key = str(metadata.schema).partition("\n")[2], frozenset(meanings.items())
             builder = builders.get(key)
             if builder is None:
-                builder = _GroupBuilder(metadata.schema, meanings, path, excerpted=excerpted)
+                footer = footer_in(tail)
+                builder = _GroupBuilder(
+                    metadata.schema, meanings, path, footer, excerpted=excerpted
+                )
                 builders[key] = builder
             builder.add(first_row + index, metadata, states[index].size_bytes, tail)
         except MemoryError:

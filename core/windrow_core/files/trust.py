@@ -18,7 +18,7 @@ from windrow_core.files.excerpts.thrift import END, LIST, STRUCT, Skimmer, Thrif
 # The rules by which statistics become bounds, lists of columns that only one reader reads
 # correctly, and layouts, in every format. Raise it with each change of them: the next refresh of a table reads
 # the footers, or the log, again from which manifests were made under other rules.
-RULES = 5
+RULES = 6
 
 _COLUMN_ORDERS = 7  # field of Parquet's FileMetaData
 # A field that follows field 6, the writer; and the one order that the format defines.

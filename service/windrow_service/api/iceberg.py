@@ -27,6 +27,7 @@ from windrow_service.api.iceberg_requests import (
     BETWEEN_LEVELS,
     DEFAULT,
     MAX_NAME,
+    READER,
     TABLE,
     client_of,
     first_of,
@@ -37,10 +38,11 @@ from windrow_service.api.page_tokens import PageTokens
 from windrow_service.api.parameters import PageTokensDep, etag, version_of
 from windrow_service.api.services import EnginesDep, EngineServices, services_of
 from windrow_service.engines.clients import (
+    DUCKDB,
     asks_for_the_top_alone,
-    misreads_milliseconds,
     misreads_plans,
     misreads_settings,
+    reader_behind,
 )
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import TooManyGuessesError, UnauthenticatedError
@@ -105,11 +107,6 @@ _ENDPOINTS = (
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
-)
-_MILLISECONDS = (
-    "milliseconds, which Spark with Iceberg's runtime reads as microseconds, and this client may be "
-    "its: write these files anew with Spark, which stores microseconds, or read the table with "
-    "Windrow's catalog on Spark, or with DuckDB, Polars, PyIceberg or Sail"
 )
 # Behind it, a table's name has a condition on the partitions that are wanted.
 _PART = "$"
@@ -226,6 +223,7 @@ async def load_table(
         raise CatalogDisabledError
     describe, describe_part = services.describe, services.describe_part
     client = client_of(request)
+    reader = reader_behind(client, request.headers.get(READER, ""))
     table, _, condition = table.partition(_PART)
 
     async def described(name: str) -> TableDescription:
@@ -233,9 +231,8 @@ async def load_table(
             description = await describe_part(name, condition)
         else:
             description = await describe(name, all_snapshots=snapshots == "all")
-        if description.milliseconds and misreads_milliseconds(client):
-            column = description.milliseconds[0]
-            raise UnfitTableError(name, f"files store column {column!r} in {_MILLISECONDS}")
+        if reader is not None and reader in description.unfit:
+            raise UnfitTableError(name, description.unfit[reader])
         return description
 
     description = await first_of(principal, names_of(namespace, table), described)
@@ -248,7 +245,10 @@ async def load_table(
     must_plan = must_plan and not misreads_settings(client)
     config_ = b'{"scan-planning-mode":"client"}' if must_plan else b"{}"
     body = b'{"metadata-location":%s,"metadata":%s,"config":%s}'
-    body %= path, description.metadata, config_
+    metadata = description.metadata
+    if reader == DUCKDB and description.for_duckdb is not None:
+        metadata = description.for_duckdb
+    body %= path, metadata, config_
     return Response(body, media_type="application/json", headers=headers)
 
 

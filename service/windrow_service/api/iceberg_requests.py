@@ -22,6 +22,8 @@ _NAME = re.compile(TABLE_NAME_PATTERN)
 _MAX_CLIENT = 200
 # Java's client says who it is in a header of its own.
 _JAVA = "Apache-HttpClient/"
+# Names the reader of a client that works for several.
+READER = "X-Windrow-Reader"
 T = TypeVar("T")
 
 

@@ -12,6 +12,26 @@ _PYICEBERG = re.compile(r"PyIceberg/0\.(?:[0-9]|1[0-2])\.")
 # Iceberg's own client for Java, followed by its release. It does not say which engine it works for.
 _JAVA = "Apache Iceberg "
 _DUCKDB = "duckdb/"
+# Readers that are known to read some files otherwise.
+DUCKDB, ICEBERGS_JAVA, POLARS, PYICEBERG = "duckdb", "java", "polars", "pyiceberg"
+
+
+def reader_behind(client: str, reader: str) -> str | None:
+    """Return which of these readers a client loads a table for; None if for another one.
+
+    Polars loads its tables by PyIceberg's client, and says so only if its user has it say so.
+
+    Args:
+        client: How the client calls itself.
+        reader: The reader that its user names; empty if none.
+    """
+    if client.startswith(_DUCKDB):
+        return DUCKDB
+    if client.startswith(_JAVA):
+        return ICEBERGS_JAVA
+    if _PYICEBERG.match(client):
+        return POLARS if reader == POLARS else PYICEBERG
+    return None
 
 
 def misreads_plans(client: str, partition: pa.Schema) -> bool:
@@ -48,12 +68,3 @@ def asks_for_the_top_alone(client: str) -> bool:
     DuckDB 1.5 does, unless its catalog is attached with `SUPPORT_NESTED_NAMESPACES`.
     """
     return client.startswith(_DUCKDB)
-
-
-def misreads_milliseconds(client: str) -> bool:
-    """Tell whether a client reads times that files store in milliseconds as microseconds.
-
-    Spark with Iceberg's runtime 1.12 does, without an error. Trino 476, which has the same client,
-    fails on such files.
-    """
-    return client.startswith(_JAVA)

@@ -47,6 +47,50 @@ _TYPES = {
 }
 # Names of fields, and what lies within each.
 NameTree: TypeAlias = dict[str, Any]
+# Children of maps, and groups of their entries, which have no name in Iceberg.
+KEY_VALUE = ("key", "value")
+ENTRIES = ""
+
+
+def path_text(path: tuple[str, ...]) -> str:
+    """Return the key of a path in `InnerNames.by_path`."""
+    return json.dumps(path)
+
+
+@dataclass(frozen=True, slots=True)
+class InnerNames:
+    """How files call what lies in lists and maps.
+
+    Attributes:
+        by_path: The names by `path_text` of the path at which the table has the element, key, value
+            or group of entries; the column's name is in lower case.
+        with_groups: Whether to name groups of entries: DuckDB looks for those that are not called
+            `key_value`, and Iceberg's client for Java refuses ids that come twice.
+    """
+
+    by_path: Mapping[str, Sequence[str]]
+    with_groups: bool = False
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether some groups of entries have a name of their own."""
+        return any(json.loads(path)[-1] == ENTRIES and self._groups(path) for path in self.by_path)
+
+    def of(self, path: tuple[str, ...], name: str) -> list[str]:
+        """Return all names of a field that is called so in Iceberg."""
+        return sorted({name, *self.by_path.get(path_text(path), ())})
+
+    def with_group(
+        self, path: tuple[str, ...], entries: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return a mapping of what lies in a list or map, with the groups of its entries."""
+        groups = self._groups(path_text((*path, ENTRIES))) if self.with_groups else []
+        return [*entries, {"names": groups, "fields": entries}] if groups else entries
+
+    def _groups(self, path: str) -> list[str]:
+        return [name for name in self.by_path.get(path, ()) if name != "_".join(KEY_VALUE)]
+
+
 _UNFIT_PARTITIONS = {pa.float32(), pa.float64(), pa.binary()}
 
 
@@ -158,6 +202,7 @@ def mapped_fields(
     names: Mapping[int, str],
     spellings: Mapping[str, Sequence[str]],
     within: NameTree,
+    inner: InnerNames,
 ) -> list[dict[str, Any]]:
     """Return Iceberg's name mapping of a table with Delta's column mapping.
 
@@ -169,12 +214,15 @@ def mapped_fields(
         names: How files call fields, by their ids.
         spellings: By names in lower case, how files spell their columns.
         within: What lies in columns of files that the table lacks, by their names in lower case.
+        inner: How files call what lies in lists and maps.
     """
     in_files = [field for field in fields if field["id"] in names]
     own = {names[field["id"]].lower() for field in in_files}
     ids = _Ids({*names, *_ids_within(fields)})
     others = {name: some for name, some in sorted(spellings.items()) if name not in own}
-    return _other_fields(others, within, ids) + [_mapped_field(field, names) for field in in_files]
+    return _other_fields(others, within, ids) + [
+        _mapped_field(field, (field["name"].lower(),), names, inner) for field in in_files
+    ]
 
 
 def _other_fields(
@@ -191,12 +239,16 @@ def _other_fields(
     return entries
 
 
-def _mapped_field(field: Mapping[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
-    children = [_mapped_field(one, names) for one in _children(field["type"])]
+def _mapped_field(
+    field: Mapping[str, Any], path: tuple[str, ...], names: Mapping[int, str], inner: InnerNames
+) -> dict[str, Any]:
+    children = [
+        _mapped_field(one, (*path, one["name"]), names, inner) for one in _children(field["type"])
+    ]
     return {
         "field-id": field["id"],
-        "names": [names.get(field["id"], field["name"])],
-        **({"fields": children} if children else {}),
+        "names": inner.of(path, names.get(field["id"], field["name"])),
+        **({"fields": inner.with_group(path, children)} if children else {}),
     }
 
 
@@ -213,6 +265,7 @@ def name_mapping(
     fields: Sequence[Mapping[str, Any]],
     spellings: Mapping[str, Sequence[str]],
     within: NameTree,
+    inner: InnerNames,
 ) -> list[dict[str, Any]]:
     """Return Iceberg's name mapping, by which columns are found in files without ids.
 
@@ -222,23 +275,18 @@ def name_mapping(
         fields: Fields of a schema.
         spellings: By names in lower case, how files spell their columns.
         within: What lies in columns of files that the table lacks, by their names in lower case.
+        inner: How files call what lies in lists and maps.
     """
     own = {field["name"].lower() for field in fields}
     ids = _Ids(set(_ids_within(fields)))
     others = {name: some for name, some in sorted(spellings.items()) if name not in own}
     return _other_fields(others, within, ids) + [
         {
-            "field-id": field["id"],
+            **_mapped_field(field, (field["name"].lower(),), {}, inner),
             "names": sorted({field["name"], *spellings.get(field["name"].lower(), ())}),
-            **_mapping_within(field["type"]),
         }
         for field in fields
     ]
-
-
-def _mapping_within(type_: Any) -> dict[str, Any]:
-    children = _children(type_)
-    return {"fields": name_mapping(children, {}, {})} if children else {}
 
 
 def _children(type_: Any) -> list[dict[str, Any]]:
@@ -246,7 +294,7 @@ def _children(type_: Any) -> list[dict[str, Any]]:
         return []
     if type_["type"] == "struct":
         return list(type_["fields"])
-    names = ("element",) if type_["type"] == "list" else ("key", "value")
+    names = ("element",) if type_["type"] == "list" else KEY_VALUE
     return [
         {
             "id": type_[f"{name}-id"],

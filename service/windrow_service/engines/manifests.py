@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from windrow_core.files.table_paths import is_outside
 from windrow_core.files.types import stored_as
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import NameTree, TableColumns, joined_trees
-from windrow_service.engines.storage import REWRITE, stored
+from windrow_service.engines.storage import REWRITE, Stored, stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
@@ -89,15 +89,17 @@ class ManifestFigures:
         files: What a list of manifests says about it.
         vectors: The same of the manifest of the files' deletion vectors; None if there are none.
         spellings: How the files spell their columns, by their names in lower case.
-        milliseconds: Columns whose times some files store in milliseconds.
         within: What lies in columns of files that the table lacks, by their names in lower case.
+        inner: How the files call what lies in lists and maps; see `InnerNames`.
+        unfit: For each reader that would fail on a file, or read other values, the file and why.
     """
 
     files: ListedManifest
     vectors: ListedManifest | None
     spellings: Mapping[str, Sequence[str]]
-    milliseconds: Sequence[str]
     within: NameTree
+    inner: Mapping[str, Sequence[str]]
+    unfit: Mapping[str, str]
 
     def to_text(self) -> str:
         """Return them as JSON."""
@@ -144,7 +146,7 @@ def described(
             f"file {files['path'][at].as_py()!r} has deleted rows, and the inventory does not say "
             "which: read the table with Windrow's client"
         )
-    spellings, milliseconds, within = _storage(files, columns)
+    storage = _storage(files, columns)
     at = int(pc.index(files["row_count"].is_null(), True).as_py())
     if at >= 0:
         raise UnfitFileError(
@@ -160,9 +162,7 @@ def described(
     return content, ManifestFigures(
         files=listed(content, files, columns, row_count),
         vectors=None,
-        spellings=spellings,
-        milliseconds=milliseconds,
-        within=within,
+        **storage,
     )
 
 
@@ -199,27 +199,38 @@ def listed(
     return ListedManifest(len(content), len(files), row_count, partitions)
 
 
-def _storage(
-    files: pa.Table, columns: TableColumns
-) -> tuple[dict[str, list[str]], list[str], NameTree]:
-    spellings: dict[str, set[str]] = {}
-    trees: list[NameTree] = []
-    milliseconds: set[str] = set()
+def _storage(files: pa.Table, columns: TableColumns) -> dict[str, Any]:
+    """Return the figures that come from the layouts of files."""
+    kinds: list[Stored] = []
+    unfit: dict[str, str] = {}
     layouts = flat(files["layout"])
     for layout in pc.unique(layouts).to_pylist():
         kind = stored(layout, columns)
+        kinds.append(kind)
+        if kind.trouble is None and not kind.old and kind.unfit.keys() <= unfit.keys():
+            continue
+        same = files.filter(layouts.is_null() if layout is None else pc.equal(layouts, layout))
+        path = same["path"][0].as_py()
         if kind.trouble is not None:
-            same = layouts.is_null() if layout is None else pc.equal(layouts, layout)
-            path = files["path"][int(pc.index(same, True).as_py())].as_py()
             raise UnfitFileError(f"file {path!r}: {kind.trouble}")
         for field in kind.old:
-            _require_settled(files.filter(pc.equal(layouts, layout)), field)
-        for name, spelling in kind.spellings.items():
-            spellings.setdefault(name, set()).add(spelling)
-        milliseconds.update(kind.milliseconds)
-        trees.append(kind.within)
-    by_name = {name: sorted(some) for name, some in spellings.items()}
-    return by_name, sorted(milliseconds), joined_trees(trees)
+            _require_settled(same, field)
+        for reader, why in kind.unfit.items():
+            unfit.setdefault(reader, f"file {path!r}: {why}")
+    return {
+        "spellings": _all_names([kind.spellings for kind in kinds]),
+        "within": joined_trees(kind.within for kind in kinds),
+        "inner": _all_names([kind.inner for kind in kinds]),
+        "unfit": unfit,
+    }
+
+
+def _all_names(some: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    names: dict[str, set[str]] = {}
+    for one in some:
+        for key, name in one.items():
+            names.setdefault(key, set()).add(name)
+    return {key: sorted(all_names) for key, all_names in names.items()}
 
 
 def _require_settled(files: pa.Table, field: pa.Field) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from windrow_core.models import TableInfo
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import (
+    InnerNames,
     NameTree,
     TableColumns,
     joined_trees,
@@ -61,9 +62,10 @@ class SnapshotRecord:
         manifests: Names of its manifests.
         vectors: Those of them of which some files have deletion vectors.
         figures: Totals, as texts.
-        milliseconds: Columns whose times some of its files store in milliseconds.
         names: How files call the fields of Delta's column mapping, by their ids; empty without it.
         within: What lies in columns of its files that it lacks, by their names in lower case.
+        inner: How its files call what lies in lists and maps; see `InnerNames`.
+        unfit: For each reader that would fail on a file, or read other values, the file and why.
     """
 
     snapshot_id: int
@@ -76,9 +78,10 @@ class SnapshotRecord:
     manifests: list[str]
     vectors: list[str]
     figures: dict[str, str]
-    milliseconds: list[str]
     names: dict[int, str]
     within: NameTree
+    inner: dict[str, list[str]]
+    unfit: dict[str, str]
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -100,7 +103,7 @@ class SnapshotRecord:
     @property
     def mapping(self) -> list[dict[str, Any]]:
         """How its files call the columns of Delta's column mapping."""
-        return mapped_fields(self.schema["fields"], self.names, {}, {})
+        return mapped_fields(self.schema["fields"], self.names, {}, {}, InnerNames({}))
 
 
 def beside_the_last(records: Sequence[SnapshotRecord]) -> list[SnapshotRecord]:
@@ -160,6 +163,11 @@ def joined_spellings(some: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, l
         for name, spellings in one.items():
             names.setdefault(name, set()).update(spellings)
     return {name: sorted(spellings) for name, spellings in names.items()}
+
+
+def first_of_each(some: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the first text of each key."""
+    return {key: text for one in reversed(some) for key, text in one.items()}
 
 
 def manifest_list(
@@ -229,8 +237,16 @@ def _summaries(figures: ListedManifest) -> bytes:
     return count + b"".join(parts) + b"\x00"
 
 
+def inner_names(records: Sequence[SnapshotRecord]) -> InnerNames:
+    """Return how the files of a table's snapshots, oldest first, call what lies in lists and maps."""
+    return InnerNames(joined_spellings([one.inner for one in beside_the_last(records)]))
+
+
 def table_metadata(
-    table: TableInfo, number: int, records: Sequence[SnapshotRecord]
+    table: TableInfo,
+    number: int,
+    records: Sequence[SnapshotRecord],
+    inner: InnerNames,
 ) -> dict[str, Any]:
     """Return a table's metadata.
 
@@ -239,6 +255,7 @@ def table_metadata(
         number: Its number in the database.
         records: Its snapshots, oldest first; the last one is the current one. Older ones with other
             partition columns, or another mapping of names, are left out.
+        inner: From `inner_names`.
     """
     current = records[-1]
     history = beside_the_last(records)
@@ -249,9 +266,9 @@ def table_metadata(
     fields = list(all_fields.values())
     within = joined_trees([one.within for one in history])
     mapping = (
-        mapped_fields(fields, names, spellings, within)
+        mapped_fields(fields, names, spellings, within, inner)
         if names
-        else name_mapping(fields, spellings, within)
+        else name_mapping(fields, spellings, within, inner)
     )
     has_vectors = any(one.vectors for one in history)
     snapshots = [_snapshot(one, history[at - 1] if at else None) for at, one in enumerate(history)]

@@ -14,7 +14,9 @@ from windrow_core.files.file_fields import column_id, name_in_files
 from windrow_core.files.layouts import INT96, FieldIds, Layout, StoredType
 from windrow_core.files.schema import fields_in
 from windrow_core.files.types import TIMESTAMP, TIMESTAMP_NTZ
+from windrow_service.engines.clients import DUCKDB, ICEBERGS_JAVA, POLARS, PYICEBERG
 from windrow_service.engines.columns import NameTree, TableColumns
+from windrow_service.engines.shapes import Shapes
 
 _SMALL = ("int8", "int16", "int32")
 # For each type, the types in files that every engine turns into it.
@@ -40,6 +42,23 @@ _END_MAPPING = (
     "table with Windrow's client"
 )
 REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
+_MS = "milliseconds, which Spark with Iceberg's runtime reads as microseconds, and this client may be its"
+_MISCOUNTS = (
+    "its footer states another number of rows than its row groups have, which Polars believes, and "
+    "this client may be its"
+)
+_REMEDIES = {
+    DUCKDB: f"{REWRITE} or another engine",
+    ICEBERGS_JAVA: (
+        "write these files anew with Spark, or read the table with Windrow's catalog on Spark, or with "
+        "DuckDB, Polars, PyIceberg or Sail"
+    ),
+    POLARS: f"{REWRITE} or DuckDB",
+    PYICEBERG: (
+        "read the table with Windrow's client, DuckDB or Polars, the latter by the lines that `windrow "
+        "engines` prints for it"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +69,16 @@ class Stored:
         spellings: How the files spell the table's columns, by their names in lower case.
         old: The table's columns that may hold dates or times in the calendar before Gregory's.
         trouble: Why other engines would read other values, and what to do; None if they do not.
-        milliseconds: The table's columns whose times are stored in milliseconds.
+        unfit: For each reader that would fail, or read other values, why, and what to do.
+        inner: How the files call what lies in lists and maps; see `InnerNames`.
         within: What lies in columns that the table lacks, by their names in lower case.
     """
 
     spellings: Mapping[str, str]
     old: Sequence[pa.Field]
     trouble: str | None
-    milliseconds: Collection[str]
+    unfit: Mapping[str, str]
+    inner: Mapping[str, str]
     within: NameTree
 
 
@@ -75,15 +96,11 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
             (),
             "the inventory does not say how its columns are stored: refresh the table; if you "
             "published its inventory, delete the table first and register it again",
-            (),
+            {},
+            {},
             {},
         )
     spellings = {name.lower(): name for name in layout.columns}
-    in_ms = [
-        field.name
-        for field in columns.data
-        if _is_in_ms(layout.columns.get(spellings.get(name_in_files(field).lower(), ""), ""))
-    ]
     own = {name_in_files(field).lower() for field in columns.data}
     within = {
         name: _names_in(layout.columns[spelling])
@@ -97,7 +114,28 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
     ]
     trouble = _trouble(layout, spellings, columns)
     within = {name: one for name, one in within.items() if one}
-    return Stored(spellings, old, trouble, in_ms, within)
+    shapes = Shapes()
+    if trouble is None:
+        _look(layout, columns, shapes)
+    unfit = {reader: f"{why}: {_REMEDIES[reader]}" for reader, why in shapes.unfit.items()}
+    return Stored(spellings, old, trouble, unfit, shapes.names, within)
+
+
+def _look(layout: Layout, columns: TableColumns, shapes: Shapes) -> None:
+    """Find out which readers would misread the columns, and how the file calls what lies in them."""
+    by_name = {name_in_files(field).lower(): field for field in columns.data}
+    for name, own in layout.columns.items():
+        field = by_name.get(name.lower())
+        shape = (layout.shapes or {}).get(name)
+        column, type_ = (name, None) if field is None else (field.name, field.type)
+        if not isinstance(own, str):
+            shapes.add(column, own, shape, type_)
+        if field is not None and _is_in_ms(own):
+            shapes.unfit.setdefault(ICEBERGS_JAVA, f"column {column!r} is stored in {_MS}")
+    if layout.miscounts:
+        # Polars does not say that it is behind PyIceberg's client unless its user has it say so.
+        for reader in (POLARS, PYICEBERG):
+            shapes.unfit[reader] = _MISCOUNTS
 
 
 def _names_in(own: StoredType) -> NameTree:
@@ -128,6 +166,11 @@ def _trouble(layout: Layout, spellings: Mapping[str, str], columns: TableColumns
         spelling = spellings.get(name_in_files(field).lower())
         if spelling is None:
             continue
+        if layout.shapes is None and pt.is_nested(field.type):
+            return (
+                f"the inventory does not say how the lists and maps of column {spelling!r} are stored: "
+                "refresh the table"
+            )
         own = layout.columns[spelling]
         if not _reads_as(own, field.type):
             return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -46,9 +47,12 @@ def answers_on_spark(engine: str, url: str, names: Sequence[str]) -> list[Any]:
     return answers
 
 
-def answers_here(engine: str, catalog: RestCatalog, names: Sequence[str]) -> list[Any]:
+def answers_here(engine: str, url: str, names: Sequence[str]) -> list[Any]:
     """Return all rows of tables by PyIceberg, or by Polars with PyIceberg's planner, or the errors."""
     import polars as pl
+
+    headers = {"header.X-Windrow-Reader": "polars"} if engine == "Polars" else {}
+    catalog = RestCatalog("w", uri=f"{url}/iceberg", **headers)
 
     def by_pyiceberg(name: str) -> Any:
         rows = catalog.load_table(name).scan().to_arrow().to_pylist()
@@ -67,7 +71,8 @@ def answers_here(engine: str, catalog: RestCatalog, names: Sequence[str]) -> lis
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
-    return [answer(name) for name in names]
+    with closing(catalog):
+        return [answer(name) for name in names]
 
 
 def _answers(program: Sequence[str], questions: Any) -> Any:

@@ -15,6 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.engines import delta_tables, iceberg_tables
+from tests.support.files.shapes import (
+    MAP_KEY_VALUE,
+    Element,
+    in_two_levels,
+    renamed,
+    repeated_alone,
+    reshape,
+)
 from tests.support.tables.acid_tables import AcidTable
 
 Rows = list[tuple[Any, ...]]
@@ -236,6 +244,31 @@ def _marked(days: Sequence[date | None], times: Sequence[datetime | None]) -> pa
     return pa.table(names).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
 
 
+_NOT_IN_JAVA = dict.fromkeys(("Spark with Iceberg", "Trino"), "error: refused")
+
+
+def _shaped(
+    name: str,
+    words: str,
+    values: Sequence[Any],
+    type_: pa.DataType,
+    change: Callable[[Element], None],
+    trouble: Mapping[str, str] | None = None,
+    *,
+    is_nullable: bool = True,
+) -> EngineCase:
+    """Return a table of one file with one column of another shape than Arrow writes."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        schema = pa.schema([pa.field("v", type_, nullable=is_nullable)])
+        pq.write_table(pa.table([pa.array(values, type_)], schema), folder / "f")
+        reshape(folder / "f", lambda root: change(root.children[0]))
+
+    rows = [(value,) for value in values]
+    return EngineCase(name, words, {}, rows, make=make, trouble=trouble or {})
+
+
 _DAY = date(2026, 11, 1)
 CASES: tuple[EngineCase, ...] = (
     _partitioned(),
@@ -354,7 +387,85 @@ CASES: tuple[EngineCase, ...] = (
         "`array<struct>`, null",
         [[{"x": 1}], [], None],
         pa.list_(pa.struct([("x", pa.int64())])),
-        trouble={"PyIceberg": "`[]` for null"},
+        trouble={"PyIceberg": "error: refused"},
+    ),
+    _one(
+        "map_of_structs",
+        "`map<string, struct>`, null",
+        [[("k", {"x": 1})], [], None],
+        pa.map_(pa.string(), pa.struct([("x", pa.int64())])),
+        trouble={"PyIceberg": "error: refused"},
+    ),
+    _one(
+        "small_keys",
+        "`map<smallint, …>`",
+        [[(1, 2)], [], None],
+        pa.map_(pa.int16(), pa.int16()),
+        trouble=dict.fromkeys(("Polars", "Polars, own planner"), "error: refused"),
+    ),
+    _shaped(
+        "hive_list",
+        "`array` as Hive writes it, in groups `bag`",
+        [[1, None], [], None],
+        pa.list_(pa.int32()),
+        renamed("bag", "array_element"),
+    ),
+    _shaped(
+        "hive_list_in_map",
+        "such arrays in maps",
+        [[("k", [1, None])], [], None],
+        pa.map_(pa.string(), pa.list_(pa.int32())),
+        lambda own: renamed("bag", "array_element")(own.children[0].children[1]),
+        {"DuckDB": "error: refused"},
+    ),
+    _shaped(
+        "two_levels",
+        "`array` of two levels (parquet-avro, Spark's `writeLegacyFormat`)",
+        [[1, 2], [], None],
+        pa.list_(pa.field("element", pa.int32(), nullable=False)),
+        in_two_levels(),
+        _NOT_IN_JAVA,
+    ),
+    _shaped(
+        "two_levels_of_structs",
+        "such arrays of structs of one field",
+        [[{"x": 1}, {"x": None}], []],
+        pa.list_(pa.field("element", pa.struct([("x", pa.int64())]), nullable=False)),
+        in_two_levels(),
+        {"DuckDB": "error: refused", **_NOT_IN_JAVA},
+        is_nullable=False,
+    ),
+    _shaped(
+        "repeated",
+        "repeated fields, as `array`",
+        [[1, 2], []],
+        pa.list_(pa.field("element", pa.int32(), nullable=False)),
+        repeated_alone,
+        _NOT_IN_JAVA,
+        is_nullable=False,
+    ),
+    _shaped(
+        "hive_map",
+        "`map` as Hive and Impala write it, in groups `map`",
+        [[("a", 1), ("b", None)], [], None],
+        pa.map_(pa.string(), pa.int32()),
+        renamed("map"),
+    ),
+    _shaped(
+        "other_keys",
+        "`map` whose keys and values have other names",
+        [[("a", 1), ("b", None)], [], None],
+        pa.map_(pa.string(), pa.int32()),
+        renamed("entries", "k", "v"),
+        {"DuckDB": "error: refused", "Sail": "error"},
+    ),
+    _shaped(
+        "old_map",
+        "`map` with old annotations (Spark's `writeLegacyFormat`)",
+        [[("a", 1), ("b", None)], [], None],
+        pa.map_(pa.string(), pa.int32()),
+        lambda own: own.annotate(MAP_KEY_VALUE),
+        {"DuckDB": "error: refused", **_NOT_IN_JAVA},
     ),
     EngineCase(
         "widened",

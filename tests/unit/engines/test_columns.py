@@ -16,12 +16,17 @@ from tests.support.laws import examples
 from windrow_core.files.file_fields import COLUMN_ID, NAMES_IN_FILES
 from windrow_core.files.types import TIMESTAMP
 from windrow_service.engines.columns import (
+    ENTRIES,
+    InnerNames,
     TableColumns,
     UnfitColumnError,
     joined_trees,
     mapped_fields,
     name_mapping,
+    path_text,
 )
+
+NO_NAMES = InnerNames({})
 
 TYPES = st.recursive(
     st.sampled_from([pa.int8(), pa.int64(), pa.string(), TIMESTAMP, pa.decimal128(38, 9)]),
@@ -62,7 +67,7 @@ def test_the_mapping_has_all_spellings_and_columns_that_the_table_lacks() -> Non
         pa.schema([("Id", pa.int64()), ("n", nested)]), pa.schema([("ds", pa.date32())])
     )
 
-    mapping = name_mapping(columns.fields, {"id": ["ID", "id"], "other": ["Other"]}, {})
+    mapping = name_mapping(columns.fields, {"id": ["ID", "id"], "other": ["Other"]}, {}, NO_NAMES)
 
     by_names = {tuple(one.names): one for one in parse_mapping_from_json(json.dumps(mapping)).root}
     assert set(by_names) == {("ID", "Id", "id"), ("n",), ("ds",), ("Other",)}
@@ -101,7 +106,7 @@ def test_columns_of_deltas_column_mapping_have_the_ids_of_the_log_at_all_depths(
 
     assert columns.names == {1: "col-a", 2: "col-l", 3: "col-x"}
     assert columns.ids["a"] == 1
-    (_, of_list) = mapped_fields(columns.fields, columns.names, {}, {})
+    (_, of_list) = mapped_fields(columns.fields, columns.names, {}, {}, NO_NAMES)
     (element,) = of_list["fields"]
     assert (of_list["field-id"], of_list["names"]) == (2, ["col-l"])
     assert element["names"] == ["element"]
@@ -135,8 +140,10 @@ def test_mappings_have_what_lies_in_columns_that_the_table_lacks() -> None:
     spellings = {"o": ["O"], "id": ["id"]}
 
     for mapping in (
-        name_mapping(plain.fields, spellings, within),
-        mapped_fields(with_ids.fields, with_ids.names, {"o": ["O"], "col-id": ["col-id"]}, within),
+        name_mapping(plain.fields, spellings, within, NO_NAMES),
+        mapped_fields(
+            with_ids.fields, with_ids.names, {"o": ["O"], "col-id": ["col-id"]}, within, NO_NAMES
+        ),
     ):
         assert parse_mapping_from_json(json.dumps(mapping))
         (x, y) = mapping[0]["fields"]
@@ -144,3 +151,25 @@ def test_mappings_have_what_lies_in_columns_that_the_table_lacks() -> None:
         assert x["fields"][0]["names"] == ["element"]
         assert len({mapping[0]["field-id"], x["field-id"], y["field-id"]}) == 3
         assert len(mapping) == 2
+
+
+def test_the_mapping_has_the_names_that_files_use_in_lists_and_maps() -> None:
+    fields = [("l", pa.list_(pa.int64())), ("m", pa.map_(pa.string(), pa.list_(pa.int64())))]
+    columns = TableColumns.of(pa.schema(fields), pa.schema([]))
+    by_path = {
+        path_text(("l", "element")): ["array", "list"],
+        path_text(("m", ENTRIES)): ["key_value", "map"],
+        path_text(("m", "value", "element")): ["bag"],
+    }
+
+    of_lists, of_map = name_mapping(columns.fields, {}, {}, InnerNames(by_path))
+    _, for_duckdb = name_mapping(columns.fields, {}, {}, InnerNames(by_path, with_groups=True))
+
+    (element,) = of_lists["fields"]
+    assert element["names"] == ["array", "element", "list"]
+    key, value = of_map["fields"]
+    assert (key["names"], value["names"]) == (["key"], ["value"])
+    assert value["fields"][0]["names"] == ["bag", "element"]
+    assert for_duckdb["fields"] == [key, value, {"names": ["map"], "fields": [key, value]}]
+    assert InnerNames(by_path).has_groups
+    assert not NO_NAMES.has_groups

@@ -27,6 +27,12 @@ def as_text(schema: pa.Schema) -> dict[str, str]:
     return {field.name: spark_type(field.type) for field in schema}
 
 
+LAYOUT = (
+    '{"columns":[["x","int64"],["l",["list",["element","int64"]]]],"ids":false,"old":false,'
+    '"shapes":[["l","optional","list",["list","repeated","",["element","optional",""]]]]}'
+)
+
+
 def test_an_inventory_holds_everything_that_planning_needs(tmp_path: Path) -> None:
     first = write(tmp_path, "ds=2024-01-01/c=SE/000001_0", {"x": [1, None], "l": [[1], [2]]})
     second = write(tmp_path, "ds=2024-01-02/c=a%2Fb/000000_0", {"x": [7, 8], "l": [[1], [2]]})
@@ -58,8 +64,7 @@ def test_an_inventory_holds_everything_that_planning_needs(tmp_path: Path) -> No
             "etag": None,
             "outline": None,
             "chunks": None,
-            "layout": '{"columns":[["x","int64"],["l",["list",["element","int64"]]]],'
-            '"ids":false,"old":false}',
+            "layout": LAYOUT,
             "partition": {"ds": date(2024, 1, 1), "c": "SE"},
             "stats": {"x": {"min": 1, "max": 1, "null_count": 1}},
         },
@@ -81,8 +86,7 @@ def test_an_inventory_holds_everything_that_planning_needs(tmp_path: Path) -> No
             "etag": None,
             "outline": None,
             "chunks": None,
-            "layout": '{"columns":[["x","int64"],["l",["list",["element","int64"]]]],'
-            '"ids":false,"old":false}',
+            "layout": LAYOUT,
             "partition": {"ds": date(2024, 1, 2), "c": "a/b"},
             "stats": {"x": {"min": 7, "max": 8, "null_count": 0}},
         },

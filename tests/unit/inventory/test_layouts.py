@@ -9,6 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.files.shapes import (
+    MAP_KEY_VALUE,
+    Element,
+    in_two_levels,
+    renamed,
+    reshape,
+)
 from tests.unit.inventory.files import take_inline
 from windrow_core.files import layouts
 from windrow_core.files.layouts import Layout
@@ -104,3 +111,37 @@ def test_field_ids_have_the_shape_of_lists_and_maps(tmp_path: Path) -> None:
     (text,) = take_inline(str(tmp_path)).files["layout"].to_pylist()
 
     assert layouts.is_layout(text)
+
+
+def test_a_layout_has_the_shapes_of_lists_and_maps_as_the_file_has_them(tmp_path: Path) -> None:
+    not_null = pa.list_(pa.field("element", pa.int64(), nullable=False))
+    schema = pa.schema([("n", pa.int64()), ("l", not_null), ("m", pa.map_(pa.string(), not_null))])
+    pq.write_table(schema.empty_table(), tmp_path / "f")
+
+    def change(root: Element) -> None:
+        _, two_levels, map_ = root.children
+        in_two_levels()(two_levels)
+        renamed("map", "k")(map_)
+        map_.annotate(MAP_KEY_VALUE)
+
+    reshape(tmp_path / "f", change)
+
+    (text,) = take_inline(str(tmp_path)).files["layout"].to_pylist()
+
+    layout = Layout.of_text(text)
+    assert layout is not None
+    element = ["element", "required", ""]
+    value = ["value", "optional", "list", ["list", "repeated", "", element]]
+    assert layout.shapes == {
+        "l": ["l", "optional", "list", ["array", "repeated", ""]],
+        "m": [
+            "m",
+            "optional",
+            "map_key_value",
+            ["map", "repeated", "", ["k", "required", ""], value],
+        ],
+    }
+    assert not layout.miscounts
+    assert layouts.is_layout(text)
+    for harmed in ('["l"', '["l","twice",""', '["l","optional","set"', '["l","optional","list",1'):
+        assert not layouts.is_layout(text.replace('["l","optional","list"', harmed))

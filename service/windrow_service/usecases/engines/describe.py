@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,10 @@ from windrow_service.engines.metadata import (
     READ_ONLY,
     SnapshotRecord,
     beside_the_last,
+    first_of_each,
     in_ms,
     in_us,
+    inner_names,
     joined_spellings,
     table_metadata,
     table_uuid,
@@ -84,14 +86,16 @@ class TableDescription:
         metadata_path: Where engines find it.
         version: A text that is the same for the same metadata.
         partition: The columns by whose own values files are partitioned.
-        milliseconds: Columns whose times some files store in milliseconds.
+        unfit: For each reader that would fail on a file, or read other values, the file and why.
+        for_duckdb: The metadata for DuckDB, if it needs another one.
     """
 
     metadata: bytes
     metadata_path: str
     version: str
     partition: pa.Schema
-    milliseconds: Sequence[str] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    for_duckdb: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +307,12 @@ class DescribeTable:
         self, table: StoredTable, current: Snapshot, records: Sequence[SnapshotRecord]
     ) -> TableDescription:
         """Write the metadata of a table with some snapshots, oldest first. Blocking."""
-        metadata = table_metadata(table.info, table.table_id, records)
-        content = json.dumps(metadata, separators=(",", ":")).encode()
+        inner, for_duckdb = inner_names(records), None
+        metadata = table_metadata(table.info, table.table_id, records, inner)
+        content = _as_json(metadata)
+        if inner.has_groups:
+            inner = replace(inner, with_groups=True)
+            for_duckdb = _as_json(table_metadata(table.info, table.table_id, records, inner))
         version = hashlib.sha256(content).hexdigest()[:32]
         folder, name = metadata["table-uuid"], f"{version}.metadata.json"
         if not self.files.use(folder, [name], 0.0):
@@ -314,7 +322,8 @@ class DescribeTable:
             metadata_path=self.files.path(folder, name),
             version=version,
             partition=current.partition_schema,
-            milliseconds=sorted({column for one in records for column in one.milliseconds}),
+            unfit=first_of_each([one.unfit for one in reversed(records)]),
+            for_duckdb=for_duckdb,
         )
 
     async def _older(self, table: StoredTable, current: SnapshotInfo) -> list[SnapshotRecord]:
@@ -379,9 +388,10 @@ class DescribeTable:
                 manifests=[name for name, _ in manifests],
                 vectors=[name for name, one in manifests if one.vectors is not None],
                 figures=_totals(info, [one for _, one in manifests]),
-                milliseconds=sorted({name for _, one in manifests for name in one.milliseconds}),
                 names=dict(columns.names),
                 within=joined_trees([one.within for _, one in manifests]),
+                inner=joined_spellings([one.inner for _, one in manifests]),
+                unfit=first_of_each([one.unfit for _, one in manifests]),
             )
             self.files.write(folder, f"{_name_of(info)}.json", record.to_text().encode())
             return record
@@ -420,6 +430,10 @@ class DescribeTable:
 
                 figures[name] = await self.run(work)
         return [(name, figures[name]) for name in names]
+
+
+def _as_json(metadata: Mapping[str, Any]) -> bytes:
+    return json.dumps(metadata, separators=(",", ":")).encode()
 
 
 def is_iceberg(table: StoredTable) -> bool:
