@@ -43,6 +43,32 @@ _REFUSALS: Final = {
         "Spark cannot empty table {table!r}, and has deleted nothing",
         "use client.write(df, {table!r}, mode='overwrite') without rows",
     ),
+    "TRUNCATE PARTITION": (
+        "Spark cannot empty partitions of table {table!r}, and has deleted nothing",
+        "client.drop_partitions({table!r}, \"ds = '2026-11-01'\") removes them",
+    ),
+    "ANALYZE TABLE": (
+        "ANALYZE TABLE is not for tables of a coordinator, which has the statistics of each "
+        "snapshot already",
+        "SET spark.sql.cbo.enabled=true, and queries use them",
+    ),
+    "MSCK REPAIR TABLE": (
+        "the partitions of table {table!r} are those of its files, and no list to repair",
+        "REFRESH TABLE finds new ones",
+    ),
+    "LOAD DATA": (
+        "LOAD DATA cannot move files into table {table!r}, and has moved none",
+        "use INSERT INTO … SELECT * FROM parquet.`/folder`, or move them by yourself and REFRESH "
+        "TABLE",
+    ),
+    "CREATE INDEX": (
+        "table {table!r} has no indexes that Spark could make or drop",
+        "client.register_table({table!r}, …, bloom_columns=['id']) has Bloom filters made",
+    ),
+    "DESCRIBE PARTITION AS JSON": (
+        "partitions of table {table!r} cannot be described as JSON",
+        "use DESCRIBE EXTENDED … PARTITION (…), or client.partition_values({table!r}, …)",
+    ),
     "CREATE NAMESPACE": (
         "namespace {table!r} cannot be created by itself",
         "it is there as soon as a table's name begins with it: "

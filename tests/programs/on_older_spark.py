@@ -17,6 +17,7 @@ import windrow
 from tests.support.queries import (
     accelerations,
     bucket_joins,
+    catalog_statements,
     catalogs,
     compactions,
     file_names,
@@ -74,6 +75,10 @@ def main(url: str, folder: Path) -> None:
         client.refresh("refused")
         windrow.register(spark, client)
         catalog = catalogs.results(spark, client, folder)
+        table = catalog_statements.TABLE
+        client.register_table(table, str(hive.write_events(folder / "stated")))
+        client.refresh(table)
+        outcomes_by_statement = catalog_statements.outcomes(spark)
         client.read(spark, "refused").createOrReplaceTempView("refused")
         uses = refused_uses.refusals(spark, "refused", {"coordinator": url}, folder / "streams")
         outcomes_of_statements = statements.outcomes(spark, client, folder)
@@ -84,6 +89,7 @@ def main(url: str, folder: Path) -> None:
     report = {
         "accelerated": problems,
         "outcomes": outcomes,
+        "statements of the catalog": outcomes_by_statement,
         "catalog": catalog,
         "joined": joins,
         "hybrid": hybrid,

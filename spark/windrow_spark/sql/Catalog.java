@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -29,9 +30,10 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private String coordinator;
 
-    /** Sets the function that answers for all catalogs. */
-    public void answerBy(BiFunction python) {
+    /** Sets the function that answers for all catalogs, also in the sessions of these extensions. */
+    public void answerBy(BiFunction python, SparkSessionExtensions extensions) {
         Catalog.python = python;
+        RefusedStatements.extend(extensions);
     }
 
     public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -151,7 +153,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     /** Tells whether a class of Spark's is among the callers, by a method of the next one if given. */
-    private static boolean caller(String type, String method) {
+    static boolean caller(String type, String method) {
         StackTraceElement[] calls = new Throwable().getStackTrace();
         for (int i = 1; i < calls.length; i++) {
             if (calls[i].getClassName().endsWith("." + type))
@@ -254,6 +256,11 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
     public boolean dropNamespace(String[] namespace, boolean cascade) {
         throw refusal("DROP NAMESPACE", new Name(new String[0], dotted(namespace)));
+    }
+
+    /** Returns the error that says what to do instead of a statement on a namespace. */
+    RuntimeException refusal(String statement, String table) {
+        return refusal(statement, new Name(new String[0], table));
     }
 
     /** Returns the error that says what to do instead of a statement. */

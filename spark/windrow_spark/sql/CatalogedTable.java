@@ -33,18 +33,24 @@ public final class CatalogedTable extends V1Table
     private final Catalog catalog;
     private final Identifier identifier;
     private final String table;
+    private final String label;
     private final long snapshotId;
     private final Map properties;
+    private final Map creation;
+    private final CatalogTable described;
     private final StructType columns;
     private final StructType partition;
 
     CatalogedTable(JsonNode answer, Identifier identifier, Catalog catalog) {
-        super(entry(answer));
+        super(entry(answer, null));
+        this.described = entry(answer, catalog);
         this.catalog = catalog;
         this.identifier = identifier;
         this.table = Catalog.text(answer, "table");
+        this.label = Catalog.text(answer, "label");
         this.snapshotId = Catalog.field(answer, "snapshot_id").asLong();
         this.properties = textsByName(Catalog.field(answer, "properties"));
+        this.creation = textsByName(Catalog.field(answer, "creation"));
         this.columns = (StructType) DataType.fromJson(Catalog.text(answer, "schema"));
         StructType partition = new StructType();
         String[] names = Catalog.texts(Catalog.field(answer, "partition_columns"));
@@ -52,28 +58,44 @@ public final class CatalogedTable extends V1Table
         this.partition = partition;
     }
 
-    private static CatalogTable entry(JsonNode answer) {
+    /** Returns what Spark makes the relation of or, for a catalog, what it tells of the table. */
+    private static CatalogTable entry(JsonNode answer, Catalog catalog) {
         try {
+            boolean told = catalog != null;
+            String location = told
+                ? Catalog.text(Catalog.field(answer, "properties"), "location")
+                : Catalog.text(answer, "location");
             Object[] storage = defaults(CatalogStorageFormat.class, "apply");
             // Spark hands it to the sinks of streams, as nothing else tells them the table.
-            storage[0] = Option.apply(new URI(Catalog.text(answer, "location")));
+            storage[0] = Option.apply(new URI(null, null, location, null));
+            if (!told) storage[0] = Option.apply(new URI(location));
             storage[1] = Option.empty();
             storage[2] = Option.empty();
             storage[3] = Option.empty();
             storage[4] = Boolean.FALSE;
-            storage[5] = PythonUtils.toScalaMap(textsByName(Catalog.field(answer, "options")));
+            storage[5] = PythonUtils.toScalaMap(
+                textsByName(Catalog.field(answer, told ? "own_options" : "options")));
             Object[] entry = defaults(CatalogTable.class, "apply");
             // Spark keeps relations by this name, which therefore tells the snapshot.
             entry[0] = new TableIdentifier(
                 Catalog.text(answer, "name"),
                 Option.apply(Catalog.text(answer, "database")),
-                Option.apply(Catalog.text(answer, "key")));
+                Option.apply(told ? catalog.name() : Catalog.text(answer, "key")));
             entry[1] = CatalogTableType$.MODULE$.EXTERNAL();
             entry[2] = CatalogStorageFormat.class.getConstructors()[0].newInstance(storage);
             // The relation tells the columns.
-            entry[3] = new StructType();
+            entry[3] = told
+                ? DataType.fromJson(Catalog.text(answer, "schema")) : new StructType();
             entry[4] = Option.apply("windrow");
-            entry[5] = PythonUtils.toSeq(new ArrayList());
+            List folders = new ArrayList();
+            String[] names = Catalog.texts(Catalog.field(answer, "partition_columns"));
+            for (int i = 0; told && i < names.length; i++) folders.add(names[i]);
+            entry[5] = PythonUtils.toSeq(folders);
+            if (told) {
+                entry[8] = Long.valueOf(Catalog.field(answer, "created_ms").asLong());
+                entry[11] = PythonUtils.toScalaMap(
+                    textsByName(Catalog.field(answer, "properties")));
+            }
             return (CatalogTable) CatalogTable.class.getConstructors()[0].newInstance(entry);
         } catch (Exception error) {
             throw new IllegalStateException(error.toString());
@@ -102,15 +124,23 @@ public final class CatalogedTable extends V1Table
     }
 
     public String name() {
-        return catalog.name() + "." + table;
+        return label;
+    }
+
+    /** Spark makes the relation of it, which has a name and options of ours, and also tells it. */
+    public CatalogTable v1Table() {
+        boolean told = Catalog.caller("DescribeRelationJsonCommand", null)
+            || Catalog.caller("ResolveSessionCatalog$$anonfun$apply$1", null);
+        return told ? described : super.v1Table();
     }
 
     public String toString() {
         return name();
     }
 
+    /** Those that a statement tells need not be those that make another table like this one. */
     public Map properties() {
-        return properties;
+        return Catalog.caller("ShowCreateTableExec", null) ? creation : properties;
     }
 
     public StructType schema() {

@@ -29,6 +29,7 @@ from windrow_spark.sql.cached_relations import move_cached, note_use
 from windrow_spark.sql.creations import (
     check_alike,
     create,
+    creation_properties,
     table_to_create,
     take_back,
     with_snapshot,
@@ -38,6 +39,7 @@ from windrow_spark.sql.names import (
     location_of,
     namespaces_in,
     parts_of,
+    plain,
     quoted,
     tables_in,
 )
@@ -208,6 +210,7 @@ class Answers:
         details = {"options": list(definition.format_options), "pinned": at_snapshot}
         return {
             "table": table.name,
+            "label": ".".join(map(plain, (request["catalog"], *namespace, name))),
             "name": name,
             "database": ".".join(namespace),
             "key": _key(request, snapshot),
@@ -223,7 +226,10 @@ class Answers:
                 OPTION: json.dumps(target),
                 DETAILS: json.dumps(details),
             },
+            "own_options": definition.format_options,
             "properties": _properties(table, snapshot),
+            "creation": creation_properties(definition),
+            "created_ms": int(table.created_at.timestamp() * 1000),
         }
 
     def _refresh(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
@@ -314,7 +320,7 @@ def _key(request: Mapping[str, Any], snapshot: SnapshotInfo) -> str:
         # Streams that write a table look it up by this name after each batch.
         return str(request["catalog"])
     # Sessions keep relations by it: each query of a table opens its own.
-    return f"{request['catalog']}@{snapshot.snapshot_id}-{next(_ordinals)}"
+    return f"{request['catalog']}, snapshot {snapshot.snapshot_id}, read {next(_ordinals)}"
 
 
 def _name(request: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,14 +15,22 @@ from windrow.calls.coordinator import Coordinator
 from windrow.errors import NotFoundError
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.schemes import canonical_scheme
-from windrow_core.models import TableInfo
+from windrow_core.models import TableDefinition, TableInfo
 from windrow_spark.commits import recover
 from windrow_spark.errors import UnfitReadError
 from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.writing.options import NAMES
 
 WAREHOUSE: Final = "spark.windrow.warehouse"
+# The property by which `SHOW CREATE TABLE` tells what its clauses do not, as JSON.
+DEFINITION: Final = "definition"
+# Nobody says these when a table is registered, or a clause does.
+_NOT_TOLD = {"location", "imported_from", "listed_partitions"}
+# Spark shows the collation that all strings have.
+_PLAIN_COLLATION = " COLLATE UTF8_BINARY"
 _FORMATS = {"windrow", "parquet"}
+# A name of a type, but neither that of a field nor what is quoted.
+_KEYWORD = re.compile(r"`[^`]*`|\b[A-Z_]+\b(?!:)")
 _LENGTH = re.compile(r"\b(var)?char\(\d+\)")
 # What Spark tells of every table, and what is about nothing else than where it lies.
 _IGNORED = {"external", "is_managed_location", "owner"}
@@ -80,6 +89,8 @@ def create(
     client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any]
 ) -> TableInfo:
     """Create a table with the files that are in its folder; see `table_to_create`."""
+    if DEFINITION in request["properties"]:
+        return _created_again(client, spark, name, request)
     table, folders = table_to_create(client, spark, name, request, empty=False)
     try:
         client.refresh(name)
@@ -87,6 +98,47 @@ def create(
         take_back(client, name, table.definition.location, folders)
         raise
     return client.table(name)
+
+
+def creation_properties(definition: TableDefinition) -> dict[str, str]:
+    """Return the properties with which `CREATE TABLE` makes a table like this one."""
+    properties = {"provider": "windrow", "location": definition.location, "external": "true"}
+    values = definition.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_TOLD)
+    is_remote = canonical_scheme(definition.location.partition("://")[0]) is not None
+    if is_remote or values.keys() - {"columns", "partition_columns"}:
+        properties[DEFINITION] = json.dumps(values)
+    return properties
+
+
+def _created_again(
+    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any]
+) -> TableInfo:
+    """Create a table as `SHOW CREATE TABLE` tells it."""
+    texts = dict(request["properties"])
+    try:
+        values = json.loads(texts.pop(DEFINITION))
+        location = _properties(name, texts)["location"]
+        definition = TableDefinition.model_validate({**values, "location": location})
+    except (ValueError, TypeError, KeyError):
+        raise _refused(
+            name,
+            f"its property {DEFINITION!r} is not one that SHOW CREATE TABLE gives, with a LOCATION",
+            "leave it out",
+        ) from None
+    client.put_table(name, definition)
+    try:
+        client.refresh(name)
+        table = client.table(name)
+        if not _is_alike(spark, table, request):
+            raise _refused(
+                name,
+                f"its files have other columns, by its property {DEFINITION!r}",
+                "change neither the columns nor that property",
+            )
+    except BaseException:
+        client.delete_table(name)
+        raise
+    return table
 
 
 def with_snapshot(client: Coordinator, table: TableInfo) -> TableInfo | None:
@@ -127,13 +179,7 @@ def check_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any
     """
     name = table.name
     properties = _properties(name, request["properties"])
-    columns, partition_columns = _columns(name, request)
-    snapshot = table.current_snapshot
-    folders = [] if snapshot is None else snapshot.partition_columns
-    own = {c.name: c.type for c in partition_columns_in_session(spark, table, folders)}
-    data = {} if snapshot is None else {c.name: c.type for c in snapshot.columns}
-    data = {column: type_ for column, type_ in data.items() if column not in own}
-    if _folded(columns) != _folded(data) or _folded(partition_columns) != _folded(own):
+    if not _is_alike(spark, table, request):
         raise UnfitReadError(
             f"the columns of table {name!r} are others than those of the new rows, and nothing was "
             "written",
@@ -143,6 +189,16 @@ def check_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any
     location = properties.get("location")
     if location not in (None, table.definition.location):
         raise _refused(name, "it lies elsewhere", "leave the location out")
+
+
+def _is_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any]) -> bool:
+    columns, partition_columns = _columns(table.name, request)
+    snapshot = table.current_snapshot
+    folders = [] if snapshot is None else snapshot.partition_columns
+    own = {c.name: c.type for c in partition_columns_in_session(spark, table, folders)}
+    data = {} if snapshot is None else {c.name: c.type for c in snapshot.columns}
+    data = {column: type_ for column, type_ in data.items() if column not in own}
+    return _folded(columns) == _folded(data) and _folded(partition_columns) == _folded(own)
 
 
 def _check_unused(
@@ -193,7 +249,7 @@ def _properties(name: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    types = {column["name"]: column["type"].lower() for column in request["columns"]}
+    types = {column["name"]: _type_of(column["type"]) for column in request["columns"]}
     strict = [column["name"] for column in request["columns"] if not column["nullable"]]
     if strict:
         raise _refused(
@@ -217,6 +273,12 @@ def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dic
         {column: type_ for column, type_ in types.items() if column not in own},
         {column: types[column] for column in own},
     )
+
+
+def _type_of(text: str) -> str:
+    """Return a type with the names of its fields as they are written."""
+    plain = text.replace(_PLAIN_COLLATION, "")
+    return _KEYWORD.sub(lambda one: one[0] if one[0][0] == "`" else one[0].lower(), plain)
 
 
 def _folded(columns: Mapping[str, str]) -> list[tuple[str, str]]:

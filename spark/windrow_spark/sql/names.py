@@ -31,6 +31,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def plain(name: str) -> str:
+    """Return a part of a name as SQL writes it, with quotes only where it needs them."""
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quoted(name)
+
+
 def location_of(catalog: str, table: str) -> str:
     """Return what Spark takes for the location of a catalog's table: a URI with its name."""
     return f"{_SCHEME}/{quote(catalog, safe='')}/{table}"

@@ -21,7 +21,13 @@ from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.source import named_class
 from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
 
-_SOURCES = ("Catalog.java", "CatalogedTable.java", "CreatedTable.java", "TargetTable.java")
+_SOURCES = (
+    "Catalog.java",
+    "CatalogedTable.java",
+    "CreatedTable.java",
+    "RefusedStatements.java",
+    "TargetTable.java",
+)
 _CLASS = "windrow.Catalog"
 _SETTING = "spark.sql.catalog.windrow"
 _MOST_TABLES = 64
@@ -54,7 +60,7 @@ def register_catalog(spark: SparkSession, clients: Clients) -> None:
 
     try:
         catalog = named_class(spark, __package__, _SOURCES, _CLASS).newInstance()
-        catalog.answerBy(Answering(answer))
+        catalog.answerBy(Answering(answer), spark._jsparkSession.extensions())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
