@@ -51,6 +51,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
 _ACCELERATE = "spark.windrow.accelerate"
 _ACCELERATION = {"plain": {_ACCELERATE: "false"}, "accelerate": {_ACCELERATE: "true"}}
 _PUSHDOWNS = ("spark.sql.parquet.filterPushdown", "spark.sql.orc.filterPushdown")
+_OBJECT = re.compile(r"\bo\d+\b")
 _CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 
@@ -192,7 +193,8 @@ class Site:
 def _failed(error: Exception) -> Answer:
     text = str(error)
     match = _CLASS.search(text)
-    name = match.group(1) if match else f"{type(error).__name__}: {text[:200]}"
+    # Numbers of objects differ from call to call.
+    name = match.group(1) if match else f"{type(error).__name__}: {_OBJECT.sub('…', text)[:200]}"
     return Answer(error=name, is_refusal=isinstance(error, AnalysisException), message=text)
 
 
