@@ -19,7 +19,9 @@ from tests.support.files.shapes import write_drawn
 from tests.support.laws import is_nightly
 from tests.support.servers.coordinators import running
 from windrow.errors import ProblemError
+from windrow_core.files.errors import InventoryError
 from windrow_service.settings import Settings
+from windrow_spark.executor.errors import TaskReadError
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +58,7 @@ def rows(folder: Path, url: str) -> Mapping[str, list[str]]:
             try:
                 client.refresh(name)
                 table = client.scan(name).to_table()
-            except (ProblemError, windrow.WindrowError):
+            except (ProblemError, InventoryError, TaskReadError):
                 # Some shapes are no Parquet, or not the same type in all files.
                 continue
             rows[name] = row_texts(zip(*(one.to_pylist() for one in table.columns), strict=True))

@@ -373,7 +373,7 @@ CASES: tuple[EngineCase, ...] = (
     ),
     _one(
         "old_int96",
-        "`timestamp` as INT96, other years",
+        "`timestamp` as INT96, before 1678",
         [_OLD],
         _UTC_US,
         options={"use_deprecated_int96_timestamps": True},
