@@ -124,6 +124,10 @@ def test_a_view_follows_what_is_written_through_it_and_dataframes_do_not(
     earlier = spark.table("inserts")
     client.read(spark, TABLE).createOrReplaceTempView("other")
     client.read(spark, TABLE).where("id < 3").createOrReplaceTempView("part")
+    # What has been written does not fail because of a view of a table that is gone.
+    spark.sql("CREATE TABLE gone (id INT) USING parquet")
+    spark.sql("CREATE TEMPORARY VIEW broken AS SELECT id FROM gone")
+    spark.sql("DROP TABLE gone")
 
     spark.sql("INSERT INTO inserts VALUES (7, DATE'2026-11-01')")
 
@@ -137,6 +141,7 @@ def test_a_view_follows_what_is_written_through_it_and_dataframes_do_not(
     assert ids(spark, "part") == [0, 1, 2]
     spark.catalog.dropTempView("other")
     spark.catalog.dropTempView("part")
+    spark.catalog.dropTempView("broken")
 
 
 def test_what_reads_a_part_of_a_table_is_not_written_through(

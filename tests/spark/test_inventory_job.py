@@ -28,6 +28,7 @@ import windrow_jobs.inventory
 from tests.support.laws import a_few
 from tests.support.servers.coordinators import running
 from tests.support.servers.s3 import s3_server
+from windrow_core.files.limits import ReadLimits
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import file_hosts, hosts_of, parsed
@@ -386,7 +387,7 @@ def block_locations(spark: SparkSession, *blocks: tuple[int, dict[str, str]]) ->
 def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", {"x": [1], "s": ["a"], "price": [Decimal("1.25")]})
     location = str(tmp_path)
-    read = partial(tasks.read_footers, location, 2**20)
+    read = partial(tasks.read_footers, location, ReadLimits(footer_bytes=2**20))
     work = partial(tasks.list_folders, location), read
 
     done = subprocess.run(

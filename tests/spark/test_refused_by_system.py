@@ -19,6 +19,7 @@ import windrow
 from tests.support.faults.refusing_disk import HARMFUL, RefusingDisk, events_on, refusing_disk
 from tests.support.tables import hive
 from windrow.spark import TaskFailedError, plain_errors
+from windrow_core.files.limits import ReadLimits
 from windrow_core.files.listing import FolderEntries, file_table, scan_local_folder
 from windrow_jobs import tasks
 from windrow_jobs.compact import compact
@@ -115,7 +116,7 @@ def test_footers_that_no_process_can_parse_are_not_called_damaged(disk: Refusing
                 return found
 
             tasks.read_tails = limited  # type: ignore[assignment]
-            told = str(tasks.read_footers(location, 2**20, (0, files)))
+            told = str(tasks.read_footers(location, ReadLimits(footer_bytes=2**20), (0, files)))
             os.write(writing, told.encode())
         finally:
             os._exit(0)

@@ -9,6 +9,8 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+from windrow_core.cards import count_text
+
 # Enough for 2,000 columns and 350 row groups with statistics. Parsed, that takes a gigabyte.
 MAX_FOOTER_BYTES = 64 * 2**20
 
@@ -50,7 +52,7 @@ def refuse_wide(count: int, most: int) -> None:
     """Refuse a schema with too many fields."""
     if count > most:
         raise TooWideError(
-            f"a schema of {count:,} fields, and at most {most:,} are read: leave fields out, or "
+            f"a schema of {count_text(count, 'field')}, and at most {most:,} are read: leave fields out, or "
             "raise WINDROW_LIMITS__MAX_FIELDS"
         )
 

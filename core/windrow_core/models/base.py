@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from windrow_core.cards import Shown
+from windrow_core.cards import Shown, count_text
 from windrow_core.sizes import parse_size
 
 # Building all models takes longer than connecting, and a client uses few of them. Before 2.14, threads
@@ -79,8 +79,8 @@ ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(
-            f"it must be a number that a double has, of at most {MAX_DIGITS:,} digits: write others as "
-            "text, such as 'Infinity' or 'NaN'"
+            "it must be a number that a double has, of at most "
+            f"{count_text(MAX_DIGITS, 'digit')}: write others as text, such as 'Infinity' or 'NaN'"
         )
     return value
 

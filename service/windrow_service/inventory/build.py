@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
 from windrow_core.files.assemble import footer_columns
-from windrow_core.files.errors import LocationError, SchemaConflictError
+from windrow_core.files.chunks import FooterGroup
+from windrow_core.files.errors import LocationError, SchemaConflictError, UnreadableFootersError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.formats import LISTED
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide
@@ -386,15 +387,7 @@ class _FooterReader:
         if declared is not None and not is_read:
             groups = unread(declared, len(fresh))
         else:
-            groups = read_with(
-                self.location,
-                self.files.take(fresh),
-                self.meter,
-                self.executor,
-                self.limits,
-                self.table_format,
-                is_acid=self.is_acid,
-            )
+            groups = self._read_footers(fresh)
         groups = [group.at_rows(fresh) for group in groups]
         is_orc = self.table_format == "orc"
         by_force = is_orc and by_position(self.format_options)
@@ -431,6 +424,23 @@ class _FooterReader:
             check=self.meter.check_cancelled,
         )
         return data_schema, footers, len(fresh) if is_read else 0
+
+    def _read_footers(self, fresh: pa.Array) -> list[FooterGroup]:
+        try:
+            return read_with(
+                self.location,
+                self.files.take(fresh),
+                self.meter,
+                self.executor,
+                self.limits,
+                self.table_format,
+                is_acid=self.is_acid,
+            )
+        except UnreadableFootersError as error:
+            # Files that were read before have the table's format.
+            if len(fresh) == len(self.files):
+                refuse_other_format(self.location, self.files, self.table_format, error)
+            raise
 
 
 def partitions_of(

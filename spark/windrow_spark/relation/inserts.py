@@ -17,7 +17,6 @@ from windrow_spark.reading.session_times import in_session, partition_columns_in
 from windrow_spark.relation.java_classes import Answer
 from windrow_spark.relation.pins import Pin, pin_of
 from windrow_spark.relation.relations import buckets_of, relation_of
-from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import Use, run
 
@@ -102,7 +101,7 @@ def constants(
 
 def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answer) -> None:
     """Give the session's views of a relation its table's current snapshot."""
-    views = [name for name in _local_views(spark) if _shows(spark.table(quoted(name)), pin)]
+    views = [name for name in _local_views(spark) if _shows(spark, name, pin)]
     if not views:
         return
     plan = client.probe(pin.table, columns=list(pin.types), **pin.options)
@@ -119,9 +118,15 @@ def _local_views(spark: SparkSession) -> list[str]:
     return [str(names.apply(at).table()) for at in range(names.size())]
 
 
-def _shows(view: DataFrame, pin: Pin) -> bool:
-    """Tell whether a view is such a relation of any snapshot, without further steps."""
-    plan = view._jdf.queryExecution().analyzed()
+def _shows(spark: SparkSession, view: str, pin: Pin) -> bool:
+    """Tell whether a view is such a relation of any snapshot, without further steps.
+
+    The view is not analysed: one of a table that is gone would fail what has been written.
+    """
+    definition = spark._jsparkSession.sessionState().catalog().getTempView(view)
+    if definition.isEmpty():
+        return False
+    plan = definition.get()
     while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
         plan = plan.children().apply(0)
     # One statement may write several times, after which the view is newer than its relation.

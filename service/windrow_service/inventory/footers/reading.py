@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
-from windrow_core.files.errors import OtherFormatError, UnreadableFootersError
+from windrow_core.files.errors import OtherFormatError
 from windrow_core.files.kinds import other_kind
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_service.avro import headers as avro
@@ -45,7 +45,6 @@ def read_footers(
         exactly one group. None if there are no files.
 
     Raises:
-        OtherFormatError: All files have another format.
         UnreadableFootersError: Files are not Parquet, or access is denied.
         FileChangedError: Files differ from the listing.
         InventoryCancelledError: `cancelled` was set.
@@ -84,18 +83,14 @@ def read_with(
     """
     reader = _ACID_READER if is_acid else _READERS[table_format]
     meter.enter(phase="reading footers", footers_total=files.num_rows)
-    try:
-        chunks = in_chunks(
-            files,
-            partial(reader, location, limits=limits),
-            lambda unreadable: ChunkFooters(unreadable=unreadable),
-            lambda count: meter.add(footers_read=count),
-            executor,
-            meter.check_cancelled,
-            table_format=table_format,
-        )
-    except UnreadableFootersError as error:
-        refuse_other_format(location, files, table_format, error)
-        raise
+    chunks = in_chunks(
+        files,
+        partial(reader, location, limits=limits),
+        lambda unreadable: ChunkFooters(unreadable=unreadable),
+        lambda count: meter.add(footers_read=count),
+        executor,
+        meter.check_cancelled,
+        table_format=table_format,
+    )
     meter.report()
     return joined(group for chunk in chunks for group in chunk.groups)
