@@ -35,6 +35,9 @@ _IRRELEVANT = {
 # Options that do not if they are off. With a schema, inference has already taken place.
 _IF_FALSE = {"mergeschema", "recursivefilelookup"}
 _INFERRED = {"inferschema"}
+_MERGED = "mergeschema"
+# Formats whose scans do not look at it.
+_MERGED_BEFORE = {"parquet", "orc"}
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
@@ -57,7 +60,10 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
         raise NotTheSameError(
             f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
         )
-    check_options(plan, request["options"])
+    options = request["options"]
+    if plan.format in _MERGED_BEFORE:
+        options = {name: options[name] for name in options if name.lower() != _MERGED}
+    check_options(plan, options)
     partition = [column.name for column in plan.partition_columns]
     _check_columns(
         plan,

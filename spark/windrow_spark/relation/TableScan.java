@@ -167,7 +167,8 @@ public final class TableScan extends SparkPlan {
     }
 
     public AttributeSet producedAttributes() {
-        return outputSet();
+        // Conditions on partition columns may use such as are not returned.
+        return outputSet().$plus$plus(leaf.outputSet());
     }
 
     /** Equal scans of two parts of a query are equal after this, so that Spark reads them once. */
