@@ -1,0 +1,1 @@
+"""Tests that others have written, run on tables that Windrow plans."""

@@ -1,0 +1,182 @@
+"""Spark's own test suites: their jars, a run of them, and what came of their tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.processes.environments import python_with, skipped_without
+from tests.support.servers.maven import jars_of
+
+# The newest release whose test jars are published.
+VERSION = "4.2.0"
+_TIMEOUT_S = 1_800.0
+_ROOT = Path(__file__).parents[2]
+_MODULES = ("common-utils", "catalyst", "core", "hive", "sql", "sql-api", "tags", "unsafe")
+_LIBRARIES = (
+    "org.scalatest:scalatest_2.13:3.2.19",
+    "org.scalatestplus:scalacheck-1-18_2.13:3.2.19.0",
+    "org.scalatestplus:mockito-5-12_2.13:3.2.19.0",
+)
+# Spark has these itself.
+_OF_SPARK = ("scala-library", "scala-reflect", "scala-xml")
+# Where tests look for resources beside Spark's sources, and the module whose jar has them.
+_RESOURCES = {"sql/core": "sql", "sql/hive": "hive"}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite of Spark's tests.
+
+    Attributes:
+        name: The full name of its class.
+        mode: `plain`, `reads` or `writes`; see `tests.programs.judged_suites`.
+        excluded: Why tests are left out that fail for a reason that is not Windrow's, by their names.
+    """
+
+    name: str
+    mode: str = "reads"
+    excluded: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Its short name; `hive.InsertSuite` for one of Hive's."""
+        package, _, name = self.name.rpartition(".")
+        return f"hive.{name}" if ".hive" in package else name
+
+
+_NODES = "looks for nodes of Spark's own scans in the plan"
+_SQL = "org.apache.spark.sql"
+_PARQUET = f"{_SQL}.execution.datasources.parquet"
+
+# Suites that look at nodes of plans in each test, such as ParquetV1FilterSuite and
+# ParquetV1SchemaPruningSuite, judge no rows and are not here.
+SUITES = (
+    Suite(f"{_SQL}.sources.ParquetHadoopFsRelationSuite"),
+    Suite(f"{_SQL}.hive.orc.OrcHadoopFsRelationSuite"),
+    Suite(
+        f"{_SQL}.hive.HiveParquetMetastoreSuite",
+        excluded={
+            "conversion is working": _NODES,
+            "SPARK-15248: explicitly added partitions should be readable": "counts `inputFiles`, "
+            "which has all files of a table that Windrow plans",
+        },
+    ),
+    Suite(f"{_PARQUET}.ParquetV1PartitionDiscoverySuite"),
+    Suite(f"{_PARQUET}.ParquetV1QuerySuite", excluded={"returning batch for wide table": _NODES}),
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """What came of a test.
+
+    Attributes:
+        test: Its name.
+        outcome: `passed`, `failed`, `canceled`, `ignored`, or `aborted` for a suite's own failure.
+        seconds: How long it took.
+        planned: How many scans and writes Windrow planned, by kind.
+        left: How many Spark did, by kind and reason.
+        error: The stack trace of its failure.
+    """
+
+    test: str
+    outcome: str
+    seconds: float
+    planned: Mapping[str, int]
+    left: Mapping[str, int]
+    error: str
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed, or its suite did."""
+        return self.outcome in ("failed", "aborted")
+
+
+def _project() -> str:
+    tests = "".join(
+        f"<dependency><groupId>org.apache.spark</groupId><artifactId>spark-{name}_2.13</artifactId>"
+        f"<version>{VERSION}</version><type>test-jar</type><exclusions><exclusion>"
+        "<groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>"
+        for name in _MODULES
+    )
+    libraries = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+        "</dependency>".format(*library.split(":"))
+        for library in _LIBRARIES
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>windrow</groupId><artifactId>judges</artifactId><version>1</version>"
+        f"<dependencies>{tests}{libraries}</dependencies></project>"
+    )
+
+
+def jars() -> Path:
+    """Return the folder of Spark's tests; the test is skipped if they cannot be had.
+
+    Their jars are unpacked, as many tests open their resources as files.
+    """
+    fetched = jars_of(f"spark-tests-{VERSION}", _project())
+    folder = fetched[0].parent / "unpacked"
+    done = folder / ".done"
+    if done.exists():
+        return folder
+    for jar in fetched:
+        name = jar.name
+        if name.startswith("spark-"):
+            with zipfile.ZipFile(jar) as archive:
+                archive.extractall(folder / "classes" / name.removeprefix("spark-").split("_")[0])
+        elif not name.startswith(_OF_SPARK):
+            (folder / "jars").mkdir(parents=True, exist_ok=True)
+            (folder / "jars" / name).write_bytes(jar.read_bytes())
+    for place, module in _RESOURCES.items():
+        link = folder / "home" / place / "src" / "test" / "resources"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(folder / "classes" / module)
+    done.touch()
+    return folder
+
+
+def python() -> str:
+    """Return an interpreter with the Spark of the suites; the test is skipped without one."""
+    with skipped_without(f"Spark {VERSION}"):
+        return python_with(
+            [f"pyspark=={VERSION}"], ".venv-judges", f".installed-{VERSION}", "--no-deps"
+        )
+    raise AssertionError("skipped above")
+
+
+def run(suite: Suite, folder: Path) -> list[Test]:
+    """Run a suite, and return what came of each of its tests.
+
+    Args:
+        suite: The suite.
+        folder: Where its files lie; its log is beside it.
+
+    Raises:
+        AssertionError: The suite ended early.
+    """
+    command = [python(), "-m", "tests.programs.judged_suites", str(jars()), str(folder)]
+    log = folder.with_suffix(".log")
+    with log.open("w") as errors:
+        done = subprocess.run(
+            [*command, suite.mode, suite.name],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=_TIMEOUT_S,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)},
+            cwd=folder.parent,
+        )
+    if done.returncode:
+        raise AssertionError(
+            f"{suite.name} ended with {done.returncode}: {log.read_text()[-4000:]}"
+        )
+    lines = done.stdout.splitlines()
+    return [Test(**json.loads(line)) for line in lines if line.startswith('{"test"')]

@@ -1,0 +1,220 @@
+"""Suites of Spark's own tests, on tables that Windrow plans.
+
+`python -m tests.programs.judged_suites JARS FOLDER MODE SUITE`
+
+MODE is `plain`, `reads` or `writes`: Spark alone, with accelerated reads, and with accelerated writes,
+too. Each location that a query reads is registered when the optimizer first asks for it. Prints a line
+of JSON for each test: its suite, name and outcome, the scans and writes that Windrow planned, and why
+it left others to Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, StructType
+
+import windrow
+from tests.support.servers import embedded
+from windrow_core.models import TableInfo
+from windrow_spark.acceleration import accelerating
+from windrow_spark.acceleration.decisions import Decisions
+from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.catalog.importing import import_tables
+
+_PACKAGES = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util "
+    "java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs "
+    "sun.security.action sun.util.calendar"
+)
+_FORMATS = {
+    "ParquetFileFormat": "parquet",
+    "OrcFileFormat": "orc",
+    "CSVFileFormat": "csv",
+    "JsonFileFormat": "json",
+    "TextFileFormat": "text",
+    "AvroFileFormat": "avro",
+}
+_RUNNER = Path(__file__).parents[1] / "judges" / "SuiteRun.java"
+# What only sources of Spark's own tests look at.
+_OF_TESTS = ("dataSchema", "dataschema")
+_CHANGING = re.compile(r"'[^']*'|/\S+|file:\S+|\bt\.\w+|\d+")
+
+
+class Judged(Decisions):
+    """Decisions that register what queries ask for, and count for the test that runs."""
+
+    client: ClassVar[windrow.Client]
+    counts: ClassVar[Counter[str]]
+    reasons: ClassVar[Counter[str]]
+    targets: ClassVar[set[str]]
+
+    def table_of(self, request: Mapping[str, Any]) -> TableInfo:
+        """Return the table of a request, which is registered unless this test has done so."""
+        for name in _OF_TESTS:
+            request.get("options", {}).pop(name, None)
+        target = request["table"] if request.get("cataloged") else request["path"]
+        target += request.get("data", "")
+        if target not in self.targets:
+            try:
+                self._register(request)
+            except NotTheSameError:
+                raise
+            except Exception as error:
+                traceback.print_exc()
+                line = str(error).partition("\n")[0]
+                raise NotTheSameError(f"cannot be registered: {line}") from error
+            self.targets.add(target)
+            self._registered.renew()
+        return super().table_of(request)
+
+    def note(self, target: str, table: str | None, reason: str) -> None:
+        """Count a decision."""
+        super().note(target, table, reason)
+        kind = "write" if target.startswith("INSERT ") else "scan"
+        if table:
+            self.counts[kind] += 1
+        else:
+            self.reasons[f"{kind}: {_CHANGING.sub('…', reason)[:160]}"] += 1
+
+    def _register(self, request: Mapping[str, Any]) -> None:
+        if request.get("cataloged"):
+            import_tables(self._spark, self.client, [request["table"]], refresh="all")
+            return
+        name = request.get("format", "ParquetFileFormat").rpartition(".")[2].rpartition("$")[2]
+        location = re.sub("^file:/*", "/", request["path"])
+        if name not in _FORMATS or not os.path.isdir(location):
+            raise NotTheSameError(f"no folder of a format that is registered: {name}")
+        options: dict[str, Any] = {}
+        if "data" in request:
+            partition = _types(request["partition"])
+            columns = {c: t for c, t in _types(request["data"]).items() if c not in partition}
+            options = {"columns": columns, "partition_columns": partition or None}
+            if name not in ("ParquetFileFormat", "OrcFileFormat"):
+                all_options = request.get("options", {})
+                options["format_options"] = {k: v for k, v in all_options.items() if k != "path"}
+        table = "t.t" + hashlib.md5(location.encode(), usedforsecurity=False).hexdigest()[:12]
+        self.client.register_table(table, location, _FORMATS[name], replace=True, **options)
+        self.client.refresh(table)
+
+
+def _types(schema: str) -> dict[str, str]:
+    fields = StructType.fromJson(json.loads(schema))
+    types: dict[str, DataType] = {field.name: field.dataType for field in fields}
+    return {name: type_.simpleString() for name, type_ in types.items()}
+
+
+class Listener:
+    """Switches acceleration on for the session of a suite, and prints what its tests do."""
+
+    def __init__(self, gateway: Any, suite: Any, mode: str) -> None:
+        self._gateway, self._suite, self._mode = gateway, suite, mode
+        self._context: Any = None
+        self.began_s = 0.0
+
+    def apply(self, event: Any) -> None:
+        """Take an event, as `SuiteRun.java` tells it."""
+        kind, test, error = (str(part) for part in event)
+        if kind == "starting":
+            self._start()
+            return
+        report = {
+            "test": test,
+            "outcome": kind,
+            "seconds": round(time.monotonic() - self.began_s, 1),
+            "planned": Judged.counts,
+            "left": Judged.reasons,
+            "error": error[:4000],
+        }
+        sys.stdout.write(json.dumps(report) + "\n")
+        sys.stdout.flush()
+
+    def _start(self) -> None:
+        self.began_s = time.monotonic()
+        Judged.counts, Judged.reasons, Judged.targets = Counter(), Counter(), set()
+        session = self._suite.spark()
+        # Windrow leaves queries to Spark that find columns by ids, and Spark's tests ask for that.
+        session.conf().set("spark.sql.parquet.fieldId.read.enabled", "false")
+        if self._mode != "plain" and (
+            self._context is None or not self._context.equals(session.sparkContext())
+        ):
+            self._context = session.sparkContext()
+            self._accelerate(session)
+
+    def _accelerate(self, session: Any) -> None:
+        jvm = self._gateway.jvm
+        context = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(self._context)
+        SparkContext._active_spark_context = None
+        spark = SparkSession(
+            SparkContext(
+                jsc=context, gateway=self._gateway, conf=SparkConf(_jconf=context.getConf())
+            ),
+            session,
+        )
+        windrow.accelerate(
+            spark,
+            Judged.client,
+            tables="*",
+            max_staleness=0,
+            wait_s=60,
+            writes=self._mode == "writes",
+        )
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+
+def _gateway(jars: Path, folder: Path) -> Any:
+    opens = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES.split())
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True)
+    classes = ":".join([*map(str, sorted(jars.glob("classes/*"))), f"{jars}/jars/*"])
+    options = (
+        f"-Dspark.testing=true -Dspark.test.home={jars}/home -Djava.io.tmpdir={temporary} "
+        "-Dspark.ui.enabled=false -Dspark.memory.debugFill=false -Dderby.system.durability=test "
+        f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m {opens}"
+    )
+    os.environ.update(SPARK_TESTING="1", SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        f"--driver-memory 2g --conf spark.driver.extraClassPath={classes} "
+        f"--driver-java-options '{options}' pyspark-shell"
+    )
+    os.chdir(folder)
+    gateway = launch_gateway()
+    SparkContext._ensure_initialized(gateway=gateway)
+    ensure_callback_server_started(gateway)
+    return gateway
+
+
+def run(jars: Path, folder: Path, mode: str, name: str) -> None:
+    """Run a suite, and print what comes of each of its tests."""
+    gateway = _gateway(jars, folder)
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.setTargetVersion(8)
+    compiler.cook(_RUNNER.read_text(encoding="utf-8"))
+    runner = compiler.getClassLoader().loadClass("SuiteRun").newInstance()
+    vars(accelerating)["Decisions"] = Judged
+    with embedded.client(folder / "state", allowed_locations=["/"]) as client:
+        Judged.client = client
+        suite = loader.loadClass(name).newInstance()
+        runner.run(suite, Listener(gateway, suite, mode))
+    gateway.shutdown()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:5])
