@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.judges import spark_suites
+from tests.judges import hive_suites, spark_suites, sql_suites
 from tests.judges.spark_suites import VERSION, Suite, Test
 
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judges.md"
@@ -71,7 +71,7 @@ def main(labels: list[str]) -> int:
     """Run suites; return 1 if a test failed that is not excluded."""
     results = {}
     failures = 0
-    for suite in spark_suites.SUITES:
+    for suite in sql_suites.SUITES + hive_suites.SUITES:
         if labels and suite.label not in labels:
             continue
         began = time.monotonic()

@@ -50,26 +50,9 @@ class Suite:
         return f"hive.{name}" if ".hive" in package else name
 
 
-_NODES = "looks for nodes of Spark's own scans in the plan"
-_SQL = "org.apache.spark.sql"
-_PARQUET = f"{_SQL}.execution.datasources.parquet"
-
-# Suites that look at nodes of plans in each test, such as ParquetV1FilterSuite and
-# ParquetV1SchemaPruningSuite, judge no rows and are not here.
-SUITES = (
-    Suite(f"{_SQL}.sources.ParquetHadoopFsRelationSuite"),
-    Suite(f"{_SQL}.hive.orc.OrcHadoopFsRelationSuite"),
-    Suite(
-        f"{_SQL}.hive.HiveParquetMetastoreSuite",
-        excluded={
-            "conversion is working": _NODES,
-            "SPARK-15248: explicitly added partitions should be readable": "counts `inputFiles`, "
-            "which has all files of a table that Windrow plans",
-        },
-    ),
-    Suite(f"{_PARQUET}.ParquetV1PartitionDiscoverySuite"),
-    Suite(f"{_PARQUET}.ParquetV1QuerySuite", excluded={"returning batch for wide table": _NODES}),
-)
+SQL = "org.apache.spark.sql"
+# Reasons of more than one suite.
+NODES = "looks for nodes of Spark's own scans in the plan"
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.judges import spark_suites
+from tests.judges import hive_suites, spark_suites, sql_suites
 from tests.judges.spark_suites import Suite
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 
-@pytest.mark.parametrize("suite", spark_suites.SUITES, ids=lambda suite: suite.label)
+@pytest.mark.parametrize(
+    "suite", sql_suites.SUITES + hive_suites.SUITES, ids=lambda suite: suite.label
+)
 def test_no_test_of_a_suite_fails_for_a_reason_that_is_windrows(
     suite: Suite, tmp_path: Path
 ) -> None:
