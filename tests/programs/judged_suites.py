@@ -14,11 +14,13 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +32,7 @@ from pyspark.sql.types import DataType, StructType
 import windrow
 from tests.support.servers import embedded
 from windrow_core.models import TableInfo
+from windrow_core.models.format_options import checked_format_options
 from windrow_spark.acceleration import accelerating
 from windrow_spark.acceleration.decisions import Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
@@ -57,6 +60,7 @@ _CHANGING = re.compile(r"'[^']*'|/\S+|file:\S+|\bt\.\w+|\d+")
 class Judged(Decisions):
     """Decisions that register what queries ask for, and count for the test that runs."""
 
+    alone: ClassVar[Path]
     client: ClassVar[windrow.Client]
     counts: ClassVar[Counter[str]]
     reasons: ClassVar[Counter[str]]
@@ -66,8 +70,10 @@ class Judged(Decisions):
         """Return the table of a request, which is registered unless this test has done so."""
         for name in _OF_TESTS:
             request.get("options", {}).pop(name, None)
+        if not request.get("cataloged") and os.path.isfile(_location(request)):
+            request = {**request, "path": str(self._alone(Path(_location(request))))}
         target = request["table"] if request.get("cataloged") else request["path"]
-        target += request.get("data", "")
+        target += request.get("data", "") + str(request.get("options", ""))
         if target not in self.targets:
             try:
                 self._register(request)
@@ -80,6 +86,15 @@ class Judged(Decisions):
             self.targets.add(target)
             self._registered.renew()
         return super().table_of(request)
+
+    def _alone(self, file: Path) -> Path:
+        """Return a folder with a copy of a file alone: tables are folders."""
+        status = file.stat()
+        folder = self.alone / f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            shutil.copy2(file, folder / file.name.lstrip("._"))
+        return folder
 
     def note(self, target: str, table: str | None, reason: str) -> None:
         """Count a decision."""
@@ -95,20 +110,33 @@ class Judged(Decisions):
             import_tables(self._spark, self.client, [request["table"]], refresh="all")
             return
         name = request.get("format", "ParquetFileFormat").rpartition(".")[2].rpartition("$")[2]
-        location = re.sub("^file:/*", "/", request["path"])
+        location = _location(request)
         if name not in _FORMATS or not os.path.isdir(location):
             raise NotTheSameError(f"no folder of a format that is registered: {name}")
         options: dict[str, Any] = {}
+        if '"type":"udt"' in request.get("data", ""):
+            raise NotTheSameError("a column has a user-defined type")
         if "data" in request:
             partition = _types(request["partition"])
             columns = {c: t for c, t in _types(request["data"]).items() if c not in partition}
             options = {"columns": columns, "partition_columns": partition or None}
-            if name not in ("ParquetFileFormat", "OrcFileFormat"):
-                all_options = request.get("options", {})
-                options["format_options"] = {k: v for k, v in all_options.items() if k != "path"}
+            options["format_options"] = _known(_FORMATS[name], request.get("options", {}))
         table = "t.t" + hashlib.md5(location.encode(), usedforsecurity=False).hexdigest()[:12]
         self.client.register_table(table, location, _FORMATS[name], replace=True, **options)
         self.client.refresh(table)
+
+
+def _location(request: Mapping[str, Any]) -> str:
+    return re.sub("^file:/*", "/", request["path"])
+
+
+def _known(format: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a read that a registration may have."""
+    known: dict[str, str] = {}
+    for name, value in options.items():
+        with suppress(ValueError):
+            known |= checked_format_options(format, {name: value})
+    return known
 
 
 def _types(schema: str) -> dict[str, str]:
@@ -210,7 +238,7 @@ def run(jars: Path, folder: Path, mode: str, name: str) -> None:
     runner = compiler.getClassLoader().loadClass("SuiteRun").newInstance()
     vars(accelerating)["Decisions"] = Judged
     with embedded.client(folder / "state", allowed_locations=["/"]) as client:
-        Judged.client = client
+        Judged.client, Judged.alone = client, folder / "alone"
         suite = loader.loadClass(name).newInstance()
         runner.run(suite, Listener(gateway, suite, mode))
     gateway.shutdown()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing.objects import ExamplePoint
 
 import windrow
 from tests.support.laws import a_few
@@ -279,6 +280,50 @@ def test_files_of_others_are_seen_once_the_last_refresh_is_too_old(
     assert not acceleration.is_on
 
 
+def test_partition_columns_that_files_have_too_are_those_of_the_folders(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "twice")
+    rows = spark.sql("SELECT id, 9 AS part, '2026' AS at FROM range(5)")
+    rows.write.parquet(f"{path}/part=1/at=2026-01-01 00%3A00%3A00")
+    rows.write.json(f"{path}.json/part=1")
+    client.register_table("sales.twice", path)
+    client.register_table(
+        "sales.lines",
+        f"{path}.json",
+        "json",
+        columns={"at": "string", "id": "bigint"},
+        partition_columns={"part": "int"},
+    )
+
+    def read() -> DataFrame:
+        return spark.read.parquet(path).where("part = 1")
+
+    assert [row[:2] for row in same_both_ways(spark, client, read)] == [(i, 1) for i in range(5)]
+    with accelerate(spark, client, "sales.*") as acceleration:
+        # Spark reads the times in these folders in the option's zone.
+        zoned = spark.read.option("timeZone", "Asia/Tokyo").parquet(path)
+        assert "its option timezone is" in reason_of(zoned, acceleration)
+        lines = spark.read.json(f"{path}.json")
+        assert "its columns are struct<at:string,id:bigint,part" in reason_of(lines, acceleration)
+    client.delete_table("sales.twice")
+    client.delete_table("sales.lines")
+
+
+def test_columns_of_user_defined_types_are_left_to_spark(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    point = spark.createDataFrame([(ExamplePoint(1.0, 2.0),)], ["at"])
+    point.write.parquet(str(tmp_path / "points"))
+    # As the bare values that the files have.
+    columns = {"at": "array<double>"}
+    client.register_table("sales.points", str(tmp_path / "points"), columns=columns)
+    with accelerate(spark, client, "sales.*") as acceleration:
+        read = spark.read.parquet(str(tmp_path / "points"))
+        assert "user-defined type" in reason_of(read, acceleration)
+    client.delete_table("sales.points")
+
+
 def test_options_schemas_and_settings_that_change_rows_leave_a_path_to_spark(
     spark: SparkSession, acceleration: Acceleration, location: Path
 ) -> None:
@@ -299,8 +344,14 @@ def test_options_schemas_and_settings_that_change_rows_leave_a_path_to_spark(
     }.items():
         rows = spark.read.option(name, value).parquet(path)
         assert f"its option {name.lower()} is" in reason_of(rows, acceleration)
-    for merged in ("true", "false"):
-        assert is_ours(spark.read.option("mergeSchema", merged).parquet(path))
+    for name, value in {
+        "mergeSchema": "true",
+        "inferSchema": "true",
+        "quoteAll": "true",
+        "timeZone": "Asia/Tokyo",
+        "timestampFormat": "yyyy",
+    }.items():
+        assert is_ours(spark.read.option(name, value).parquet(path))
     assert "reads 2 paths at once" in reason_of(
         spark.read.parquet(day, f"{location}/ds=2026-11-02"), acceleration
     )

@@ -41,6 +41,8 @@ def _one_of(*values: str) -> _Check:
 _WHOLE = "it must be a whole number"
 _MODE = _one_of("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 
+# Spark also reads times in the names of folders in it, whatever the format.
+_ZONE = "timeZone"
 _PARSED: dict[str, _Check] = {
     "columnNameOfCorruptRecord": _filled,
     "dateFormat": _any,
@@ -52,7 +54,7 @@ _PARSED: dict[str, _Check] = {
     "mode": _MODE,
     "multiLine": _boolean,
     "timeFormat": _any,
-    "timeZone": _filled,
+    _ZONE: _filled,
     "timestampFormat": _any,
     "timestampNTZFormat": _any,
 }
@@ -60,7 +62,7 @@ _KNOWN: dict[str, dict[str, _Check]] = {
     # For the coordinator, to find the metadata of a table; not for Spark.
     "iceberg": dict.fromkeys(("catalog", "identifier", "metadata", "ref"), _filled),
     # The time zone of the sessions that wrote partition values of type timestamp.
-    "delta": {"timeZone": _filled},
+    "delta": {_ZONE: _filled},
     "csv": {
         **_PARSED,
         "charToEscapeQuoteEscaping": _character,
@@ -205,6 +207,27 @@ _REFUSED: dict[str, str] = {
     ),
     "recursiveFieldMaxDepth": "recursive records are not read",
 }
+
+# Formats of lines; an option of one of them means nothing to readers of others.
+_LINES = ("csv", "json", "text")
+_WITHOUT_EFFECT = frozenset(
+    # With a schema, inference has already taken place. `mergeSchema` decides which schema that is.
+    name.lower()
+    for name, reason in _REFUSED.items()
+    if reason in (_COLUMNS, _WRITING, _SUFFIX) and name != "mergeSchema"
+)
+
+
+def has_no_effect(format: str, name: str) -> bool:
+    """Tell whether an option of Spark has no effect on rows of files whose columns are known.
+
+    Args:
+        format: Format of the files.
+        name: Any option; case does not matter.
+    """
+    others = {one.lower() for other in _LINES for one in _KNOWN[other].keys() - {_ZONE}}
+    own = {one.lower() for one in _KNOWN.get(format, {})}
+    return name.lower() in _WITHOUT_EFFECT | (others - own)
 
 
 def checked_format_options(format: str, options: Mapping[str, str]) -> dict[str, str]:

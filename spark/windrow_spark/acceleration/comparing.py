@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
+from windrow_core.models.format_options import has_no_effect
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.catalog.writer_options import is_of_writers
@@ -32,12 +33,13 @@ _IRRELEVANT = {
     "partitionoverwritemode",
     "__hive_compatible_bucketed_table_insertion__",
 }
-# Options that do not if they are off. With a schema, inference has already taken place.
+# Options that do not if they are off.
 _IF_FALSE = {"mergeschema", "recursivefilelookup"}
-_INFERRED = {"inferschema"}
 _MERGED = "mergeschema"
-# Formats whose scans do not look at it.
-_MERGED_BEFORE = {"parquet", "orc"}
+# In formats with types, it is the zone of times in the names of folders only.
+_ZONE = "timezone"
+# Formats whose scans do not look at `mergeSchema`.
+_TYPED = {"parquet", "orc"}
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
@@ -60,25 +62,31 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
         raise NotTheSameError(
             f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
         )
+    theirs = {name: _struct(request[name]) for name in ("partition", "data")}
     options = request["options"]
-    if plan.format in _MERGED_BEFORE:
-        options = {name: options[name] for name in options if name.lower() != _MERGED}
+    if plan.format in _TYPED:
+        in_zone = any("timestamp" in field.dataType.simpleString() for field in theirs["partition"])
+        ignored = {_MERGED} if in_zone else {_MERGED, _ZONE}
+        options = {name: options[name] for name in options if name.lower() not in ignored}
     check_options(plan, options)
     partition = [column.name for column in plan.partition_columns]
     _check_columns(
         plan,
-        StructType.fromJson(json.loads(request["partition"])),
+        theirs["partition"],
         spark_schema(plan.partition_columns),
         "partition columns",
         ordered=True,
     )
+    # Fields of lines are found by their places.
+    ordered = plan.format in READ_BY_SPARK
+    # Other files may have partition columns, too: their values are those of the folders.
+    unread = set() if ordered else set(partition)
     _check_columns(
         plan,
-        StructType.fromJson(json.loads(request["data"])),
+        StructType([field for field in theirs["data"] if field.name not in unread]),
         spark_schema([column for column in plan.columns if column.name not in partition]),
         "columns",
-        # Fields of lines are found by their places.
-        ordered=plan.format in READ_BY_SPARK,
+        ordered=ordered,
     )
 
 
@@ -87,7 +95,7 @@ def check_options(plan: Plan, options: Mapping[str, str]) -> None:
     ours = {name.lower(): value for name, value in plan.format_options.items()}
     theirs = {name.lower(): value for name, value in options.items()}
     for name in [*theirs]:
-        if name in _IRRELEVANT | _INFERRED or is_of_writers(name):
+        if name in _IRRELEVANT or is_of_writers(name) or has_no_effect(plan.format, name):
             del theirs[name]
     for name in _IF_FALSE:
         if theirs.get(name, "false").lower() == "false":
@@ -98,6 +106,17 @@ def check_options(plan: Plan, options: Mapping[str, str]) -> None:
                 f"its option {name} is {_shown(theirs.get(name))} in Spark, and "
                 f"{_shown(ours.get(name))} in {plan.table!r}"
             )
+
+
+def _struct(text: str) -> StructType:
+    """Return a schema of the JVM's.
+
+    Raises:
+        NotTheSameError: A column has a type of the application's own.
+    """
+    if '"type":"udt"' in text:
+        raise NotTheSameError("a column has a user-defined type, whose class only Spark knows")
+    return StructType.fromJson(json.loads(text))
 
 
 def _shown(value: str | None) -> str:
