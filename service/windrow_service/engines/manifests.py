@@ -24,7 +24,7 @@ from windrow_service.engines.storage import REWRITE, Stored, stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
 # Raise it when the same manifest, or the record of the same snapshot, gets other content.
-EDITION = 5
+EDITION = 6
 # The columns of Windrow's manifests that Iceberg's are made from.
 NEEDED = (
     "path",

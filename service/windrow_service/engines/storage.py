@@ -32,7 +32,6 @@ _STORED: Mapping[pa.DataType, tuple[str, ...]] = {
     pa.string(): ("string", "large_string", "string_view"),
     pa.binary(): ("binary", "large_binary", "binary_view"),
     pa.date32(): ("date32[day]",),
-    # PyIceberg reads years outside 1677 to 2262 wrongly from INT96: docs/how-to/engines.md says so.
     TIMESTAMP: ("timestamp[us, tz=UTC]", "timestamp[ms, tz=UTC]", INT96),
     TIMESTAMP_NTZ: ("timestamp[us]", "timestamp[ms]"),
 }
@@ -43,6 +42,12 @@ _END_MAPPING = (
 )
 REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
 _MS = "milliseconds, which Spark with Iceberg's runtime reads as microseconds, and this client may be its"
+# No footer says which times INT96 has: its bounds, if any, follow no order that is agreed upon.
+_LONG_TIMES = (
+    "is stored as INT96, which PyIceberg and Polars read wrongly before 1677 or after 2262: write these "
+    "files anew with Spark and `spark.sql.parquet.outputTimestampType` = `TIMESTAMP_MICROS`, or read the "
+    "table with Windrow's client or DuckDB"
+)
 _MISCOUNTS = (
     "its footer states another number of rows than its row groups have, which Polars believes, and "
     "this client may be its"
@@ -118,6 +123,8 @@ def stored(text: str | None, columns: TableColumns) -> Stored:
     if trouble is None:
         _look(layout, columns, shapes)
     unfit = {reader: f"{why}: {_REMEDIES[reader]}" for reader, why in shapes.unfit.items()}
+    if trouble is None:
+        unfit |= _unfit_for_times(layout, columns)
     return Stored(spellings, old, trouble, unfit, shapes.names, within)
 
 
@@ -130,12 +137,21 @@ def _look(layout: Layout, columns: TableColumns, shapes: Shapes) -> None:
         column, type_ = (name, None) if field is None else (field.name, field.type)
         if not isinstance(own, str):
             shapes.add(column, own, shape, type_)
-        if field is not None and _is_in_ms(own):
+        if field is not None and _has_type(own, "timestamp[ms"):
             shapes.unfit.setdefault(ICEBERGS_JAVA, f"column {column!r} is stored in {_MS}")
     if layout.miscounts:
         # Polars does not say that it is behind PyIceberg's client unless its user has it say so.
         for reader in (POLARS, PYICEBERG):
             shapes.unfit[reader] = _MISCOUNTS
+
+
+def _unfit_for_times(layout: Layout, columns: TableColumns) -> dict[str, str]:
+    """Return for each reader that takes INT96 for nanoseconds which column has it, and what to do."""
+    names = {name_in_files(field).lower() for field in columns.data}
+    for name, own in layout.columns.items():
+        if name.lower() in names and _has_type(own, INT96):
+            return dict.fromkeys((POLARS, PYICEBERG), f"column {name!r} {_LONG_TIMES}")
+    return {}
 
 
 def _names_in(own: StoredType) -> NameTree:
@@ -241,10 +257,11 @@ def _agree(
     )
 
 
-def _is_in_ms(own: StoredType) -> bool:
+def _has_type(own: StoredType, beginning: str) -> bool:
+    """Tell whether a type, or one within it, has a name that begins so."""
     if isinstance(own, str):
-        return own.startswith("timestamp[ms")
-    return any(_is_in_ms(child) for _, child in own[1:])
+        return own.startswith(beginning)
+    return any(_has_type(child, beginning) for _, child in own[1:])
 
 
 def _may_be_old(type_: pa.DataType) -> bool:

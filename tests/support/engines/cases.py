@@ -114,6 +114,7 @@ def _decimal(text: str) -> Decimal:
 
 _UTC_US = pa.timestamp("us", tz="UTC")
 _OLD = datetime(1500, 1, 1, 12, tzinfo=timezone.utc)
+_LATE = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
 _NEW = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc)
 _ODD = "a/b%= x ü'"
 _LONGEST = [_decimal("1" + "2345678901" * 3 + "2345678"), _decimal("-9" * 1 + "8" * 37), None]
@@ -196,14 +197,13 @@ def _hostile() -> EngineCase:
     ]
     words = (
         "most of it at once: null partitions; columns added, widened, dropped, renamed in case; "
-        "`tinyint`, INT96, `decimal(38, 0)`, old dates"
+        "`tinyint`, `decimal(38, 0)`, old dates"
     )
     return EngineCase(
         "hostile",
         words,
         files,
         rows,
-        {"use_deprecated_int96_timestamps": True},
         columns=columns,
     )
 
@@ -244,6 +244,9 @@ def _marked(days: Sequence[date | None], times: Sequence[datetime | None]) -> pa
     return pa.table(names).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
 
 
+_NOT_IN_NANOSECONDS = dict.fromkeys(
+    ("Polars", "Polars, own planner", "PyIceberg"), "error: refused"
+)
 _NOT_IN_JAVA = dict.fromkeys(("Spark with Iceberg", "Trino"), "error: refused")
 
 
@@ -364,20 +367,20 @@ CASES: tuple[EngineCase, ...] = (
         [_OLD.replace(tzinfo=None), _NEW.replace(tzinfo=None), None],
         pa.timestamp("us"),
     ),
-    _one(
-        "int96",
-        "`timestamp` as INT96, from 1678 to 2262",
-        [_NEW, None],
-        _UTC_US,
-        options={"use_deprecated_int96_timestamps": True},
-    ),
-    _one(
-        "old_int96",
-        "`timestamp` as INT96, before 1678",
-        [_OLD],
-        _UTC_US,
-        options={"use_deprecated_int96_timestamps": True},
-        trouble={"PyIceberg": "wrong years, no error"},
+    *(
+        _one(
+            name,
+            f"`timestamp` as INT96, {words}",
+            values,
+            _UTC_US,
+            options={"use_deprecated_int96_timestamps": True},
+            trouble=_NOT_IN_NANOSECONDS,
+        )
+        for name, words, values in (
+            ("int96", "from 1678 to 2262", [_NEW, None]),
+            ("old_int96", "before 1678", [_OLD]),
+            ("late_int96", "after 2262", [_LATE]),
+        )
     ),
     _one("array", "`array`", [[1, 2], [], None], pa.list_(pa.int64())),
     _one("map", "`map`", [[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
