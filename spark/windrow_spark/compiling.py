@@ -1,11 +1,20 @@
-"""Our few Java classes, compiled in the driver's JVM by the compiler that Spark ships."""
+"""Our few Java classes, compiled in the driver's JVM by the compiler that Spark ships.
+
+What a driver has compiled is kept for those after it, which need the same classes: see `class_cache`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
+
+from windrow_core.version import __version__
+from windrow_spark import class_cache
 
 # Names of Scala's sequences, by the word that stands for them in our files.
 _SCALA_212 = {"SEQ": "scala.collection.Seq", "ISEQ": "scala.collection.IndexedSeq"}
@@ -14,6 +23,13 @@ _SCALA_213 = {
     "ISEQ": "scala.collection.immutable.IndexedSeq",
 }
 _RESOURCE = "org.codehaus.commons.compiler.util.resource.Resource"
+# The parts of Spark that our classes use: core, catalyst and sql; and the compiler itself.
+_OF_SPARK = (
+    "org.apache.spark.SparkContext",
+    "org.apache.spark.sql.catalyst.expressions.Expression",
+    "org.apache.spark.sql.execution.SparkPlan",
+    "org.codehaus.janino.Compiler",
+)
 _NO_WORDS: Mapping[str, str] = {}
 
 
@@ -45,7 +61,24 @@ def compiled(
         parent: Class loader of the other classes that the files use.
         words: Replacements for the words of a template.
     """
-    scala = str(jvm.scala.util.Properties.versionNumberString())
+    key = _key(jvm, package, sources, parent, words)
+    caches = class_cache.users_caches()
+    bytecodes = None if caches is None else class_cache.kept(caches, key)
+    if bytecodes is None:
+        bytecodes = _compiled_anew(jvm, package, sources, parent, words)
+        if caches is not None:
+            class_cache.keep(caches, key, bytecodes)
+    by_name = jvm.java.util.HashMap()
+    for name, code in bytecodes.items():
+        by_name[name] = code
+    reflect = jvm.org.codehaus.commons.compiler.util.reflect
+    return Classes(reflect.ByteArrayClassLoader(by_name, parent), bytecodes)
+
+
+def _compiled_anew(
+    jvm: Any, package: str, sources: Sequence[str], parent: Any, words: Mapping[str, str]
+) -> dict[str, bytes]:
+    scala = _scala(jvm)
     util, janino = jvm.org.codehaus.commons.compiler.util, jvm.org.codehaus.janino
     texts, classes = util.resource.MapResourceFinder(), jvm.java.util.HashMap()
     resource = jvm.java.lang.Class.forName(_RESOURCE)
@@ -59,14 +92,57 @@ def compiled(
     compiler.setClassFileCreator(util.resource.MapResourceCreator(classes))
     # Static methods of Java's interfaces, as Scala's traits become, exist since this version.
     compiler.setTargetVersion(8)
+    # Stack traces name files and lines.
+    compiler.setDebugSource(True)
+    compiler.setDebugLines(True)
     compiler.compile(files)
-    bytecodes = {
+    return {
         str(path).removesuffix(".class").replace("/", "."): bytes(classes[path]) for path in classes
     }
-    by_name = jvm.java.util.HashMap()
-    for name, code in bytecodes.items():
-        by_name[name] = code
-    return Classes(util.reflect.ByteArrayClassLoader(by_name, parent), bytecodes)
+
+
+def _key(
+    jvm: Any, package: str, sources: Sequence[str], parent: Any, words: Mapping[str, str]
+) -> str:
+    """Return a hash of all that the code of classes depends on."""
+    bases = [*_OF_SPARK, *(word for word in words.values() if "." in word)]
+    parts = [
+        __version__,
+        _digest("windrow_spark"),
+        _digest(package),
+        list(sources),
+        dict(words),
+        _scala(jvm),
+        str(jvm.java.lang.System.getProperty("java.version")),
+        [_origin(jvm, parent, name) for name in bases],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@cache
+def _digest(package: str) -> str:
+    """Return a hash of all our Java files in a package, as they use each other."""
+    digest = hashlib.sha256()
+    rooms = [resources.files(package)]
+    for room in rooms:
+        for file in sorted(room.iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".java"):
+                digest.update(file.name.encode() + file.read_bytes())
+            elif file.is_dir():
+                rooms.append(file)
+    return digest.hexdigest()
+
+
+def _origin(jvm: Any, loader: Any, name: str) -> tuple[str, int]:
+    """Return the archive that a class comes from, and its size, in which builds of Spark differ."""
+    source = loader.loadClass(name).getProtectionDomain().getCodeSource()
+    # Classes of ours, which `_digest` covers, come from memory.
+    path = "" if source is None else str(source.getLocation().getPath())
+    return path.rpartition("/")[2], jvm.java.io.File(path).length() if path else 0
+
+
+def _scala(jvm: Any) -> str:
+    return str(jvm.scala.util.Properties.versionNumberString())
 
 
 def new_object(jvm: Any, package: str, source: str, parent: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import closing
@@ -34,6 +35,7 @@ from windrow_jobs.merging.files import merge
 from windrow_jobs.merging.sources import Sources
 from windrow_jobs.merging.task import Job, _merged_here
 from windrow_service.engines.folder import MetadataFolder
+from windrow_spark import class_cache
 from windrow_spark.commits import begin, recover
 from windrow_spark.commits.intents import Intent, PartitionChange, decoded, encoded
 from windrow_spark.commits.remote_staging import RemoteStagingFolder
@@ -309,6 +311,15 @@ def _host_cache(world: World) -> Act:
     return act
 
 
+def _class_cache(world: World) -> Act:
+    keys = "a" * 64, "b" * 64
+    for key in keys:
+        class_cache.keep(world.home, key, {"windrow.A": b"code"})
+    month_ago = time.time() - 31 * 86_400
+    os.utime(world.home / "windrow" / "classes" / f"{keys[0]}.zip", (month_ago, month_ago))
+    return lambda: class_cache.keep(world.home, keys[1], {"windrow.A": b"other code"})
+
+
 def _filled(world: World) -> FileCache:
     world.home.mkdir(parents=True, exist_ok=True)
     os.chmod(world.home, 0o700)
@@ -404,6 +415,7 @@ LOCAL = [
         rf"_windrow/streams/{QUERY_ID}/(\.[0-9a-f]{{32}}|[0-9]+)(/.*)?",
         lambda world, path: refused(lambda: WaitingFolder(str(world.home), path).remove_up_to(9)),
     ),
+    Case(("windrow_spark.class_cache.keep",), _class_cache),
     Case(("windrow_spark.streaming.waiting.StagedRows",), _staged_rows, "new/.*"),
     Case(
         tuple(
