@@ -24,7 +24,12 @@ from windrow_service.delta.reading import (
     unpacked,
 )
 from windrow_service.inventory.build import Inventory, PreviousInventory, unchanged
-from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
+from windrow_service.inventory.footers.isolation import (
+    DAMAGES,
+    IsolatedExecutor,
+    LostProcessError,
+    damage_in,
+)
 from windrow_service.inventory.progress import ProgressMeter
 
 # The columns of files that `figures_of` needs.
@@ -157,13 +162,17 @@ def _isolated(
         except LostProcessError as error:
             damage = f"cannot be read: reading its log failed ({error.last_words})"
             raise DeltaLogError(table.location, error.why(damage)) from error
+        except DAMAGES as error:
+            # The log says what it must not, wherever that was met.
+            damage = f"is damaged: reading its log failed ({damage_in(error)}); restore it"
+            raise DeltaLogError(table.location, damage) from error
         except OSError as error:
             if not is_of_system(error):
                 raise
             why = f"cannot be read: {why_inaccessible(error)}"
             raise DeltaLogError(table.location, why) from error
         except BaseException:
-            if isinstance(pool, IsolatedExecutor):
+            if pool is not executor and isinstance(pool, IsolatedExecutor):
                 pool.kill()
             raise
     if answer is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.manifests import ManifestTask, read_manifest_list
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
 from windrow_service.iceberg.paths import TableFolders, read_bounded
-from windrow_service.inventory.footers.isolation import LostProcessError
+from windrow_service.inventory.footers.isolation import DAMAGES, LostProcessError, damage_in
 
 _Result = TypeVar("_Result")
 Check = Callable[[], None]
@@ -34,20 +33,7 @@ _THREADS, _READERS = 8, 16
 # Small manifests that are parsed together, and their bytes: more would save little, and leave other
 # processors idle.
 _MAX_TOGETHER, _MAX_TOGETHER_BYTES = 16, 2**20
-# Errors that the parsing of damaged metadata may raise.
-_DAMAGES = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RecursionError,
-    SystemError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-    zlib.error,
-)
+_DAMAGES = (OSError, *DAMAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +124,7 @@ class MetadataReader:
                 why = f"cannot be read: {why_inaccessible(error)}"
                 raise IcebergMetadataError(path, why) from error
             raise IcebergMetadataError(
-                path, f"is damaged ({error or type(error).__name__}): restore it"
+                path, f"is damaged ({damage_in(error)}): restore it"
             ) from error
 
 

@@ -343,3 +343,15 @@ def test_a_table_with_new_columns_is_read_anew(tmp_path: Path) -> None:
     log.commit(metadata([*_COLUMNS, column("more", "string")]))
 
     assert read_since(_table(log), known) is None
+
+
+def test_text_that_is_no_utf8_is_refused_and_the_given_process_stays(tmp_path: Path) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab" * 11, "offset": 1, "sizeInBytes": 9}
+    log = _log(tmp_path, add("b.parquet", deletionVector={**vector, "cardinality": 1}))
+    commit = log.commit_path(0)
+    commit.write_bytes(commit.read_bytes().replace(b'"abab', b'"\x99bab'))
+
+    with IsolatedExecutor(1) as executor:
+        with pytest.raises(DeltaLogError, match=str(tmp_path)):
+            take_version(_table(log), None, None, ProgressMeter(), executor)
+        assert executor.submit(divmod, 7, 2).result() == (3, 1)

@@ -14,7 +14,12 @@ from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.errors import RESTORE, FileChangedError, UnreadableFootersError
 from windrow_core.files.listing import listed_of
 from windrow_core.files.status import FileStatus
-from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
+from windrow_service.inventory.footers.isolation import (
+    DAMAGES,
+    IsolatedExecutor,
+    LostProcessError,
+    damage_in,
+)
 
 # An error shows no more files than this.
 MAX_SHOWN_FILES = 10
@@ -23,18 +28,6 @@ _FILES_PER_CHUNK = 256
 # Chunks in flight; few, so that cancelling, or a table of broken files, ends soon.
 _MAX_CHUNKS_IN_FLIGHT = 32
 _CHECK_EVERY_S = 0.2
-_SHOWN_CHARACTERS = 200
-# What reading a damaged file raises where nothing expects it.
-_OF_FILES = (
-    pa.ArrowException,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 class Chunk(Protocol):
@@ -96,7 +89,7 @@ def in_chunks(
                     start, count = pending.pop(future)
                     try:
                         chunks[start] = future.result()
-                    except (LostProcessError, *_OF_FILES) as error:
+                    except (LostProcessError, *DAMAGES) as error:
                         if count > 1:
                             # One of the files is to blame: halve until it is found.
                             half = count // 2
@@ -126,8 +119,7 @@ def in_chunks(
 def _why_damaged(error: Exception) -> str:
     if isinstance(error, LostProcessError):
         return error.why(f"its footer is damaged ({error.last_words}): {RESTORE}")
-    what = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
-    return f"its footer is damaged ({type(error).__name__}: {what}): {RESTORE}"
+    return f"its footer is damaged ({type(error).__name__}: {damage_in(error)}): {RESTORE}"
 
 
 @contextmanager

@@ -20,15 +20,34 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import IO, Any, TypeVar
+
+import pyarrow as pa
 
 from windrow_core.files.isolated import EXIT_STATUS, STARTED, blame
 
 _Result = TypeVar("_Result")
 
+# What parsing damaged files raises where nothing expects it.
+DAMAGES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RecursionError,
+    SystemError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    zlib.error,
+)
+
 _SHOWN_STDERR_BYTES = 1_000
+_SHOWN_CHARACTERS = 200
 # Import the readers of footers first, so that their memory does not count as caused by a file.
 _CODE = (
     "from windrow_core.files import chunks, isolated; import windrow_service.orc.reading; "
@@ -54,6 +73,12 @@ class LostProcessError(Exception):
     def why(self, otherwise: str) -> str:
         """Return `otherwise`, or why the task is not to blame for the process's end."""
         return blame(self.last_words, otherwise)
+
+
+def damage_in(error: Exception) -> str:
+    """Return what one of `DAMAGES` says, in one line that is not long."""
+    words = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+    return words or type(error).__name__
 
 
 class IsolatedExecutor(Executor):
