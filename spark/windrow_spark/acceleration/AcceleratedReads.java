@@ -88,6 +88,7 @@ public final class AcceleratedReads extends Rule {
             this.writes = writes;
         }
 
+        @Override
         public Object apply(Object session) {
             if (writes) return new AcceleratedWrites(session);
             return new AcceleratedReads(session);
@@ -113,6 +114,7 @@ public final class AcceleratedReads extends Rule {
         }
     }
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         if (python == null) return plan;
         Option tracker = QueryPlanningTracker$.MODULE$.get();
@@ -134,11 +136,13 @@ public final class AcceleratedReads extends Rule {
             this.query = query;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof LogicalRelation || node instanceof HiveTableRelation
                 || node instanceof DataSourceV2Relation;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             if (!(node instanceof LogicalRelation)) {

@@ -30,6 +30,7 @@ public final class AcceleratedWrites extends SparkStrategy {
             this.python = python;
         }
 
+        @Override
         public Object apply(Object request, Object arguments) {
             return python.apply(request, arguments);
         }
@@ -43,6 +44,7 @@ public final class AcceleratedWrites extends SparkStrategy {
         python = function;
     }
 
+    @Override
     public SEQ apply(LogicalPlan plan) {
         List made = new ArrayList();
         BiFunction function = python;

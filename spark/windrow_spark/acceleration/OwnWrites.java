@@ -102,10 +102,12 @@ final class OwnWrites {
     }
 
     public static final class Ends implements QueryExecutionListener {
+        @Override
         public void onSuccess(String name, QueryExecution query, long nanoseconds) {
             end(query.tracker());
         }
 
+        @Override
         public void onFailure(String name, QueryExecution query, Exception error) {
             end(query.tracker());
         }

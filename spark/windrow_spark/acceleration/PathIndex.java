@@ -113,39 +113,48 @@ public final class PathIndex implements FileIndex {
         return true;
     }
 
+    @Override
     public SEQ rootPaths() {
         return roots;
     }
 
+    @Override
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
         return listing().listFiles(partitionFilters, dataFilters);
     }
 
+    @Override
     public String[] inputFiles() {
         return listing().inputFiles();
     }
 
+    @Override
     public synchronized void refresh() {
         if (listing != null) listing.refresh();
     }
 
+    @Override
     public synchronized long sizeInBytes() {
         return listing == null ? sizeInBytes : listing.sizeInBytes();
     }
 
+    @Override
     public StructType partitionSchema() {
         return partition;
     }
 
     /** As Spark's own: the same paths are the same files, so that cached rows are used. */
+    @Override
     public boolean equals(Object other) {
         return other instanceof PathIndex && roots.equals(((PathIndex) other).roots);
     }
 
+    @Override
     public int hashCode() {
         return roots.hashCode();
     }
 
+    @Override
     public String toString() {
         return "PathIndex(" + roots.apply(0) + ")";
     }

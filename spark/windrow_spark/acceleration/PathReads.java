@@ -78,21 +78,25 @@ public final class PathReads extends Rule {
     }
 
     private static final class Builder extends AbstractFunction1 {
+        @Override
         public Object apply(Object session) {
             return new PathReads(session);
         }
     }
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         if (!AcceleratedReads.isOn()) return plan;
         return ((LogicalPlan) plan).resolveOperatorsUp(new Resolving());
     }
 
     private final class Resolving extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof UnresolvedDataSource;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             try {
@@ -193,6 +197,7 @@ public final class PathReads extends Rule {
 
     /** Orders files and folders as the paths of the files in them. */
     private static final class ByPath implements Comparator {
+        @Override
         public int compare(Object one, Object other) {
             return text((FileStatus) one).compareTo(text((FileStatus) other));
         }

@@ -36,6 +36,7 @@ public final class GroupNames extends Rule {
         session.experimental().extraOptimizations_$eq((SEQ) PythonUtils.toSeq(rules));
     }
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         check((LogicalPlan) plan);
         return plan;

@@ -37,15 +37,18 @@ import scala.runtime.AbstractPartialFunction;
  * only be few.
  */
 public final class BucketUse extends Rule {
+    @Override
     public TreeNode apply(TreeNode plan) {
         return SQLConf.get().bucketingEnabled() ? plan.transform(new Using()) : plan;
     }
 
     private static final class Using extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof Join || node instanceof Aggregate;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             LogicalPlan plan = null;
             if (node instanceof Aggregate) {
@@ -135,6 +138,7 @@ public final class BucketUse extends Rule {
             this.table = table;
         }
 
+        @Override
         public Object apply(Object number, Object rows) {
             return new Checked((Iterator) rows, ((Integer) number).intValue(), bucket, table);
         }
@@ -153,10 +157,12 @@ public final class BucketUse extends Rule {
             this.table = table;
         }
 
+        @Override
         public boolean hasNext() {
             return rows.hasNext();
         }
 
+        @Override
         public Object next() {
             Object next = rows.next();
             if (next instanceof InternalRow) {

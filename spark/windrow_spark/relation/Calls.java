@@ -19,6 +19,7 @@ final class Calls {
 
     static Object answer(final BiFunction python, final Object first, final Object second) {
         Future answer = THREADS.submit(new Callable() {
+            @Override
             public Object call() {
                 return python.apply(first, second);
             }

@@ -39,6 +39,7 @@ public final class DefaultSource implements
         DefaultSource.writes = writes;
     }
 
+    @Override
     public BaseRelation createRelation(SQLContext context, Map parameters) {
         Object table = tables.apply(context.sparkSession(), text(parameters));
         // This is the only exception of which PySpark shows nothing but the message.
@@ -51,6 +52,7 @@ public final class DefaultSource implements
             files.fileFormat(), parameters, files.sparkSession());
     }
 
+    @Override
     public BaseRelation createRelation(
             SQLContext context, SaveMode mode, Map parameters, Dataset rows) {
         Object table = writes.apply(
@@ -59,6 +61,7 @@ public final class DefaultSource implements
         return (BaseRelation) table;
     }
 
+    @Override
     public Sink createSink(
             SQLContext context, Map parameters, SEQ partitionColumns, OutputMode mode) {
         ArrayNode columns = new ObjectMapper().createArrayNode();
@@ -72,6 +75,7 @@ public final class DefaultSource implements
         return sink;
     }
 
+    @Override
     public Tuple2 sourceSchema(
             SQLContext context, Option schema, String provider, Map parameters) {
         // Spark gives a table of a catalog the columns of its entry there, which has none.
@@ -80,6 +84,7 @@ public final class DefaultSource implements
         return new Tuple2("windrow", columns(stream(context, parameters)));
     }
 
+    @Override
     public Source createSource(
             SQLContext context, String metadata, Option schema, String provider, Map parameters) {
         BiFunction answers = stream(context, parameters);

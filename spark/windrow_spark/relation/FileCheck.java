@@ -68,6 +68,7 @@ public final class FileCheck {
         final FileSystem remote = system;
         final org.apache.hadoop.fs.Path path = hadoopPath();
         state = THREADS.submit(new Callable() {
+            @Override
             public Object call() throws IOException {
                 return remote.getFileStatus(path);
             }
@@ -192,6 +193,7 @@ public final class FileCheck {
 
     /** Makes threads that do not keep a process alive. */
     private static final class Daemons implements ThreadFactory {
+        @Override
         public Thread newThread(Runnable work) {
             Thread thread = new Thread(work, "windrow-file-check");
             thread.setDaemon(true);

@@ -27,15 +27,18 @@ import scala.runtime.AbstractFunction1;
 public class HiveText extends TextFileFormat {
     private static final StructType LINES = new StructType().add("value", "string");
 
+    @Override
     public String toString() {
         return "HiveText";
     }
 
     /** Supports the types that Hive has too. */
+    @Override
     public boolean supportDataType(DataType type) {
         return name(type) != null;
     }
 
+    @Override
     public Function1 buildReader(
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
@@ -113,6 +116,7 @@ public class HiveText extends TextFileFormat {
             this.asked = asked;
         }
 
+        @Override
         public Object apply(Object file) {
             Deserializer serde = opened();
             SEQ attributes = (SEQ) DataTypeUtils$.MODULE$.toAttributes(asked);
@@ -147,10 +151,12 @@ public class HiveText extends TextFileFormat {
             this.rows = rows;
         }
 
+        @Override
         public boolean hasNext() {
             return rows.hasNext();
         }
 
+        @Override
         public Object next() {
             return new Text(((InternalRow) rows.next()).getUTF8String(0).getBytes());
         }

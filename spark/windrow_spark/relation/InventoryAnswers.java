@@ -45,15 +45,18 @@ import scala.runtime.AbstractPartialFunction;
 public final class InventoryAnswers extends Rule {
     private static final String COUNTS = "spark.windrow.inventory_counts";
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         return plan.transform(new Answering());
     }
 
     private static final class Answering extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof Aggregate && answered((Aggregate) node) != null;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             LogicalPlan answered = node instanceof Aggregate ? answered((Aggregate) node) : null;
             return answered == null ? other.apply(node) : answered;
@@ -159,6 +162,7 @@ public final class InventoryAnswers extends Rule {
             this.count = count;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node == out || count != null && node instanceof Project && !passes((Project) node);
         }
@@ -167,6 +171,7 @@ public final class InventoryAnswers extends Rule {
             return project.outputSet().contains(count);
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (node == out) return in;
             if (!isDefinedAt(node)) return other.apply(node);
@@ -186,12 +191,14 @@ public final class InventoryAnswers extends Rule {
             this.count = count;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof AggregateExpression
                 && !((AggregateExpression) node).isDistinct()
                 && ((AggregateExpression) node).aggregateFunction() instanceof Count;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             AggregateExpression aggregate = (AggregateExpression) node;

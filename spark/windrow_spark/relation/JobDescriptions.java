@@ -112,6 +112,7 @@ public final class JobDescriptions extends SparkListener {
         return false;
     }
 
+    @Override
     public synchronized void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd)) return;
         SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;

@@ -17,16 +17,19 @@ import scala.runtime.AbstractPartialFunction;
  * comes later reads the snapshot that is chosen here.
  */
 final class NewestSnapshots extends Rule {
+    @Override
     public TreeNode apply(TreeNode plan) {
         return plan.transform(new Replacing());
     }
 
     private static final class Replacing extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             if (!TableStrategy.isOurs(node)) return false;
             return indexOf((LogicalRelation) node).isOpen();
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             LogicalRelation leaf = (LogicalRelation) node;

@@ -61,6 +61,7 @@ public final class PackedRows {
             this.columns = columns;
         }
 
+        @Override
         public Object apply(Object batches) {
             return new Batches((Iterator) batches, columns.fields());
         }
@@ -75,10 +76,12 @@ public final class PackedRows {
             this.columns = columns;
         }
 
+        @Override
         public boolean hasNext() {
             return batches.hasNext();
         }
 
+        @Override
         public Object next() {
             return unpacked((byte[]) batches.next(), columns);
         }
@@ -91,6 +94,7 @@ public final class PackedRows {
             this.columns = columns;
         }
 
+        @Override
         public Object apply(Object batches) {
             return new Rows((Iterator) batches, columns.fields());
         }
@@ -108,6 +112,7 @@ public final class PackedRows {
             this.columns = columns;
         }
 
+        @Override
         public boolean hasNext() {
             while (!rows.hasNext()) {
                 if (!batches.hasNext()) return false;
@@ -116,6 +121,7 @@ public final class PackedRows {
             return true;
         }
 
+        @Override
         public Object next() {
             return rows.next();
         }
@@ -168,46 +174,57 @@ public final class PackedRows {
             return (batch[bits + (place >> 3)] >> (place & 7) & 1) == 1;
         }
 
+        @Override
         public boolean hasNull() {
             return validity != ABSENT;
         }
 
+        @Override
         public int numNulls() {
             throw new UnsupportedOperationException();
         }
 
+        @Override
         public boolean isNullAt(int row) {
             return validity != ABSENT && !isSet(validity, row);
         }
 
+        @Override
         public boolean getBoolean(int row) {
             return isSet(values, row);
         }
 
+        @Override
         public byte getByte(int row) {
             return batch[values + row];
         }
 
+        @Override
         public short getShort(int row) {
             return Platform.getShort(batch, base + 2L * row);
         }
 
+        @Override
         public int getInt(int row) {
             return Platform.getInt(batch, base + 4L * row);
         }
 
+        @Override
         public long getLong(int row) {
             return Platform.getLong(batch, base + 8L * row);
         }
 
+        @Override
         public float getFloat(int row) {
             return Platform.getFloat(batch, base + 4L * row);
         }
 
+        @Override
         public double getDouble(int row) {
             return Platform.getDouble(batch, base + 8L * row);
         }
 
+        @Override
         public Decimal getDecimal(int row, int precision, int scale) {
             if (precision <= LONGEST_LONG) {
                 return Decimal.createUnsafe(
@@ -223,27 +240,33 @@ public final class PackedRows {
             return values + number(batch, offsets + 4 * row) - number(batch, offsets);
         }
 
+        @Override
         public UTF8String getUTF8String(int row) {
             int start = start(row);
             return UTF8String.fromBytes(batch, start, start(row + 1) - start);
         }
 
+        @Override
         public byte[] getBinary(int row) {
             return Arrays.copyOfRange(batch, start(row), start(row + 1));
         }
 
+        @Override
         public ColumnarArray getArray(int row) {
             throw new UnsupportedOperationException();
         }
 
+        @Override
         public ColumnarMap getMap(int row) {
             throw new UnsupportedOperationException();
         }
 
+        @Override
         public ColumnVector getChild(int child) {
             throw new UnsupportedOperationException();
         }
 
+        @Override
         public void close() {}
     }
 }

@@ -126,10 +126,12 @@ public final class PartitionValues {
             this.columns = columns;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof Attribute;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             int at = columns.fieldIndex(((Attribute) node).name());

@@ -80,14 +80,17 @@ public final class PlacedTasks extends RDD {
         return (SEQ) PythonUtils.toSeq(hosts);
     }
 
+    @Override
     public Partition[] getPartitions() {
         return tasks;
     }
 
+    @Override
     public SEQ getPreferredLocations(Partition task) {
         return (SEQ) hosts.get(task.index());
     }
 
+    @Override
     public Iterator compute(Partition task, TaskContext context) {
         return rows.iterator(task, context);
     }

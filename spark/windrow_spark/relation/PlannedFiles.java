@@ -175,6 +175,7 @@ public final class PlannedFiles implements FileIndex {
     }
 
     /** Returns the files, so that Spark's plans show how many there are, and the first ones. */
+    @Override
     public SEQ rootPaths() {
         List paths = new ArrayList();
         for (int i = 0; i < names.length; i++) paths.add(path(names[i]));
@@ -182,6 +183,7 @@ public final class PlannedFiles implements FileIndex {
     }
 
     /** Applies conditions on partition columns, which Spark applies nowhere else. */
+    @Override
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
         boolean[] passing = PartitionValues.passing(partitionFilters, columns, values);
         List directories = new ArrayList();
@@ -196,25 +198,31 @@ public final class PlannedFiles implements FileIndex {
         return new PlacedTasks(rows, tasks, executors);
     }
 
+    @Override
     public String[] inputFiles() {
         return (String[]) names.clone();
     }
 
+    @Override
     public void refresh() {}
 
+    @Override
     public long sizeInBytes() {
         return sizeInBytes;
     }
 
+    @Override
     public StructType partitionSchema() {
         return columns;
     }
 
+    @Override
     public boolean equals(Object other) {
         return other instanceof PlannedFiles
             && Arrays.equals(identity, ((PlannedFiles) other).identity);
     }
 
+    @Override
     public int hashCode() {
         return Arrays.hashCode(identity);
     }

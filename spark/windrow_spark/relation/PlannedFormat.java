@@ -54,6 +54,7 @@ public final class NAME extends BASE {
             + " " + counters.nanos.value();
     }
 
+    @Override
     public Function1 buildReaderWithPartitionValues(
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
@@ -143,6 +144,7 @@ public final class NAME extends BASE {
             this.settings = settings;
         }
 
+        @Override
         public Object apply(Object file) {
             PartitionedFile planned = (PartitionedFile) file;
             FileCheck check = new FileCheck(planned, settings);
@@ -181,6 +183,7 @@ public final class NAME extends BASE {
             this.counters = counters;
         }
 
+        @Override
         public boolean hasNext() {
             boolean more;
             if (calls++ % sampled == 0) {
@@ -197,6 +200,7 @@ public final class NAME extends BASE {
             return more;
         }
 
+        @Override
         public Object next() {
             Object next = rows.next();
             if (next instanceof ColumnarBatch) {
@@ -229,6 +233,7 @@ public final class NAME extends BASE {
             nanos = 0;
         }
 
+        @Override
         public void close() throws IOException {
             tell();
             if (rows instanceof Closeable) ((Closeable) rows).close();

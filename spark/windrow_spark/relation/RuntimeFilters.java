@@ -66,6 +66,7 @@ public final class RuntimeFilters extends Rule {
     /** More keys are compared by their bounds. */
     private static final int MOST_KEYS = 1000;
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         SQLConf conf = SQLConf.get();
         if (!conf.dynamicPartitionPruningEnabled() || !conf.exchangeReuseEnabled()) return plan;
@@ -139,10 +140,12 @@ public final class RuntimeFilters extends Rule {
     }
 
     private static final class Filtering extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof Join;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             return node instanceof Join ? filtered((Join) node) : other.apply(node);
         }

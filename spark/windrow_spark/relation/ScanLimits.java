@@ -42,6 +42,7 @@ public final class ScanLimits extends Rule {
         }
     }
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         return plan instanceof Subquery ? plan : limited((LogicalPlan) plan, TableIndex.NO_LIMIT);
     }
@@ -80,11 +81,13 @@ public final class ScanLimits extends Rule {
 
     /** Changes the plans of subqueries, each on its own. */
     private static final class Subqueries extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof PlanExpression
                 && ((PlanExpression) node).plan() instanceof LogicalPlan;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             PlanExpression subquery = (PlanExpression) node;

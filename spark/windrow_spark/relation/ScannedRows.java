@@ -43,6 +43,7 @@ final class ScannedRows {
             this.count = count;
         }
 
+        @Override
         public Object apply(Object rows) {
             return new Counted((Iterator) rows, count);
         }
@@ -57,10 +58,12 @@ final class ScannedRows {
             this.count = count;
         }
 
+        @Override
         public boolean hasNext() {
             return rows.hasNext();
         }
 
+        @Override
         public Object next() {
             Object next = rows.next();
             count.add(next instanceof ColumnarBatch ? ((ColumnarBatch) next).numRows() : 1L);
@@ -79,6 +82,7 @@ final class ScannedRows {
             this.count = count;
         }
 
+        @Override
         public Object apply(Object rows) {
             return new Projected((Iterator) rows, columns, named, count);
         }
@@ -101,12 +105,14 @@ final class ScannedRows {
             this.count = count;
         }
 
+        @Override
         public boolean hasNext() {
             boolean more = rows.hasNext();
             if (!more && named) InputFileBlockHolder.unset();
             return more;
         }
 
+        @Override
         public Object next() {
             InternalRow row = (InternalRow) rows.next();
             if (named) name(row);

@@ -57,6 +57,7 @@ public final class SplitPacking {
             this.number = number;
         }
 
+        @Override
         public int compareTo(Object other) {
             Reader reader = (Reader) other;
             int order = Double.compare(end, reader.end);
@@ -206,6 +207,7 @@ public final class SplitPacking {
             this.sizes = sizes;
         }
 
+        @Override
         public int compare(Object one, Object other) {
             return Long.compare(sizes[((Integer) other).intValue()], sizes[((Integer) one).intValue()]);
         }
@@ -218,6 +220,7 @@ public final class SplitPacking {
             this.bytes = bytes;
         }
 
+        @Override
         public int compare(Object one, Object other) {
             int order = ((Long) bytes.get(other)).compareTo((Long) bytes.get(one));
             return order == 0 ? ((String) one).compareTo((String) other) : order;
@@ -225,6 +228,7 @@ public final class SplitPacking {
     }
 
     private static final class LongestFirst implements Comparator {
+        @Override
         public int compare(Object one, Object other) {
             int order = Double.compare(((Task) other).end, ((Task) one).end);
             return order == 0 ? Integer.compare(((Task) one).number, ((Task) other).number) : order;

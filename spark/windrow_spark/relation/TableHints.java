@@ -42,6 +42,7 @@ import scala.runtime.AbstractPartialFunction;
  * whatever comes to lie above it.
  */
 public final class TableHints extends Rule {
+    @Override
     public TreeNode apply(TreeNode plan) {
         return naming((LogicalPlan) plan.transform(new TopPartitions()).transform(new Sizing()));
     }
@@ -86,10 +87,12 @@ public final class TableHints extends Rule {
     }
 
     private static final class Naming extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return TableStrategy.isOurs(node) && !indexOf((LogicalRelation) node).names;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             LogicalRelation leaf = (LogicalRelation) node;
@@ -99,10 +102,12 @@ public final class TableHints extends Rule {
 
     /** Tells the optimizer how large the partitions are that the query needs. */
     private static final class Sizing extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return sized(node) != null;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             LogicalPlan sized = sized(node);
             return sized == null ? other.apply(node) : sized;
@@ -145,10 +150,12 @@ public final class TableHints extends Rule {
      * column, as the rows of others are enough.
      */
     private static final class TopPartitions extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof LocalLimit && fewer((LocalLimit) node) != null;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             LogicalPlan fewer = node instanceof LocalLimit ? fewer((LocalLimit) node) : null;
             return fewer == null ? other.apply(node) : fewer;
@@ -230,10 +237,12 @@ public final class TableHints extends Rule {
             this.in = in;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node == out;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             return node == out ? in : other.apply(node);
         }

@@ -274,6 +274,7 @@ public final class TableIndex implements FileIndex {
      * Of no file system, so that Spark itself never writes there; a new one each time, as Spark
      * would refuse in its own words to overwrite what the query reads.
      */
+    @Override
     public SEQ rootPaths() {
         List paths = new ArrayList();
         String label = table.label.replace(' ', '/');
@@ -282,6 +283,7 @@ public final class TableIndex implements FileIndex {
     }
 
     /** Lists the files of a plan for Spark's own scan, in sessions that do not know ours. */
+    @Override
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
         ObjectNode request = request("files");
         addConditions(request, partitionFilters, dataFilters);
@@ -290,23 +292,28 @@ public final class TableIndex implements FileIndex {
         return files == null ? none : ((HadoopFsRelation) files).location().listFiles(none, none);
     }
 
+    @Override
     public String[] inputFiles() {
         List uris = (List) answer(request("uris"), (SparkSession) SparkSession.active());
         return (String[]) uris.toArray(new String[uris.size()]);
     }
 
     /** Changes nothing: a relation reads one snapshot. */
+    @Override
     public void refresh() {}
 
+    @Override
     public long sizeInBytes() {
         return sizeInBytes;
     }
 
+    @Override
     public StructType partitionSchema() {
         return table.partition;
     }
 
     /** Indexes of one table, snapshot and conditions are equal, so that Spark reads them once. */
+    @Override
     public boolean equals(Object other) {
         if (!(other instanceof TableIndex)) return false;
         TableIndex index = (TableIndex) other;
@@ -315,11 +322,13 @@ public final class TableIndex implements FileIndex {
             && limit == index.limit && inBuckets == index.inBuckets && names == index.names;
     }
 
+    @Override
     public int hashCode() {
         return table.pin.hashCode();
     }
 
     /** Returns the name in Spark's plans and its UI. */
+    @Override
     public String toString() {
         return table.label;
     }

@@ -97,6 +97,7 @@ public final class TableInsert extends SparkPlan {
     }
 
     /** Spark may ask for the result several times. */
+    @Override
     public synchronized InternalRow[] executeCollect() {
         if (!isDone) {
             if (command instanceof InsertIntoHadoopFsRelationCommand) {
@@ -122,51 +123,63 @@ public final class TableInsert extends SparkPlan {
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
     }
 
+    @Override
     public RDD doExecute() {
         executeCollect();
         return sparkContext().emptyRDD(ClassTag$.MODULE$.Any());
     }
 
+    @Override
     public SEQ output() {
         return (SEQ) PythonUtils.toSeq(new ArrayList());
     }
 
+    @Override
     public SEQ children() {
         return output();
     }
 
+    @Override
     public TreeNode mapChildren(Function1 change) {
         return this;
     }
 
+    @Override
     public TreeNode withNewChildrenInternal(ISEQ children) {
         return this;
     }
 
+    @Override
     public int productArity() {
         return 3;
     }
 
+    @Override
     public Object productElement(int at) {
         return at == 0 ? command : at == 1 ? (Object) writer : table;
     }
 
+    @Override
     public boolean canEqual(Object other) {
         return other instanceof TableInsert;
     }
 
+    @Override
     public boolean equals(Object other) {
         return this == other;
     }
 
+    @Override
     public int hashCode() {
         return System.identityHashCode(this);
     }
 
+    @Override
     public String nodeName() {
         return "Write " + table;
     }
 
+    @Override
     public String simpleString(int maxFields) {
         return nodeName();
     }

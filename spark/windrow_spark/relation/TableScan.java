@@ -115,28 +115,34 @@ public final class TableScan extends SparkPlan {
         return (Attribute) columns.apply(at);
     }
 
+    @Override
     public SEQ output() {
         return columns;
     }
 
     // --- what Scala would write for a leaf and a case class ---
 
+    @Override
     public SEQ children() {
         return seq(new ArrayList());
     }
 
+    @Override
     public TreeNode mapChildren(Function1 change) {
         return this;
     }
 
+    @Override
     public TreeNode withNewChildrenInternal(ISEQ children) {
         return this;
     }
 
+    @Override
     public int productArity() {
         return 7;
     }
 
+    @Override
     public Object productElement(int at) {
         switch (at) {
             case 0: return leaf;
@@ -149,10 +155,12 @@ public final class TableScan extends SparkPlan {
         }
     }
 
+    @Override
     public boolean canEqual(Object other) {
         return other instanceof TableScan;
     }
 
+    @Override
     public boolean equals(Object other) {
         if (!(other instanceof TableScan)) return false;
         TableScan scan = (TableScan) other;
@@ -162,16 +170,19 @@ public final class TableScan extends SparkPlan {
             && buckets == scan.buckets;
     }
 
+    @Override
     public int hashCode() {
         return 31 * files().hashCode() + columns.hashCode();
     }
 
+    @Override
     public AttributeSet producedAttributes() {
         // Conditions on partition columns may use such as are not returned.
         return outputSet().$plus$plus(leaf.outputSet());
     }
 
     /** Equal scans of two parts of a query are equal after this, so that Spark reads them once. */
+    @Override
     public QueryPlan doCanonicalize() {
         // By their places in the table: the first of a scan is another one than that of the next.
         package$AttributeSeq all = new package$AttributeSeq(leaf.output());
@@ -199,6 +210,7 @@ public final class TableScan extends SparkPlan {
             && ((DynamicPruningExpression) filter).child().equals(Literal$.MODULE$.TrueLiteral());
     }
 
+    @Override
     public Partitioning outputPartitioning() {
         return buckets == 0 ? super.outputPartitioning()
             : new HashPartitioning(BucketUse.keys(index().bucketColumns(), columns), buckets);
@@ -206,14 +218,17 @@ public final class TableScan extends SparkPlan {
 
     // --- how plans show it ---
 
+    @Override
     public String nodeName() {
         return "Scan " + index();
     }
 
+    @Override
     public String simpleString(int maxFields) {
         return nodeName() + " " + columns.mkString("[", ",", "]") + details(", ");
     }
 
+    @Override
     public String verboseStringWithOperatorId() {
         return formattedNodeName() + "\nOutput: "
             + columns.mkString("[", ", ", "]") + details("\n") + "\n";
@@ -235,6 +250,7 @@ public final class TableScan extends SparkPlan {
         return text.append(between).append("ReadSchema: ").append(schemaOf(columns).catalogString()).toString();
     }
 
+    @Override
     public scala.collection.immutable.Map metrics() {
         if (metrics == null) {
             Map all = new HashMap();
@@ -253,14 +269,17 @@ public final class TableScan extends SparkPlan {
 
     // --- rows ---
 
+    @Override
     public boolean supportsColumnar() {
         return columnar;
     }
 
+    @Override
     public RDD doExecuteColumnar() {
         return planned();
     }
 
+    @Override
     public RDD doExecute() {
         return planned();
     }
@@ -431,10 +450,12 @@ public final class TableScan extends SparkPlan {
 
     /** Replaces subqueries that have run with their values. */
     private static final class Evaluating extends AbstractPartialFunction {
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof ScalarSubquery;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             ScalarSubquery subquery = (ScalarSubquery) node;

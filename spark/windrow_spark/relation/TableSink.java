@@ -40,6 +40,7 @@ public final class TableSink implements Sink {
         this.batches = batches;
     }
 
+    @Override
     public void addBatch(long batch, Dataset rows) {
         Object error = batches.apply(Long.valueOf(batch), rows);
         if (error == null) return;
@@ -56,6 +57,7 @@ public final class TableSink implements Sink {
         return query != null && !query.isActive();
     }
 
+    @Override
     public String toString() {
         return "windrow";
     }

@@ -104,6 +104,7 @@ public final class TableStrategy extends SparkStrategy {
             this.value = value;
         }
 
+        @Override
         public Object apply(Object session) {
             return value;
         }
@@ -115,12 +116,14 @@ public final class TableStrategy extends SparkStrategy {
             super(value);
         }
 
+        @Override
         public Object apply(Object session) {
             ScanLimits.addTo((SparkSession) session);
             return super.apply(session);
         }
     }
 
+    @Override
     public SEQ apply(LogicalPlan plan) {
         List made = new ArrayList();
         SparkPlan insert = TableInsert.of(plan);
@@ -190,10 +193,12 @@ public final class TableStrategy extends SparkStrategy {
             this.runtime = runtime;
         }
 
+        @Override
         public boolean isDefinedAt(Object node) {
             return node instanceof FileSourceScanExec;
         }
 
+        @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
             FileSourceScanExec scan = (FileSourceScanExec) node;

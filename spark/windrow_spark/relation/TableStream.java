@@ -22,21 +22,25 @@ public final class TableStream implements Source, SupportsTriggerAvailableNow {
         this.answers = answers;
     }
 
+    @Override
     public StructType schema() {
         return columns;
     }
 
+    @Override
     public void prepareForTriggerAvailableNow() {
         ask("last", null, null);
     }
 
     /** Limits are options of the stream, which Python knows. */
+    @Override
     public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
             org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
         String next = (String) ask("next", start == null ? null : start.json(), null);
         return next == null ? null : new Position(next);
     }
 
+    @Override
     public Dataset getBatch(Option start, Offset end) {
         String from = start.isDefined() ? ((Offset) start.get()).json() : null;
         return (Dataset) ask("batch", from, end.json());
@@ -48,25 +52,32 @@ public final class TableStream implements Source, SupportsTriggerAvailableNow {
         return answer[0];
     }
 
+    @Override
     public void stop() {}
 
     // Scala's traits have these; classes must say so again.
+    @Override
     public Option getOffset() {
         throw new UnsupportedOperationException();
     }
 
+    @Override
     public void commit(Offset end) {}
 
+    @Override
     public void commit(org.apache.spark.sql.connector.read.streaming.Offset end) {}
 
+    @Override
     public org.apache.spark.sql.connector.read.streaming.Offset initialOffset() {
         throw new UnsupportedOperationException();
     }
 
+    @Override
     public org.apache.spark.sql.connector.read.streaming.Offset deserializeOffset(String json) {
         throw new UnsupportedOperationException();
     }
 
+    @Override
     public String toString() {
         return "windrow";
     }
@@ -79,6 +90,7 @@ public final class TableStream implements Source, SupportsTriggerAvailableNow {
             this.json = json;
         }
 
+        @Override
         public String json() {
             return json;
         }

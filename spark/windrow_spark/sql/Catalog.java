@@ -36,6 +36,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         RefusedStatements.extend(extensions);
     }
 
+    @Override
     public void initialize(String name, CaseInsensitiveStringMap options) {
         this.name = name;
         this.coordinator = options.get("coordinator");
@@ -43,23 +44,28 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         ask(request("begin"));
     }
 
+    @Override
     public String name() {
         return name;
     }
 
     /** Spark shows plans in errors, and catalogs in them. */
+    @Override
     public String toString() {
         return name;
     }
 
+    @Override
     public String[] defaultNamespace() {
         return new String[] {"default"};
     }
 
+    @Override
     public String[][] listNamespaces() {
         return namespaces(ask(request("namespaces", new String[0])));
     }
 
+    @Override
     public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
         JsonNode answer = ask(request("namespaces", namespace));
         if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
@@ -72,12 +78,14 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         return namespaces;
     }
 
+    @Override
     public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
         // A namespace is the beginning of names, and so has nothing but its name.
         listNamespaces(namespace);
         return new HashMap();
     }
 
+    @Override
     public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
         JsonNode answer = ask(request("tables", namespace));
         if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
@@ -90,20 +98,24 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     /** Spark asks before it creates a table: one without a snapshot is not there yet. */
+    @Override
     public boolean tableExists(Identifier table) {
         return ask(request("exists", table)).asBoolean();
     }
 
+    @Override
     public Table loadTable(Identifier table) throws NoSuchTableException {
         ObjectNode request = request("table", table);
         if (caller("DataStreamWriter", null)) request.put("streamed", true);
         return loaded(table, request);
     }
 
+    @Override
     public Table loadTable(Identifier table, String version) throws NoSuchTableException {
         return loaded(table, request("table", table).put("version", version));
     }
 
+    @Override
     public Table loadTable(Identifier table, long microseconds) throws NoSuchTableException {
         return loaded(table, request("table", table).put("timestamp_us", microseconds));
     }
@@ -112,6 +124,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
      * Spark loads here what it is to write. It must not get a table of version 1, whose name it
      * would look up in its own catalog.
      */
+    @Override
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
         JsonNode answer = ask(request("target", table));
         if (answer.isNull()) throw new NoSuchTableException(table);
@@ -147,6 +160,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     /** Spark calls this for REFRESH TABLE, and then forgets what it has kept of the table. */
+    @Override
     public void invalidateTable(Identifier table) {
         // A stream asks after each batch, whose files are published already.
         ask(request(caller("MicroBatchExecution", "refreshTable") ? "follow" : "refresh", table));
@@ -168,6 +182,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
             request("partitions").put("table", table).put("snapshot_id", snapshotId));
     }
 
+    @Override
     public Table createTable(
             Identifier table, StructType columns, Transform[] partitions, Map properties) {
         return new TargetTable(
@@ -175,12 +190,14 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     /** Spark creates a table here whose rows follow. */
+    @Override
     public StagedTable stageCreate(
             Identifier table, StructType columns, Transform[] partitions, Map properties) {
         return new CreatedTable(
             ask(creation("stage", table, columns, partitions, properties)), this);
     }
 
+    @Override
     public StagedTable stageReplace(
             Identifier table, StructType columns, Transform[] partitions, Map properties)
             throws NoSuchTableException {
@@ -188,6 +205,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         return stageCreateOrReplace(table, columns, partitions, properties);
     }
 
+    @Override
     public StagedTable stageCreateOrReplace(
             Identifier table, StructType columns, Transform[] partitions, Map properties) {
         return new CreatedTable(
@@ -225,6 +243,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         ask((ObjectNode) request(use).set("creation", creation));
     }
 
+    @Override
     public Table alterTable(Identifier table, TableChange[] changes) {
         try {
             throw refusal("ALTER TABLE", table);
@@ -234,26 +253,32 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
         }
     }
 
+    @Override
     public void renameTable(Identifier table, Identifier name) {
         throw refusal("ALTER TABLE", table);
     }
 
+    @Override
     public boolean dropTable(Identifier table) {
         throw refusal("DROP TABLE", table);
     }
 
+    @Override
     public boolean purgeTable(Identifier table) {
         throw refusal("DROP TABLE", table);
     }
 
+    @Override
     public void createNamespace(String[] namespace, Map metadata) {
         throw refusal("CREATE NAMESPACE", new Name(new String[0], dotted(namespace)));
     }
 
+    @Override
     public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
         throw refusal("ALTER NAMESPACE", new Name(new String[0], dotted(namespace)));
     }
 
+    @Override
     public boolean dropNamespace(String[] namespace, boolean cascade) {
         throw refusal("DROP NAMESPACE", new Name(new String[0], dotted(namespace)));
     }
@@ -341,10 +366,12 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
             this.name = name;
         }
 
+        @Override
         public String[] namespace() {
             return namespace;
         }
 
+        @Override
         public String name() {
             return name;
         }

@@ -123,30 +123,36 @@ public final class CatalogedTable extends V1Table
         return byName;
     }
 
+    @Override
     public String name() {
         return label;
     }
 
     /** Spark makes the relation of it, which has a name and options of ours, and also tells it. */
+    @Override
     public CatalogTable v1Table() {
         boolean told = Catalog.caller("DescribeRelationJsonCommand", null)
             || Catalog.caller("ResolveSessionCatalog$$anonfun$apply$1", null);
         return told ? described : super.v1Table();
     }
 
+    @Override
     public String toString() {
         return name();
     }
 
     /** Those that a statement tells need not be those that make another table like this one. */
+    @Override
     public Map properties() {
         return Catalog.caller("ShowCreateTableExec", null) ? creation : properties;
     }
 
+    @Override
     public StructType schema() {
         return columns;
     }
 
+    @Override
     public Transform[] partitioning() {
         String[] names = partition.fieldNames();
         Transform[] partitioning = new Transform[names.length];
@@ -156,10 +162,12 @@ public final class CatalogedTable extends V1Table
         return partitioning;
     }
 
+    @Override
     public StructType partitionSchema() {
         return partition;
     }
 
+    @Override
     public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow values) {
         InternalRow[] all = catalog.partitions(table, snapshotId);
         List some = new ArrayList();
@@ -177,22 +185,27 @@ public final class CatalogedTable extends V1Table
         return (InternalRow[]) some.toArray(new InternalRow[some.size()]);
     }
 
+    @Override
     public Map loadPartitionMetadata(InternalRow values) {
         return new HashMap();
     }
 
+    @Override
     public void createPartition(InternalRow values, Map metadata) {
         throw catalog.refusal("ALTER TABLE", identifier);
     }
 
+    @Override
     public boolean dropPartition(InternalRow values) {
         throw catalog.refusal("ALTER TABLE", identifier);
     }
 
+    @Override
     public void replacePartitionMetadata(InternalRow values, Map metadata) {
         throw catalog.refusal("ALTER TABLE", identifier);
     }
 
+    @Override
     public boolean truncateTable() {
         throw catalog.refusal("TRUNCATE TABLE", identifier);
     }

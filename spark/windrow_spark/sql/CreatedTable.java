@@ -19,16 +19,19 @@ public final class CreatedTable extends TargetTable implements StagedTable {
         this.creation = Catalog.field(answer, "creation");
     }
 
+    @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         isWritten = true;
         // Also of a new table: of two statements that create one, the later must not add its rows.
         return ((SupportsOverwrite) super.newWriteBuilder(info)).truncate();
     }
 
+    @Override
     public void commitStagedChanges() {
         if (!isWritten) catalog.end("unwritten", creation);
     }
 
+    @Override
     public void abortStagedChanges() {
         catalog.end("abort", creation);
     }

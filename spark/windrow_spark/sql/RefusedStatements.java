@@ -44,6 +44,7 @@ public final class RefusedStatements extends SparkStrategy {
         extensions.injectPlannerStrategy(new Builder());
     }
 
+    @Override
     public SEQ apply(LogicalPlan plan) {
         String statement = (String) STATEMENTS.get(plan.getClass().getSimpleName());
         Object on = plan.children().size() == 0 ? null : plan.children().apply(0);
@@ -67,6 +68,7 @@ public final class RefusedStatements extends SparkStrategy {
     }
 
     private static final class Builder extends AbstractFunction1 {
+        @Override
         public Object apply(Object session) {
             return new RefusedStatements();
         }

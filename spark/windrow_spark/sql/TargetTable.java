@@ -47,18 +47,22 @@ public class TargetTable implements SupportsWrite {
         this.partition = partition;
     }
 
+    @Override
     public String name() {
         return catalog.name() + "." + table;
     }
 
+    @Override
     public String toString() {
         return name();
     }
 
+    @Override
     public StructType schema() {
         return columns;
     }
 
+    @Override
     public Transform[] partitioning() {
         Transform[] transforms = new Transform[partition.length];
         for (int i = 0; i < transforms.length; i++) {
@@ -67,6 +71,7 @@ public class TargetTable implements SupportsWrite {
         return transforms;
     }
 
+    @Override
     public Set capabilities() {
         Set capabilities = new HashSet();
         capabilities.add(TableCapability.V1_BATCH_WRITE);
@@ -77,6 +82,7 @@ public class TargetTable implements SupportsWrite {
         return capabilities;
     }
 
+    @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         ObjectNode request = new ObjectMapper().createObjectNode();
         ObjectNode options = request.put("table", table).put("mode", "append").putObject("options");
@@ -100,16 +106,19 @@ public class TargetTable implements SupportsWrite {
             this.request = request;
         }
 
+        @Override
         public WriteBuilder truncate() {
             request.put("mode", "overwrite");
             return this;
         }
 
+        @Override
         public WriteBuilder overwriteDynamicPartitions() {
             request.put("mode", "dynamic");
             return this;
         }
 
+        @Override
         public WriteBuilder overwrite(Filter[] filters) {
             request.put("mode", "overwrite");
             ObjectNode partition = (ObjectNode) request.get("partition");
@@ -146,6 +155,7 @@ public class TargetTable implements SupportsWrite {
             partition.put(column, internal == null ? null : internal.toString());
         }
 
+        @Override
         public Write build() {
             return new TargetWrite(target, request);
         }
@@ -164,23 +174,28 @@ public class TargetTable implements SupportsWrite {
             this.request = request;
         }
 
+        @Override
         public InsertableRelation toInsertableRelation() {
             return this;
         }
 
+        @Override
         public void insert(Dataset rows, boolean overwrite) {
             target.catalog.write(request, SparkSession.active(), rows);
         }
 
+        @Override
         public Object apply(Object session, Object query) {
             target.catalog.write(request, session, query);
             return null;
         }
 
+        @Override
         public String description() {
             return target.name();
         }
 
+        @Override
         public String toString() {
             return target.name();
         }
