@@ -64,7 +64,7 @@ class Judged(Decisions):
     client: ClassVar[windrow.Client]
     counts: ClassVar[Counter[str]]
     reasons: ClassVar[Counter[str]]
-    targets: ClassVar[set[str]]
+    targets: ClassVar[dict[str, str]]
 
     def table_of(self, request: Mapping[str, Any]) -> TableInfo:
         """Return the table of a request, which is registered unless this test has done so."""
@@ -73,8 +73,9 @@ class Judged(Decisions):
         if not request.get("cataloged") and os.path.isfile(_location(request)):
             request = {**request, "path": str(self._alone(Path(_location(request))))}
         target = request["table"] if request.get("cataloged") else request["path"]
-        target += request.get("data", "") + str(request.get("options", ""))
-        if target not in self.targets:
+        # One location may be read, or made anew, with other columns or in another format.
+        needed = "".join(str(request.get(one, "")) for one in ("data", "format", "options"))
+        if self.targets.get(target) != needed:
             try:
                 self._register(request)
             except NotTheSameError:
@@ -83,7 +84,7 @@ class Judged(Decisions):
                 traceback.print_exc()
                 line = str(error).partition("\n")[0]
                 raise NotTheSameError(f"cannot be registered: {line}") from error
-            self.targets.add(target)
+            self.targets[target] = needed
             self._registered.renew()
         return super().table_of(request)
 
@@ -106,8 +107,10 @@ class Judged(Decisions):
             self.reasons[f"{kind}: {_CHANGING.sub('…', reason)[:160]}"] += 1
 
     def _register(self, request: Mapping[str, Any]) -> None:
-        if request.get("cataloged"):
-            import_tables(self._spark, self.client, [request["table"]], refresh="all")
+        if request.get("cataloged") or request.get("format", "").endswith("$HiveFiles"):
+            (done,) = import_tables(self._spark, self.client, [request["table"]], refresh="all")
+            if done.reason:
+                raise NotTheSameError(done.reason)
             return
         name = request.get("format", "ParquetFileFormat").rpartition(".")[2].rpartition("$")[2]
         location = _location(request)
@@ -117,7 +120,8 @@ class Judged(Decisions):
         if '"type":"udt"' in request.get("data", ""):
             raise NotTheSameError("a column has a user-defined type")
         if "data" in request:
-            partition = _types(request["partition"])
+            # A write's partition is what its statement names.
+            partition = _types(request.get("partition_schema", request["partition"]))
             columns = {c: t for c, t in _types(request["data"]).items() if c not in partition}
             options = {"columns": columns, "partition_columns": partition or None}
             options["format_options"] = _known(_FORMATS[name], request.get("options", {}))
@@ -172,7 +176,7 @@ class Listener:
 
     def _start(self) -> None:
         self.began_s = time.monotonic()
-        Judged.counts, Judged.reasons, Judged.targets = Counter(), Counter(), set()
+        Judged.counts, Judged.reasons, Judged.targets = Counter(), Counter(), {}
         session = self._suite.spark()
         # Windrow leaves queries to Spark that find columns by ids, and Spark's tests ask for that.
         session.conf().set("spark.sql.parquet.fieldId.read.enabled", "false")
@@ -220,6 +224,8 @@ def _gateway(jars: Path, folder: Path) -> Any:
         f"--driver-memory 2g --conf spark.driver.extraClassPath={classes} "
         f"--driver-java-options '{options}' pyspark-shell"
     )
+    # Hive's suites write there which tests have passed.
+    (folder / "target").mkdir()
     os.chdir(folder)
     gateway = launch_gateway()
     SparkContext._ensure_initialized(gateway=gateway)

@@ -180,6 +180,12 @@ def test_tables_of_a_metastore_are_accelerated_with_the_rows_of_sparks(
     on_hive: tuple[list[Any], dict[str, Any]],
 ) -> None:
     assert on_hive[1]["accelerated"] == {}
+    reasons = on_hive[1]["serdes"]
+    assert reasons.pop("csv_") == reasons.pop("text_") == ""
+    assert "names of files differently" in reasons.pop("names")
+    assert "SequenceFileInputFormat is not read" in reasons.pop("sequence_")
+    assert "import it again" in reasons.pop("altered")
+    assert reasons == {}
 
 
 @pytest.mark.nightly

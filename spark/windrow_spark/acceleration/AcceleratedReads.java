@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.function.BiFunction;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
@@ -25,8 +26,11 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.text.TextFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
 import scala.runtime.AbstractFunction1;
@@ -95,6 +99,9 @@ public final class AcceleratedReads extends Rule {
         }
     }
 
+    /** Stands for what Spark reads through one of Hive's SerDes. */
+    public static final class HiveFiles extends TextFileFormat {}
+
     /** What has been decided for a query; its rule runs several times, and for each subquery. */
     private static final class Query {
         final Map answers = new HashMap();
@@ -125,15 +132,17 @@ public final class AcceleratedReads extends Rule {
                     (LogicalPlan) plan, session, tracker.isDefined() ? tracker.get() : null);
                 query.isNoted = true;
             }
-            return plan.transform(new Replacing(query));
+            return plan.transform(new Replacing(query, (LogicalPlan) plan));
         }
     }
 
     private final class Replacing extends AbstractPartialFunction {
         private final Query query;
+        private final LogicalPlan plan;
 
-        Replacing(Query query) {
+        Replacing(Query query, LogicalPlan plan) {
             this.query = query;
+            this.plan = plan;
         }
 
         @Override
@@ -145,20 +154,18 @@ public final class AcceleratedReads extends Rule {
         @Override
         public Object applyOrElse(Object node, Function1 other) {
             if (!isDefinedAt(node)) return other.apply(node);
-            if (!(node instanceof LogicalRelation)) {
-                refuse(node);
+            if (node instanceof DataSourceV2Relation) {
+                refuse((DataSourceV2Relation) node);
                 return node;
             }
-            LogicalRelation leaf = (LogicalRelation) node;
+            LogicalRelation leaf = node instanceof HiveTableRelation
+                ? asFiles((HiveTableRelation) node) : (LogicalRelation) node;
             if (!(leaf.relation() instanceof HadoopFsRelation)) return node;
             HadoopFsRelation theirs = (HadoopFsRelation) leaf.relation();
             if (theirs.location() instanceof TableIndex) return node;
             Object answer = decided(leaf, theirs);
             if (!(answer instanceof HadoopFsRelation)) return node;
-            Object[] arguments = new Object[leaf.productArity()];
-            for (int i = 1; i < arguments.length; i++) arguments[i] = leaf.productElement(i);
-            arguments[0] = answer;
-            return leaf.makeCopy(arguments);
+            return withElement(leaf, 0, answer);
         }
 
         private Object decided(LogicalRelation leaf, HadoopFsRelation theirs) {
@@ -176,15 +183,26 @@ public final class AcceleratedReads extends Rule {
             return answer;
         }
 
-        private void refuse(Object node) {
-            ObjectNode request = JSON.createObjectNode();
-            if (node instanceof HiveTableRelation) {
-                request.put("target", named(((HiveTableRelation) node).tableMeta().identifier()));
-                request.put("refusal", "Spark reads it through Hive's SerDe");
-            } else {
-                request.put("target", ((DataSourceV2Relation) node).name());
-                request.put("refusal", "Spark reads it through a data source of its own kind (V2)");
+        private LogicalRelation asFiles(HiveTableRelation leaf) {
+            CatalogTable table = leaf.tableMeta();
+            StructType data = new StructType();
+            StructType partition = new StructType();
+            for (int i = 0; i < leaf.schema().fields().length; i++) {
+                if (i < leaf.dataCols().size()) data = data.add(leaf.schema().fields()[i]);
+                else partition = partition.add(leaf.schema().fields()[i]);
             }
+            HadoopFsRelation files = new HadoopFsRelation(
+                new CatalogFileIndex((SparkSession) session, table, 0L), partition, data,
+                Option.empty(), new HiveFiles(), scala.collection.immutable.Map$.MODULE$.empty(),
+                (SparkSession) session);
+            LogicalRelation relation = LogicalRelation$.MODULE$.apply(files, table);
+            return withElement(relation, 1, leaf.output());
+        }
+
+        private void refuse(DataSourceV2Relation node) {
+            ObjectNode request = JSON.createObjectNode()
+                .put("target", node.name())
+                .put("refusal", "Spark reads it through a data source of its own kind (V2)");
             if (query.answers.containsKey(request.toString())) return;
             Object answer = answer(request, null);
             query.answers.put(request.toString(), answer);
@@ -204,7 +222,8 @@ public final class AcceleratedReads extends Rule {
             }
             request.put("target", target);
             request.put("path", path);
-            request.put("cataloged", index instanceof CatalogFileIndex);
+            request.put("cataloged", index instanceof CatalogFileIndex
+                && theirs.partitionSchema().fields().length > 0);
             request.put("data", theirs.dataSchema().json());
             request.put("partition", theirs.partitionSchema().json());
             request.put("format", theirs.fileFormat().getClass().getName());
@@ -224,6 +243,8 @@ public final class AcceleratedReads extends Rule {
                     && !PathIndex.isInZone(index, theirs.partitionSchema(), theirs.options())) {
                 request.put("refusal",
                     "Spark read the times in its folders in another time zone than the session's");
+            } else if (theirs.fileFormat() instanceof HiveFiles && TableHints.namesFiles(plan)) {
+                request.put("refusal", "Spark writes names of files differently for Hive's tables");
             } else if (OwnWrites.overlaps(query.targets, path)) {
                 request.put("refusal", "the query writes to the files that it reads");
             }
@@ -233,6 +254,13 @@ public final class AcceleratedReads extends Rule {
         private Object answer(ObjectNode request, HadoopFsRelation theirs) {
             return ask(request, new Object[] {session, theirs});
         }
+    }
+
+    private static LogicalRelation withElement(LogicalRelation leaf, int at, Object element) {
+        Object[] elements = new Object[leaf.productArity()];
+        for (int i = 0; i < elements.length; i++) elements[i] = leaf.productElement(i);
+        elements[at] = element;
+        return (LogicalRelation) leaf.makeCopy(elements);
     }
 
     static boolean isOn() {

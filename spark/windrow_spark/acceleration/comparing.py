@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
-from windrow_core.models.format_options import has_no_effect
+from windrow_core.models.format_options import checked_format_options, has_no_effect
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.arrow_types import spark_schema
+from windrow_spark.catalog.entries import SparkCatalog
+from windrow_spark.catalog.mapping import UnreadableTableError, definition_of
 from windrow_spark.catalog.writer_options import is_of_writers
 from windrow_spark.defaults import EXISTS_DEFAULT
 
@@ -25,6 +28,8 @@ _FORMATS = {
     "JsonFileFormat": "json",
     "TextFileFormat": "text",
 }
+# Stands for all of Hive's SerDes; see `AcceleratedReads.java`.
+_OF_SERDES = "HiveFiles"
 # Options that do not affect which rows are read, whatever their value.
 _IRRELEVANT = {
     "path",
@@ -43,12 +48,15 @@ _TYPED = {"parquet", "orc"}
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
+def check_same(
+    plan: Plan, request: Mapping[str, Any], serde: Mapping[str, str] | None = None
+) -> None:
     """Compare a plan of a table with the table or path as Spark has resolved it.
 
     Args:
         plan: A plan of all columns.
         request: Spark's relation, as `AcceleratedReads.java` describes it.
+        serde: What `serde_of` returns, if Spark reads it through a SerDe.
 
     Raises:
         NotTheSameError: They differ.
@@ -57,18 +65,14 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
         raise NotTheSameError(
             f"{plan.table!r} has deleted rows or a log of its own, which Spark's reader of files ignores"
         )
-    format_ = _FORMATS.get(request["format"].rpartition(".")[2].rpartition("$")[2])
-    if format_ != plan.format:
-        raise NotTheSameError(
-            f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
-        )
     theirs = {name: _struct(request[name]) for name in ("partition", "data")}
-    options = request["options"]
-    if plan.format in _TYPED:
-        in_zone = any("timestamp" in field.dataType.simpleString() for field in theirs["partition"])
-        ignored = {_MERGED} if in_zone else {_MERGED, _ZONE}
-        options = {name: options[name] for name in options if name.lower() not in ignored}
-    check_options(plan, options)
+    if serde is None:
+        _check_format(plan, request, theirs["partition"])
+    elif (plan.format, dict(plan.format_options)) != ("text", serde):
+        raise NotTheSameError(
+            f"Spark reads it with {serde}, and {plan.table!r} is read with "
+            f"{dict(plan.format_options)}: import it again"
+        )
     partition = [column.name for column in plan.partition_columns]
     _check_columns(
         plan,
@@ -88,6 +92,50 @@ def check_same(plan: Plan, request: Mapping[str, Any]) -> None:
         "columns",
         ordered=ordered,
     )
+
+
+def is_of_serde(request: Mapping[str, Any]) -> bool:
+    """Tell whether Spark reads a table through one of Hive's SerDes."""
+    return _class_name(request) == _OF_SERDES
+
+
+def serde_of(spark: SparkSession, jtable: Any) -> dict[str, str]:
+    """Return the format options of a table that Spark reads through one of Hive's SerDes.
+
+    Args:
+        spark: A session of the application.
+        jtable: The JVM's entry of the table in the catalog.
+
+    Raises:
+        NotTheSameError: The SerDe is not one of text.
+    """
+    catalog = SparkCatalog(spark)
+    try:
+        fields = definition_of(catalog.described(jtable), catalog.value_of).fields
+        options: dict[str, str] = fields.get("format_options", {})
+        if "serde" in options:
+            return checked_format_options(fields["format"], options)
+    except (UnreadableTableError, ValueError) as error:
+        raise NotTheSameError(str(error)) from error
+    raise NotTheSameError(f"Spark reads it through Hive's SerDe of {fields['format']}")
+
+
+def _check_format(plan: Plan, request: Mapping[str, Any], partition: StructType) -> None:
+    format_ = _FORMATS.get(_class_name(request))
+    if format_ != plan.format:
+        raise NotTheSameError(
+            f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
+        )
+    options = request["options"]
+    if plan.format in _TYPED:
+        in_zone = any("timestamp" in field.dataType.simpleString() for field in partition)
+        ignored = {_MERGED} if in_zone else {_MERGED, _ZONE}
+        options = {name: options[name] for name in options if name.lower() not in ignored}
+    check_options(plan, options)
+
+
+def _class_name(request: Mapping[str, Any]) -> str:
+    return str(request["format"]).rpartition(".")[2].rpartition("$")[2]
 
 
 def check_options(plan: Plan, options: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from windrow.calls.coordinator import Coordinator
 from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
-from windrow_spark.acceleration.comparing import check_same
+from windrow_spark.acceleration.comparing import check_same, is_of_serde, serde_of
 from windrow_spark.acceleration.paths import columns_of_path
 from windrow_spark.acceleration.patience import Patience
 from windrow_spark.acceleration.refused import NotTheSameError
@@ -169,12 +169,15 @@ class Decisions:
             raise NotTheSameError(request["refusal"])
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
-        table = self.table_of(request)
         spark = session_of(self._spark, arguments[0])
+        serde = None
+        if is_of_serde(request):
+            serde = serde_of(spark, arguments[1].location().table())
+        table = self.table_of(request)
         if request["bucketed"] and settings_of(spark).get(_BUCKETING, "true") == "true":
             raise NotTheSameError("it is bucketed, and Spark uses its buckets")
         first = in_session(spark, self._first_plan(spark, table, request))
-        check_same(first, request)
+        check_same(first, request, serde)
         if first.format in READ_BY_SPARK:
             check_session(spark, first)
             check_native(first, "auto", hadoop_location(spark, first.location))

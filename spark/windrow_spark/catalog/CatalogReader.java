@@ -47,6 +47,11 @@ public final class CatalogReader {
     return mapper.writeValueAsString(found);
   }
 
+  /** Returns a table whose entry is known. */
+  public String table(CatalogTable entry) throws Exception {
+    return mapper.writeValueAsString(described(entry));
+  }
+
   /** Returns tables by name, fetched in one call; none if the catalog cannot return all of them. */
   private static Map together(ExternalCatalog catalog, String database, String[] names) {
     Map found = new HashMap();

@@ -144,6 +144,12 @@ class SparkCatalog:
                 for one in json.loads(self._reader.tables(self._catalog, database, names)):
                     yield CatalogEntry(**one)
 
+    def described(self, jtable: Any) -> CatalogEntry:
+        """Return a table of which the JVM has the entry."""
+        name = jtable.identifier()
+        fields = json.loads(self._reader.table(jtable))
+        return CatalogEntry(database=name.database().get(), name=name.table(), **fields)
+
     def partitions(self, entry: CatalogEntry) -> list[CatalogPartition]:
         """Return the partitions of a table."""
         columns = "\n".join(entry.partition_columns)

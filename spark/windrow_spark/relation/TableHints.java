@@ -62,6 +62,16 @@ public final class TableHints extends Rule {
             : (LogicalPlan) changed.withNewChildren((SEQ) PythonUtils.toSeq(named));
     }
 
+    /** Tells whether a query asks for the files of rows. */
+    public static boolean namesFiles(LogicalPlan plan) {
+        if (namesFiles((SEQ) plan.expressions())) return true;
+        SEQ children = (SEQ) plan.children();
+        for (int i = 0; i < children.size(); i++) {
+            if (namesFiles((LogicalPlan) children.apply(i))) return true;
+        }
+        return false;
+    }
+
     private static boolean namesFiles(SEQ expressions) {
         for (int i = 0; i < expressions.size(); i++) {
             Expression expression = (Expression) expressions.apply(i);

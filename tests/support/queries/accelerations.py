@@ -51,6 +51,9 @@ def problems(
     unlike |= {one.name: one.reason for one in imports if one.outcome != "created"}
     for name in hows:
         for label, text in QUERIES.items():
+            # Spark writes them differently for Hive's own tables.
+            if label == "file names" and how == "STORED AS TEXTFILE":
+                continue
             query = partial(spark.sql, text.format(t=name))
             unlike |= _unlike(spark, client, f"{name} {label}", query)
         unlike |= _own_writes(spark, client, name)

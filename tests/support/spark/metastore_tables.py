@@ -69,8 +69,12 @@ def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str,
     with windrow.connect(url) as client:
         results = _found(spark, client, folder)
         results["accelerated"] = accelerations.problems(
-            spark, client, folder / "quick", {"a": "STORED AS PARQUET"}
+            spark,
+            client,
+            folder / "quick",
+            {"a": "STORED AS PARQUET", "b": "STORED AS TEXTFILE"},
         )
+        results["serdes"] = _of_serdes(spark, client)
         results["written"] = metastore_writes.problems(spark, client, folder)
         metastore = _served(spark, folder)
         # The job starts a session that knows only the metastore's address.
@@ -129,6 +133,29 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
         "changed": reimport,
         "then": differences(spark, client, "sales.orc_"),
     }
+
+
+def _of_serdes(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
+    """Return why Spark reads tables of Hive's SerDes, by query; the text is empty for ours."""
+    asked = {
+        "csv_": "SELECT * FROM sales.csv_",
+        "text_": "SELECT p, sum(id), max(a[0]) FROM sales.text_ GROUP BY p",
+        "names": "SELECT id, input_file_name() FROM sales.text_ WHERE id > 1",
+        "sequence_": "SELECT * FROM sales.sequence_",
+        "altered": "SELECT * FROM sales.csv_ WHERE a > ''",
+    }
+    found: dict[str, Any] = {}
+    with accelerations.accelerate(spark, client) as acceleration:
+        for label, query in asked.items():
+            if label == "altered":
+                spark.sql("ALTER TABLE sales.csv_ SET SERDEPROPERTIES ('quoteChar' = '|')")
+            rows = []
+            for accelerated in ("false", "true"):
+                spark.conf.set("spark.windrow.accelerate", accelerated)
+                rows.append(sorted(map(repr, spark.sql(query).collect())))
+            (reason,) = acceleration.explain(spark.sql(query)).values()
+            found[label] = reason if rows[0] == rows[1] else f"other rows: {rows}; {reason}"
+    return found
 
 
 def _imported(spark: SparkSession, client: windrow.Client, *names: str) -> dict[str, str]:
