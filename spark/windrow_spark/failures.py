@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
@@ -61,6 +62,17 @@ def remembered(error: Exception) -> str:
     if len(_errors) > _KEPT_ERRORS:
         _errors.popitem(last=False)
     return text
+
+
+def thrown_by_spark(error: BaseException) -> Any:
+    """Return the JVM's exception that an error stems from; None if there is none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        thrown = getattr(cause, "java_exception", None) or getattr(cause, "_origin", None)
+        if thrown is not None:
+            return thrown
+        cause = cause.__cause__
+    return None
 
 
 def cause_of(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
@@ -142,6 +143,21 @@ def test_a_statement_that_fails_leaves_the_rows(
         spark.sql(f"INSERT INTO {TABLE} SELECT raise_error('raised on purpose'), 'new'")
     assert rows_of(spark) == [(0, "2026-11-01")]
     assert partitions_of(spark) == ["ds=2026-11-01"]
+
+
+def test_a_statement_that_fails_raises_what_sparks_own_would(
+    spark: SparkSession, acceleration: Acceleration
+) -> None:
+    raised = []
+    for accelerated in ("true", "false"):
+        spark.conf.set("spark.windrow.accelerate", accelerated)
+        with pytest.raises(PySparkException) as error:
+            spark.sql(f"INSERT INTO {TABLE} SELECT 1 / id, 'new' FROM {TABLE}")
+        raised.append((type(error.value), error.value.getCondition()))
+    spark.conf.unset("spark.windrow.accelerate")
+    assert raised[0] == raised[1]
+    tables = [one.table for one in acceleration.decisions() if one.target == f"INSERT {TABLE}"]
+    assert tables == [TABLE, None]
 
 
 # Not shrunk: each step writes two tables.

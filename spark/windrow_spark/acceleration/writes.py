@@ -15,7 +15,7 @@ from windrow_spark.acceleration.comparing import check_same
 from windrow_spark.acceleration.decisions import NOTHING, Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.commits.locations import local_location
-from windrow_spark.failures import remembered
+from windrow_spark.failures import remembered, thrown_by_spark
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.inserts import constants, rows_of
@@ -144,7 +144,7 @@ class CatalogedInsert:
         self._partitions = partitions
 
     def carry_out(self, text: str, arguments: Any) -> Any:
-        """Write the rows; return True, or the text of an error.
+        """Write the rows; return True, or the JVM's exception or the text of an error.
 
         Args:
             text: The request, as `TableInsert.java` writes it.
@@ -155,7 +155,8 @@ class CatalogedInsert:
             return True
         # As in `scans.answer`: an exception would reach the user as the JVM's.
         except Exception as error:
-            return remembered(error)
+            text = remembered(error)
+            return thrown_by_spark(error) or text
 
     def _write(self, request: Mapping[str, Any], query: Any) -> None:
         rows = rows_of(self._spark, query).toDF(*request["columns"])

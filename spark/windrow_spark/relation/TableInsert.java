@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
+import org.apache.spark.unsafe.Platform;
 import scala.Function1;
 import scala.Option;
 import scala.Tuple2;
@@ -121,6 +122,8 @@ public final class TableInsert extends SparkPlan {
         Object answer =
             writer.apply(request(insert).toString(), new Object[] {session(), rows});
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+        // What Spark's own command would throw, for who catches it.
+        if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
     }
 
     @Override
