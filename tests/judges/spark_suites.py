@@ -36,18 +36,21 @@ class Suite:
     Attributes:
         name: The full name of its class.
         mode: `plain`, `reads` or `writes`; see `tests.programs.judged_suites`.
+        part: Which tests of a suite of golden files, as a pattern of their names; all if it is empty.
         excluded: Why tests are left out that fail for a reason that is not Windrow's, by their names.
     """
 
     name: str
     mode: str = "reads"
+    part: str = ""
     excluded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
-        """Its short name; `hive.InsertSuite` for one of Hive's."""
+        """Its short name, with its part; `hive.InsertSuite` for one of Hive's."""
         package, _, name = self.name.rpartition(".")
-        return f"hive.{name}" if ".hive" in package else name
+        label = f"hive.{name}" if ".hive" in package else name
+        return f"{label}.{self.part}" if self.part else label
 
 
 SQL = "org.apache.spark.sql"
@@ -149,7 +152,7 @@ def run(suite: Suite, folder: Path) -> list[Test]:
     log = folder.with_suffix(".log")
     with log.open("w") as errors:
         done = subprocess.run(
-            [*command, suite.mode, suite.name],
+            [*command, suite.mode, suite.name, suite.part],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

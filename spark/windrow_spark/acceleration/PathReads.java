@@ -63,7 +63,7 @@ public final class PathReads extends Rule {
                 }
                 // Analyzers read the extensions' rules of this kind once, when they are made.
                 Object analyzer = session.sessionState().analyzer();
-                Field field = analyzer.getClass().getDeclaredField(FIRST_RULES);
+                Field field = firstRules(analyzer.getClass());
                 field.setAccessible(true);
                 SEQ rules = (SEQ) field.get(analyzer);
                 List more = new ArrayList();
@@ -73,6 +73,15 @@ public final class PathReads extends Rule {
                 }
                 more.add(new PathReads(session));
                 field.set(analyzer, PythonUtils.toSeq(more));
+            }
+        }
+
+        private static Field firstRules(Class analyzer) throws NoSuchFieldException {
+            try {
+                return analyzer.getDeclaredField(FIRST_RULES);
+            } catch (NoSuchFieldException error) {
+                // Spark 4.2.0 gives sessions with Hive no rules of this kind.
+                return analyzer.getSuperclass().getDeclaredField(FIRST_RULES);
             }
         }
     }
