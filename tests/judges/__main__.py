@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.judges import hive_suites, spark_suites, sql_suites
+from tests.judges import histories, hive_suites, spark_suites, sql_suites
 from tests.judges.spark_suites import VERSION, Suite, Test
 
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judges.md"
@@ -88,7 +88,7 @@ def main(labels: list[str]) -> int:
         sys.stdout.writelines(f"  {test.test}\n    {test.error[:1000]}\n" for test in bad)
         sys.stdout.flush()
     if not labels:
-        _PAGE.write_text(page(results), encoding="utf-8")
+        _PAGE.write_text(f"{page(results)}\n{histories.section()}", encoding="utf-8")
     return int(failures > 0)
 
 

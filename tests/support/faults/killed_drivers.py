@@ -23,7 +23,7 @@ import windrow
 from tests.support.faults.readers import ids_in
 from tests.support.faults.writers import STEPS, at_step, die, report_of
 from windrow.client import Client
-from windrow.errors import WindrowError
+from windrow.errors import CoordinatorUnreachableError, WindrowError
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_spark.commits import begin
 from windrow_spark.commits.inventories import list_files
@@ -77,10 +77,19 @@ def drive(orders: Mapping[str, Any]) -> None:
     }
     # Every other driver gives up at once if the coordinator is away.
     attempts = 1 if orders["number"] % 2 else 4
-    with windrow.connect(orders["url"], attempts=attempts) as client:
+    with _connected(orders["url"], attempts) as client:
         driver = Driver(client, orders)
         while True:
             work[orders["kind"]](driver)
+
+
+def _connected(url: str, attempts: int) -> Client:
+    """Return a client of a coordinator, which may be away for as long as it takes to start it."""
+    while True:
+        try:
+            return windrow.connect(url, attempts=attempts)
+        except CoordinatorUnreachableError:
+            time.sleep(0.1)
 
 
 class Driver:
