@@ -18,7 +18,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, content in {
         "reference/glossary.md": _from_root("GLOSSARY.md"),
         "reference/changes.md": _from_root("CHANGELOG.md"),
-        "decisions/index.md": _decisions(),
     }.items():
         files.append(File.generated(config, page, content=content))
     return files
@@ -47,11 +46,3 @@ def on_post_build(config: MkDocsConfig) -> None:
 def _from_root(name: str) -> str:
     """Return a document of the root with links as seen from docs/reference/."""
     return re.sub(r"\]\(docs/", "](../", (_ROOT / name).read_text())
-
-
-def _decisions() -> str:
-    pages = sorted((_ROOT / "docs" / "decisions").glob("*.md"))
-    titles = {page.name: page.read_text().partition("\n")[0].lstrip("# ") for page in pages}
-    rows = [f"- [{title}]({name})" for name, title in titles.items()]
-    introduction = "Each page records one choice between alternatives, and why."
-    return "\n".join(["# Decisions", "", introduction, "", *rows, ""])

@@ -141,7 +141,8 @@ def test_every_plan_option_and_setting_is_explained() -> None:
 def test_the_documents_are_built_as_a_site_without_warnings(site: Path) -> None:
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
 
-    assert {f"{Path(name).with_suffix('')}.html" for name in _shown()} <= pages
+    shown = {name.replace("README.md", "index.md") for name in _shown()}
+    assert {f"{Path(name).with_suffix('')}.html" for name in shown} <= pages
     assert (site / "search" / "search_index.json").stat().st_size > 100_000
 
 
