@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.table import Table
 
 import windrow
+from tests.support.engines import asking
 from tests.support.engines.answers import load, refusal
 from tests.support.tables.iceberg import catalog_in
 from windrow.errors import ProblemError
@@ -228,3 +229,19 @@ def write_next(table: Table, content: bytes) -> Path:
     path = before.with_name(f"{number:05}-next.metadata.json")
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.slow
+def test_a_table_that_duckdb_writes_is_read(
+    client: windrow.Client, http: httpx.Client, name: str, location: Path
+) -> None:
+    location.parent.mkdir(exist_ok=True)
+    written = "SELECT range AS id, 'x' || range AS label FROM range(3)"
+    copy = f"COPY ({written}) TO '{location}' (FORMAT iceberg)"
+    asking.answers_elsewhere(str(http.base_url), {"duckdb": [copy]})
+    client.register_table(name, str(location), "iceberg")
+
+    client.refresh(name)
+
+    rows = client.scan(name, filter="id > 0").to_table()
+    assert rows.to_pydict() == {"id": [1, 2], "label": ["x1", "x2"]}

@@ -193,16 +193,21 @@ def _both(one: _Read, other: _Read) -> _Read:
 
 
 def _array(items: Any, depth: int) -> _Read:
-    kinds = [items]
+    kinds = [_plain(items)]
     if isinstance(items, dict) and items.get("type") == "record":
-        kinds = [field["type"] for field in items["fields"]]
-    if kinds in (["int", "bytes"], ["int", {"type": "bytes"}]):
+        kinds = [_plain(field["type"]) for field in items["fields"]]
+    if kinds == ["int", "bytes"]:
         return _numbered_bytes
-    if all(kind in ("int", "long") for kind in kinds if isinstance(kind, str)) and all(
-        isinstance(kind, str) for kind in kinds
-    ):
+    if all(kind in ("int", "long") for kind in kinds):
         return _numbers(len(kinds))
     return _items(_value(items, depth + 1))
+
+
+def _plain(schema: Any) -> str | None:
+    """Return the name of a primitive type, which DuckDB writes as `{"type": name}`."""
+    while isinstance(schema, dict):
+        schema = schema.get("type")
+    return schema if isinstance(schema, str) and schema in _PRIMITIVES else None
 
 
 def _items(read: _Read) -> _Read:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from windrow_core.files.access import why_inaccessible
@@ -79,7 +79,7 @@ def _path_in_folder(folder: str) -> str:
         if match := _NAME.fullmatch(name):
             names_of.setdefault(int(match[1]), []).append(name)
     if not names_of:
-        raise IcebergMetadataError(folder, "has no metadata file: correct the table's location")
+        return _named_by_hint(folder, names)
     newest = max(names_of)
     if _HINT in names:
         newest = _hinted(folder, names_of, newest)
@@ -91,6 +91,15 @@ def _path_in_folder(folder: str) -> str:
             "one of them, among the table's options",
         )
     return f"{folder}/{names_of[newest][0]}"
+
+
+def _named_by_hint(folder: str, names: Collection[str]) -> str:
+    """Return the metadata file without a number, as DuckDB's COPY writes one."""
+    if _HINT in names:
+        hint = read_bounded(f"{folder}/{_HINT}", _MAX_HINT_BYTES).decode("utf-8", "replace")
+        if (name := f"{hint.strip()}.metadata.json") in names:
+            return f"{folder}/{name}"
+    raise IcebergMetadataError(folder, "has no metadata file: correct the table's location")
 
 
 def _hinted(folder: str, names_of: Mapping[int, list[str]], newest: int) -> int:

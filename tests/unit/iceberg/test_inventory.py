@@ -111,6 +111,19 @@ def test_metadata_of_a_hadoop_table_is_the_newest_that_follows_its_hint(tmp_path
     assert found() == "v7.metadata.json"
 
 
+def test_metadata_without_a_number_is_what_the_hint_names(tmp_path: Path) -> None:
+    folder = tmp_path / "metadata"
+    folder.mkdir()
+    for name in ("3ed2", "9a1b"):
+        (folder / f"{name}.metadata.json").write_text("{}")
+    folders = TableFolders(str(tmp_path), ())
+    with pytest.raises(IcebergMetadataError, match="no metadata file"):
+        metadata_path(folders, {})
+    (folder / "version-hint.text").write_text("3ed2")
+
+    assert Path(metadata_path(folders, {})).name == "3ed2.metadata.json"
+
+
 def test_two_newest_metadata_files_are_refused_without_a_catalog(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, ROWS.schema)
     table.append(ROWS)
