@@ -75,8 +75,8 @@ class Judged(Decisions):
             request = {**request, "path": str(self._alone(Path(_location(request))))}
         target = request["table"] if request.get("cataloged") else request["path"]
         # One location may be read, or made anew, with other columns or in another format.
-        needed = "".join(str(request.get(one, "")) for one in ("data", "format", "options"))
-        if self.targets.get(target) != needed:
+        traits = "".join(str(request.get(one, "")) for one in ("data", "format", "options"))
+        if self.targets.get(target) != traits:
             try:
                 self._register(request)
             except NotTheSameError:
@@ -85,7 +85,7 @@ class Judged(Decisions):
                 traceback.print_exc()
                 line = str(error).partition("\n")[0]
                 raise NotTheSameError(f"cannot be registered: {line}") from error
-            self.targets[target] = needed
+            self.targets[target] = traits
             self._registered.renew()
         return super().table_of(request)
 
@@ -137,11 +137,11 @@ def _location(request: Mapping[str, Any]) -> str:
 
 def _known(format: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a read that a registration may have."""
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in options.items():
         with suppress(ValueError):
-            known |= checked_format_options(format, {name: value})
-    return known
+            texts |= checked_format_options(format, {name: value})
+    return texts
 
 
 def _types(schema: str) -> dict[str, str]:
@@ -196,9 +196,9 @@ class Listener:
             return self._suite.spark()
         except Py4JError:
             # Suites of golden files use one that all of Hive's suites share. They cache tables.
-            shared = self._gateway.jvm.org.apache.spark.sql.hive.test.TestHive
-            shared.setCacheTables(False)
-            return shared.sparkSession()
+            hive = self._gateway.jvm.org.apache.spark.sql.hive.test.TestHive
+            hive.setCacheTables(False)
+            return hive.sparkSession()
 
     def _accelerate(self, session: Any) -> None:
         jvm = self._gateway.jvm

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from windrow.errors import ProblemError
 from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
@@ -81,6 +82,27 @@ def test_every_condition_finds_the_rows_that_spark_finds(
         found = client.read(spark, name).where(test).select("id").collect()
         ids = sorted(row.id for row in found)
         assert ids == sorted(row.id for row in wanted if row[f"t{at}"]), test
+    with accelerate(spark, client, name) as acceleration:
+        assert sorted(map(str, spark.table(name).collect())) == whole
+        found = spark.table(name).where(tests[0]).select("id").collect()
+        assert sorted(row.id for row in found) == sorted(row.id for row in wanted if row.t0)
+        assert acceleration.reasons() == {}
+
+
+def test_a_default_that_only_the_registration_has_leaves_a_path_to_spark(
+    spark: SparkSession, client: windrow.Client, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = str(tmp_path_factory.mktemp("data") / "t")
+    spark.range(3).write.parquet(folder)
+    columns = [{"name": "id", "type": "bigint"}, {"name": "c", "type": "int", "default": "5"}]
+    client.register_table("defaults.path", folder, columns=columns)
+    client.refresh("defaults.path")
+
+    with accelerate(spark, client, "defaults.path") as acceleration:
+        rows = spark.read.schema("id BIGINT, c INT").parquet(folder).collect()
+        assert {row.c for row in rows} == {None}
+        (reason,) = acceleration.reasons().values()
+        assert "without its column 'c', it is null in Spark, and 5" in reason
 
 
 def test_filters_of_a_plan_keep_files_that_lack_a_column_with_a_default(

@@ -15,9 +15,8 @@ from windrow_core.models.format_options import checked_format_options, has_no_ef
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.catalog.entries import SparkCatalog
-from windrow_spark.catalog.mapping import UnreadableTableError, definition_of
+from windrow_spark.catalog.mapping import UnreadableTableError, default_of, definition_of
 from windrow_spark.catalog.writer_options import is_of_writers
-from windrow_spark.defaults import EXISTS_DEFAULT
 
 # Spark's classes that read each format, by the last part of their names.
 _FORMATS = {
@@ -94,6 +93,31 @@ def check_same(
     )
 
 
+def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) -> None:
+    """Compare what Spark and a plan give columns in rows of files that lack them.
+
+    Args:
+        spark: A session of the application.
+        plan: As in `check_same`.
+        request: As in `check_same`.
+
+    Raises:
+        NotTheSameError: They differ.
+    """
+    catalog = SparkCatalog(spark)
+    for field in _struct(request["data"]):
+        try:
+            theirs = default_of(field, plan.format, catalog.value_of)
+        except UnreadableTableError as error:
+            raise NotTheSameError(str(error)) from error
+        ours = plan.file_fields[field.name].default if field.name in plan.file_fields else None
+        if theirs != ours:
+            raise NotTheSameError(
+                f"in files without its column {field.name!r}, it is {theirs or 'null'} in Spark, and "
+                f"{ours or 'null'} in {plan.table!r}"
+            )
+
+
 def is_of_serde(request: Mapping[str, Any]) -> bool:
     """Tell whether Spark reads a table through one of Hive's SerDes."""
     return _class_name(request) == _OF_SERDES
@@ -129,8 +153,8 @@ def _check_format(plan: Plan, request: Mapping[str, Any], partition: StructType)
     options = request["options"]
     if plan.format in _TYPED:
         in_zone = any("timestamp" in field.dataType.simpleString() for field in partition)
-        ignored = {_MERGED} if in_zone else {_MERGED, _ZONE}
-        options = {name: options[name] for name in options if name.lower() not in ignored}
+        without_effect = {_MERGED} if in_zone else {_MERGED, _ZONE}
+        options = {name: options[name] for name in options if name.lower() not in without_effect}
     check_options(plan, options)
 
 
@@ -191,7 +215,5 @@ def _typed(schema: StructType) -> list[tuple[str, Any]]:
 
 def _check_plain(field: StructField) -> None:
     metadata = json.dumps(field.jsonValue())
-    if EXISTS_DEFAULT in metadata:
-        raise NotTheSameError(f"its column {field.name!r} has a default")
     if _DECLARED in metadata and "char(" in metadata.replace("varchar(", ""):
         raise NotTheSameError(f"its column {field.name!r} is char, whose values Spark pads")

@@ -16,7 +16,12 @@ from windrow.calls.coordinator import Coordinator
 from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
-from windrow_spark.acceleration.comparing import check_same, is_of_serde, serde_of
+from windrow_spark.acceleration.comparing import (
+    check_defaults,
+    check_same,
+    is_of_serde,
+    serde_of,
+)
 from windrow_spark.acceleration.paths import columns_of_path
 from windrow_spark.acceleration.patience import Patience
 from windrow_spark.acceleration.refused import NotTheSameError
@@ -178,6 +183,7 @@ class Decisions:
             raise NotTheSameError("it is bucketed, and Spark uses its buckets")
         first = in_session(spark, self._first_plan(spark, table, request))
         check_same(first, request, serde)
+        check_defaults(spark, first, request)
         if first.format in READ_BY_SPARK:
             check_session(spark, first)
             check_native(first, "auto", hadoop_location(spark, first.location))

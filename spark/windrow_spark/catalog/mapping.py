@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -278,30 +279,39 @@ def _columns(entry: CatalogEntry, format_: str, value_of: ValueOf) -> dict[str, 
     partition = list(entry.partition_columns)
     types = {field.name: spark_type(field.type) for field in arrow_fields}
     data = [field for field in schema if field.name not in partition]
+    default = partial(default_of, format_=format_, value_of=value_of, is_sparks=_is_sparks(entry))
     return {
-        "columns": [
-            {
-                "name": field.name,
-                "type": types[field.name],
-                **_default(field, entry, format_, value_of),
-            }
-            for field in data
-        ],
+        "columns": [_column(field, types[field.name], default(field)) for field in data],
         "partition_columns": [{"name": name, "type": types[name]} for name in partition],
     }
 
 
-def _default(
-    field: StructField, entry: CatalogEntry, format_: str, value_of: ValueOf
-) -> dict[str, str]:
-    """Return the default that Spark gives a column in rows of files that lack it."""
+def _column(field: StructField, type_: str, default: str | None) -> dict[str, str]:
+    column = {"name": field.name, "type": type_}
+    return column if default is None else {**column, "default": default}
+
+
+def default_of(
+    field: StructField, format_: str, value_of: ValueOf, *, is_sparks: bool = True
+) -> str | None:
+    """Return the default, as JSON, that Spark gives a column in rows of files that lack it.
+
+    Args:
+        field: The column.
+        format_: The format of the files.
+        value_of: As in `definition_of`.
+        is_sparks: Whether the table is one of Spark's own.
+
+    Raises:
+        UnreadableTableError: It cannot be told, or is not read.
+    """
     if _has_default_within(field.dataType):
         raise UnreadableTableError(
             f"its column {field.name!r} has a default within, which is not read: rewrite the table"
         )
     sql = (field.metadata or {}).get(EXISTS_DEFAULT)
     if sql is None:
-        return {}
+        return None
     type_ = field.dataType.simpleString()
     try:
         value = value_of(sql, type_)
@@ -311,17 +321,16 @@ def _default(
             "catalog's entry"
         ) from error
     if value is None:
-        return {}
+        return None
     default = as_json(value)
     # What a timestamp's text means depends on the session that reads it.
     is_fixed = default is not None and not isinstance(field.dataType, TimestampType)
-    if not (is_fixed and _is_sparks(entry) and format_ in WITH_DEFAULTS):
+    if not (is_fixed and is_sparks and format_ in WITH_DEFAULTS):
         raise UnreadableTableError(
             f"its column {field.name!r} has the default {sql} in files that lack it, which is not "
             f"read for {type_} in {format_}: rewrite the table, so that all files have the column"
         )
-    assert default is not None
-    return {"default": default}
+    return default
 
 
 def _has_default_within(type_: DataType) -> bool:

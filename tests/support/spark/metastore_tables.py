@@ -137,7 +137,7 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
 
 def _of_serdes(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
     """Return why Spark reads tables of Hive's SerDes, by query; the text is empty for ours."""
-    asked = {
+    queries = {
         "csv_": "SELECT * FROM sales.csv_",
         "text_": "SELECT p, sum(id), max(a[0]) FROM sales.text_ GROUP BY p",
         "names": "SELECT id, input_file_name() FROM sales.text_ WHERE id > 1",
@@ -146,12 +146,12 @@ def _of_serdes(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     with accelerations.accelerate(spark, client) as acceleration:
-        for label, query in asked.items():
+        for label, query in queries.items():
             if label == "altered":
                 spark.sql("ALTER TABLE sales.csv_ SET SERDEPROPERTIES ('quoteChar' = '|')")
             rows = []
-            for accelerated in ("false", "true"):
-                spark.conf.set("spark.windrow.accelerate", accelerated)
+            for value in ("false", "true"):
+                spark.conf.set("spark.windrow.accelerate", value)
                 rows.append(sorted(map(repr, spark.sql(query).collect())))
             (reason,) = acceleration.explain(spark.sql(query)).values()
             found[label] = reason if rows[0] == rows[1] else f"other rows: {rows}; {reason}"
