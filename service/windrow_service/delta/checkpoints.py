@@ -26,7 +26,14 @@ from windrow_service.delta.actions import (
     head_of_rows,
 )
 from windrow_service.delta.errors import DeltaLogError
-from windrow_service.delta.log import Checkpoint, LogGoneError, read_of, unreadable, uri_of
+from windrow_service.delta.log import (
+    Checkpoint,
+    LogGoneError,
+    read_of,
+    require_text,
+    unreadable,
+    uri_of,
+)
 
 _BATCH_ROWS = 2**16
 # Statistics may be columns, several for each of the table.
@@ -124,6 +131,7 @@ def _body(location: str, name: str) -> bytes:
         raise DeltaLogError(
             location, f"has a checkpoint {name!r} of more than {_MAX_JSON_BYTES:,} bytes of JSON"
         )
+    require_text(location, name, body)
     return body
 
 

@@ -95,6 +95,8 @@ def commits_from(location: str, first: int, last: int) -> Commits:
                     raise LogGoneError(name)
                 bodies.append(body)
                 left -= len(body)
+                if left >= 0:
+                    require_text(location, name, body)
                 if left < 0:
                     raise DeltaLogError(
                         location,
@@ -102,6 +104,16 @@ def commits_from(location: str, first: int, last: int) -> Commits:
                         "checkpoint: write one",
                     )
     return Commits(first, tuple(bodies))
+
+
+def require_text(location: str, name: str, body: bytes) -> None:
+    """Refuse a file of JSON that is not UTF-8: parsers disagree on what it says."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise DeltaLogError(
+            uri_of(location, name), "is damaged: it has text that is not UTF-8; restore it"
+        ) from error
 
 
 def first_commit(location: str, first: int, newest: int) -> int:

@@ -7,7 +7,7 @@ asks again for each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,18 +120,14 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
     entries = _Entries(lists, path, [_length_of(lists)])
     paths = entries.required(_MANIFEST_PATH)
     entries.refuse_keys(_MANIFEST_KEY, paths)
-    holds_files = [
-        added_count is None or kept_count is None or added_count + kept_count > 0
-        for added_count, kept_count in zip(
-            entries.optional(_ADDED_COUNT), entries.optional(_KEPT_COUNT), strict=True
-        )
-    ]
+    counts = zip(entries.optional(_ADDED_COUNT), entries.optional(_KEPT_COUNT), strict=True)
+    holds_files = [pair != (0, 0) for pair in counts]
     sequence = [one or 0 for one in entries.optional(_MANIFEST_SEQUENCE)]
     columns = {
         "path": entries.typed(_MANIFEST_PATH, paths, pa.string()),
         "length": entries.typed(_MANIFEST_LENGTH, entries.required(_MANIFEST_LENGTH), pa.int64()),
         "spec_id": entries.typed(_SPEC_ID, entries.required(_SPEC_ID), pa.int32()),
-        "holds_deletes": [one == 1 for one in entries.optional(_MANIFEST_CONTENT)],
+        "holds_deletes": [one == 1 for one in entries.known(_MANIFEST_CONTENT, {None, 0, 1})],
         "sequence_number": entries.typed(_MANIFEST_SEQUENCE, sequence, pa.int64()),
         "snapshot_id": entries.typed(_ADDED_BY, entries.optional(_ADDED_BY), pa.int64()),
     }
@@ -191,6 +187,7 @@ def _first_row_ids(
 
 def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
     entries.refuse_formats({"PARQUET"})
+    entries.known(_CONTENT, {None, 0})
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     _require_columns(entries, task)
     stats, see_nan = _statistics(entries, task, raw)
@@ -267,16 +264,12 @@ def _deletes(entries: _Entries, task: ManifestTask) -> pa.Table:
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     entries.refuse_formats({"PARQUET", "PUFFIN"}, "delete files")
     is_vector = [str(one).upper() == "PUFFIN" for one in entries.required(_FORMAT)]
+    contents = entries.known(_CONTENT, {_POSITIONS, _EQUALITY})
     kinds = [
         "equality" if content == _EQUALITY else "vector" if vector else "positions"
-        for content, vector in zip(entries.optional(_CONTENT), is_vector, strict=True)
+        for content, vector in zip(contents, is_vector, strict=True)
     ]
-    paths = zip(
-        entries.optional(_DATA_PATH),
-        entries.optional(_LOWER),
-        entries.optional(_UPPER),
-        strict=True,
-    )
+    paths = zip(*map(entries.optional, (_DATA_PATH, _LOWER, _UPPER)), strict=True)
     columns = {
         **_common(entries, task, raw),
         "kind": kinds,
@@ -335,6 +328,12 @@ class _Entries:
     def optional(self, field_id: int) -> list[Any]:
         return self.columns.get(field_id) or [None] * self.count
 
+    def known(self, field_id: int, values: Set[Any]) -> list[Any]:
+        """Return the values of a field, which must be among these."""
+        if not set(own := self.optional(field_id)) <= values:
+            raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is out of range")
+        return own
+
     def typed(self, field_id: int, values: list[Any], type_: pa.DataType) -> pa.Array:
         """Return values of a field as an array."""
         if pt.is_integer(type_) and bool in set(map(type, values)):
@@ -380,7 +379,9 @@ def _files_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entr
 
 def _left_in(content: bytes, task: ManifestTask) -> _Entries:
     columns = dict(read_columns(content))
-    status = _Entries(columns, task.path, [_length_of(columns)]).required(_STATUS)
+    status = _Entries(columns, task.path, [_length_of(columns)]).known(
+        _STATUS, {0, _ADDED, _DELETED}
+    )
     if _DELETED in status:
         rows = [row for row, one in enumerate(status) if one != _DELETED]
         columns = {id_: [values[row] for row in rows] for id_, values in columns.items()}

@@ -345,13 +345,33 @@ def test_a_table_with_new_columns_is_read_anew(tmp_path: Path) -> None:
     assert read_since(_table(log), known) is None
 
 
-def test_text_that_is_no_utf8_is_refused_and_the_given_process_stays(tmp_path: Path) -> None:
-    vector = {"storageType": "u", "pathOrInlineDv": "ab" * 11, "offset": 1, "sizeInBytes": 9}
-    log = _log(tmp_path, add("b.parquet", deletionVector={**vector, "cardinality": 1}))
+_VECTOR_FILE = {"storageType": "u", "pathOrInlineDv": "ab" * 11, "offset": 1, "sizeInBytes": 9}
+
+
+def test_text_that_is_no_utf8_is_refused_by_the_name_of_its_file(tmp_path: Path) -> None:
+    log = _log(tmp_path, {"commitInfo": {"engineInfo": "abab"}})
     commit = log.commit_path(0)
     commit.write_bytes(commit.read_bytes().replace(b'"abab', b'"\x99bab'))
 
+    with pytest.raises(DeltaLogError, match=rf"{commit.name}' .* not UTF-8"):
+        _read(log)
+
+
+def test_damage_that_only_parsing_shows_is_refused_and_the_given_process_stays(
+    tmp_path: Path,
+) -> None:
+    vector = {**_VECTOR_FILE, "cardinality": 1}
+    _log(tmp_path, add("b.parquet", deletionVector=vector))
+    checkpoint = tmp_path / "_delta_log" / f"{0:020}.checkpoint.parquet"
+    action: dict[str, Any] = metadata(_COLUMNS)["metaData"]
+    whole = {name: value for name, value in action.items() if not isinstance(value, dict)}
+    add_one = {"path": "b", "size": 1, "modificationTime": 0, "deletionVector": vector}
+    rows = [{**protocol(), "metaData": whole, "add": None}, {"add": add_one}]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, checkpoint, compression="none", use_dictionary=False)
+    checkpoint.write_bytes(checkpoint.read_bytes().replace(b"abababab", b"\x99bababab"))
+
     with IsolatedExecutor(1) as executor:
-        with pytest.raises(DeltaLogError, match=str(tmp_path)):
-            take_version(_table(log), None, None, ProgressMeter(), executor)
+        with pytest.raises(DeltaLogError, match="UTF8"):
+            take_version(LoggedTable(location=str(tmp_path)), None, None, ProgressMeter(), executor)
         assert executor.submit(divmod, 7, 2).result() == (3, 1)

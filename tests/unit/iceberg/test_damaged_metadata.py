@@ -217,6 +217,8 @@ def test_a_block_that_expands_beyond_the_limit_is_refused(
         ("file_size_in_bytes", -1, "negative"),
         ("file_format", "ORC", "format ORC"),
         ("key_metadata", b"key", "encrypted"),
+        # A delete file, which is no data.
+        ("content", 1, "field 134 is out of range"),
     ],
 )
 def test_impossible_entries_are_refused(
@@ -231,6 +233,28 @@ def test_impossible_entries_are_refused(
     _change_entries(_manifest(table), change)
 
     _refused(table, executor, reason)
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(
+    ("find", "name", "value"),
+    [(_manifest, "status", 3), (_list, "content", 1), (_list, "content", 2)],
+)
+def test_files_of_which_it_is_not_clear_whether_they_are_data_are_refused(
+    find: Callable[[Path], Path], name: str, value: int, table: Path, executor: IsolatedExecutor
+) -> None:
+    _change_entries(find(table), lambda record: record.update({name: value}))
+
+    _refused(table, executor, "out of range")
+
+
+@pytest.mark.usefixtures("restored")
+def test_an_impossible_number_of_files_hides_no_manifest(
+    table: Path, executor: IsolatedExecutor
+) -> None:
+    _change_entries(_list(table), lambda record: record.update(existing_files_count=-(2**40)))
+
+    assert _read(table, executor).files["row_count"].to_pylist() == [3]
 
 
 @pytest.mark.usefixtures("restored")
