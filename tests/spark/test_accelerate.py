@@ -324,6 +324,27 @@ def test_columns_of_user_defined_types_are_left_to_spark(
     client.delete_table("sales.points")
 
 
+def test_options_that_are_off_are_those_that_are_not_given(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "a.txt").write_text("a\nb\n")
+    path = str(tmp_path / "lines")
+    client.register_table("sales.lines", path, "text")
+    # This always gives `wholetext`.
+    assert len(same_both_ways(spark, client, lambda: spark.read.text(path))) == 2
+    with accelerate(spark, client, "sales.*") as acceleration:
+        whole = spark.read.text(path, wholetext=True)
+        assert "its option wholetext is 'true'" in reason_of(whole, acceleration)
+    columns = {"c": "string"}
+    options = {"header": "false"}
+    client.register_table(
+        "sales.lines", path, "csv", columns=columns, format_options=options, replace=True
+    )
+    assert len(same_both_ways(spark, client, lambda: spark.read.csv(path, schema="c STRING"))) == 2
+    client.delete_table("sales.lines")
+
+
 def test_options_schemas_and_settings_that_change_rows_leave_a_path_to_spark(
     spark: SparkSession, acceleration: Acceleration, location: Path
 ) -> None:

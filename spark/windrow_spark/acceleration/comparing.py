@@ -37,8 +37,8 @@ _IRRELEVANT = {
     "partitionoverwritemode",
     "__hive_compatible_bucketed_table_insertion__",
 }
-# Options that do not if they are off.
-_IF_FALSE = {"mergeschema", "recursivefilelookup"}
+# Options that do not if they are off; `spark.read.text` always gives `wholetext`.
+_IF_FALSE = {"mergeschema", "recursivefilelookup", "wholetext", "multiline", "header"}
 _MERGED = "mergeschema"
 # In formats with types, it is the zone of times in the names of folders only.
 _ZONE = "timezone"
@@ -170,8 +170,9 @@ def check_options(plan: Plan, options: Mapping[str, str]) -> None:
         if name in _IRRELEVANT or is_of_writers(name) or has_no_effect(plan.format, name):
             del theirs[name]
     for name in _IF_FALSE:
-        if theirs.get(name, "false").lower() == "false":
-            theirs.pop(name, None)
+        for either in (ours, theirs):
+            if either.get(name, "").lower() == "false":
+                del either[name]
     for name in sorted(theirs.keys() | ours.keys()):
         if theirs.get(name) != ours.get(name):
             raise NotTheSameError(
