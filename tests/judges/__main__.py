@@ -2,7 +2,8 @@
 
     python -m tests.judges [LABEL...]
 
-runs all of them, or some, and prints a line for each. The page is written if all have run.
+runs all of them, or some, and prints a line for each. The page has the newest run of each suite on
+this machine, and is written once all of them have run.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from datetime import datetime, timezone
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.judges import histories, hive_suites, spark_suites, sql_suites
-from tests.judges.spark_suites import VERSION, Suite, Test
+from tests.judges.spark_suites import VERSION, Run, Suite, Test, newest_run
 
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judges.md"
-_REASONS = 20
+_REASONS = 40
+
+SUITES = sql_suites.SUITES + hive_suites.SUITES
 
 _HEAD = """# Judged by others
 
@@ -30,10 +33,11 @@ on tables that Windrow plans.
 The test suites of Spark {version}, unchanged, in a session with
 [`windrow.accelerate`](../how-to/accelerate.md). Each table or path that a query reads is registered
 when the query first asks for it. Only tests with at least one scan or write that Windrow planned say
-anything about it. `make judges` runs them and writes this page; the last run was on {date}.
+anything about it. A single file is read as a folder with a copy of it. `make judges` runs them and
+writes this page.
 
-| suite | tests | with planned scans or writes | of these passed | excluded | scans planned | scans left to Spark |
-|---|---|---|---|---|---|---|
+| suite | tests | with planned scans or writes | of these passed | excluded | scans planned | scans left to Spark | run on | minutes |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -42,23 +46,26 @@ def _counted(test: Test, kind: str) -> tuple[int, int]:
     return test.planned.get(kind, 0), left
 
 
-def page(results: dict[str, tuple[Suite, list[Test]]]) -> str:
-    """Return the page about what came of all suites, by their labels."""
-    text = _HEAD.format(version=VERSION, date=datetime.now(timezone.utc).date())
+def page(runs: Sequence[tuple[Suite, Run]]) -> str:
+    """Return the page about the newest runs of all suites."""
+    text = _HEAD.format(version=VERSION)
     sums, reasons = Counter[int](), Counter[str]()
     excluded: list[str] = []
-    for label, (suite, tests) in results.items():
-        run = [test for test in tests if test.outcome in ("passed", "failed")]
-        ours = [test for test in run if test.planned]
+    for suite, run in runs:
+        tests = [test for test in run.tests if test.outcome in ("passed", "failed")]
+        ours = [test for test in tests if test.planned]
         passed = sum(test.outcome == "passed" for test in ours)
-        planned, left = (sum(n) for n in zip(*(_counted(one, "scan") for one in run), strict=True))
-        figures = [len(run), len(ours), passed, len(suite.excluded), planned, left]
+        planned, left = (
+            sum(n) for n in zip(*(_counted(one, "scan") for one in tests), strict=True)
+        )
+        figures = [len(tests), len(ours), passed, len(suite.excluded), planned, left]
         sums.update(dict(enumerate(figures)))
-        text += f"| {label} | " + " | ".join(f"{figure:,}" for figure in figures) + " |\n"
-        for test in run:
+        text += f"| {suite.label} | {_row(figures)} | {run.on} | {run.seconds / 60:.0f} |\n"
+        for test in tests:
             reasons.update(test.left)
-        excluded += [f"| {label} | {name} | {why} |" for name, why in suite.excluded.items()]
-    text += "| all | " + " | ".join(f"{sums[at]:,}" for at in range(6)) + " |\n"
+        excluded += [f"| {suite.label} | {name} | {why} |" for name, why in suite.excluded.items()]
+    minutes = sum(run.seconds for _, run in runs) / 60
+    text += f"| all | {_row([sums[at] for at in range(6)])} | | {minutes:.0f} |\n"
     text += "\n## Why Spark planned the others\n\n| reason | scans or writes |\n|---|---|\n"
     for reason, count in reasons.most_common(_REASONS):
         text += f"| {reason.replace('|', '/')} | {count:,} |\n"
@@ -67,17 +74,19 @@ def page(results: dict[str, tuple[Suite, list[Test]]]) -> str:
     return text
 
 
+def _row(figures: Sequence[int]) -> str:
+    return " | ".join(f"{figure:,}" for figure in figures)
+
+
 def main(labels: list[str]) -> int:
     """Run suites; return 1 if a test failed that is not excluded."""
-    results = {}
     failures = 0
-    for suite in sql_suites.SUITES + hive_suites.SUITES:
+    for suite in SUITES:
         if labels and suite.label not in labels:
             continue
         began = time.monotonic()
         with TemporaryDirectory() as folder:
             tests = spark_suites.run(suite, Path(folder, "suite"))
-        results[suite.label] = (suite, tests)
         bad = [test for test in tests if test.is_failure and test.test not in suite.excluded]
         failures += len(bad)
         ours = sum(bool(test.planned) for test in tests)
@@ -87,8 +96,11 @@ def main(labels: list[str]) -> int:
         )
         sys.stdout.writelines(f"  {test.test}\n    {test.error[:1000]}\n" for test in bad)
         sys.stdout.flush()
-    if not labels:
-        _PAGE.write_text(f"{page(results)}\n{histories.section()}", encoding="utf-8")
+    runs = [(suite, run) for suite in SUITES if (run := newest_run(suite))]
+    if len(runs) == len(SUITES):
+        _PAGE.write_text(f"{page(runs)}\n{histories.section()}", encoding="utf-8")
+    else:
+        sys.stdout.write(f"No page yet: {len(SUITES) - len(runs)} suites have not run\n")
     return int(failures > 0)
 
 

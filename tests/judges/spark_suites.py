@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import time
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 from tests.support.processes.environments import python_with, skipped_without
@@ -84,6 +87,21 @@ class Test:
         return self.outcome in ("failed", "aborted")
 
 
+@dataclass(frozen=True)
+class Run:
+    """The newest run of a suite.
+
+    Attributes:
+        on: Its date, such as `2026-11-29`.
+        seconds: How long it took.
+        tests: What came of its tests.
+    """
+
+    on: str
+    seconds: float
+    tests: Sequence[Test]
+
+
 def _project() -> str:
     tests = "".join(
         f"<dependency><groupId>org.apache.spark</groupId><artifactId>spark-{name}_2.13</artifactId>"
@@ -138,8 +156,21 @@ def python() -> str:
     raise AssertionError("skipped above")
 
 
+def _kept(suite: Suite) -> Path:
+    name = re.sub(r"\W+", "-", suite.label)
+    return Path(python()).parents[1] / "runs" / f"{name}.json"
+
+
+def newest_run(suite: Suite) -> Run | None:
+    """Return the newest run of a suite on this machine; None if there is none."""
+    if not _kept(suite).exists():
+        return None
+    run = json.loads(_kept(suite).read_text(encoding="utf-8"))
+    return Run(**run | {"tests": [Test(**test) for test in run["tests"]]})
+
+
 def run(suite: Suite, folder: Path) -> list[Test]:
-    """Run a suite, and return what came of each of its tests.
+    """Run a suite, and return what came of each of its tests; `newest_run` returns it from then on.
 
     Args:
         suite: The suite.
@@ -148,6 +179,7 @@ def run(suite: Suite, folder: Path) -> list[Test]:
     Raises:
         AssertionError: The suite ended early.
     """
+    began_s = time.monotonic()
     command = [python(), "-m", "tests.programs.judged_suites", str(jars()), str(folder)]
     log = folder.with_suffix(".log")
     with log.open("w") as errors:
@@ -165,4 +197,10 @@ def run(suite: Suite, folder: Path) -> list[Test]:
             f"{suite.name} ended with {done.returncode}: {log.read_text()[-4000:]}"
         )
     lines = done.stdout.splitlines()
-    return [Test(**json.loads(line)) for line in lines if line.startswith('{"test"')]
+    tests = [Test(**json.loads(line)) for line in lines if line.startswith('{"test"')]
+    this = Run(
+        datetime.now(timezone.utc).date().isoformat(), round(time.monotonic() - began_s, 1), tests
+    )
+    _kept(suite).parent.mkdir(exist_ok=True)
+    _kept(suite).write_text(json.dumps(asdict(this)), encoding="utf-8")
+    return tests

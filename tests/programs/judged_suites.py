@@ -3,9 +3,9 @@
 `python -m tests.programs.judged_suites JARS FOLDER MODE SUITE [PART]`
 
 MODE is `plain`, `reads` or `writes`: Spark alone, with accelerated reads, and with accelerated writes,
-too. Each location that a query reads is registered when the optimizer first asks for it. Prints a line
-of JSON for each test: its suite, name and outcome, the scans and writes that Windrow planned, and why
-it left others to Spark.
+too. PART is a pattern of the names of golden files that are run. Each location that a query reads is
+registered when the optimizer first asks for it. Prints a line of JSON for each test: its suite, name
+and outcome, the scans and writes that Windrow planned, and why it left others to Spark.
 """
 
 from __future__ import annotations
@@ -230,6 +230,8 @@ def _gateway(jars: Path, folder: Path) -> Any:
     classes = ":".join([*map(str, sorted(jars.glob("classes/*"))), f"{jars}/jars/*"])
     options = (
         f"-Dspark.testing=true -Dspark.test.home={jars}/home -Djava.io.tmpdir={temporary} "
+        # As in sessions of PySpark: jars are those of all sessions.
+        "-Dspark.sql.artifact.isolation.enabled=false "
         "-Dspark.ui.enabled=false -Dspark.memory.debugFill=false -Dderby.system.durability=test "
         f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m {opens}"
     )
