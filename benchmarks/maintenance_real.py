@@ -10,7 +10,7 @@ killed each minute: half of the time at any moment, otherwise while it rewrites 
 writers and workers stop, and readers go on until the work can be judged.
 
 Reported: rows that should be there and that are, as planned and as listed; what readers saw that they
-should not have; writers that failed; what came of the work; and, for each table, the read seconds
+should not have; writers that failed; the outcomes of the work; and, for each table, the read seconds
 that receipts predicted and that later plans had (`gain` of receipts). Ends with 1 if a row is lost or
 doubled, a writer or a reader fails, or the gain of all tables differs from the prediction by more than
 a factor of two. A plan whose files were replaced before they had been read is made again, and counted.

@@ -79,7 +79,7 @@ class SqlTable:
     by_windrow: DataFrame
 
     def is_named_in(self, query: SqlQuery) -> bool:
-        """Tell whether a query reads it."""
+        """Return whether a query reads it."""
         return re.search(rf"\b{self.name}\b", query.sql) is not None
 
 

@@ -1,4 +1,4 @@
-"""What came of jobs: a compaction, and the warming of caches."""
+"""Outcomes of jobs: a compaction, and the warming of caches."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def database_url(settings: Settings) -> sa.URL:
 
 
 def is_database_there(settings: Settings) -> bool:
-    """Tell whether the database exists, so that opening it would not create it."""
+    """Return whether the database exists, so that opening it would not create it."""
     return settings.database_url is not None or database_path(settings.state_dir).is_file()
 
 

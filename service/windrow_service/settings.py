@@ -321,7 +321,7 @@ def _locations(text: str) -> tuple[str, ...]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name or address refers to this machine only."""
+    """Return whether a host name or address refers to this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -42,7 +42,7 @@ def hadoop_location(spark: SparkSession, location: str) -> str | None:
 
 
 def _has_file_system(context: Any, settings: Any, scheme: str) -> bool:
-    """Tell whether Hadoop has a file system, whose class a setting may name.
+    """Return whether Hadoop has a file system, whose class a setting may name.
 
     An error of the JVM's takes 20 to 100 ms, so what is missing is kept, as Hadoop keeps it.
     """

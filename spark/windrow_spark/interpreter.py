@@ -24,7 +24,7 @@ _choosing = threading.RLock()
 
 
 def is_local(context: SparkContext) -> bool:
-    """Tell whether tasks run in the driver's own process; `local-cluster[…]` is a cluster."""
+    """Return whether tasks run in the driver's own process; `local-cluster[…]` is a cluster."""
     master = str(context.master)
     return master == "local" or master.startswith("local[")
 

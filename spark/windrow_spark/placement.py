@@ -15,7 +15,7 @@ from windrow_spark.interpreter import is_local
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Tell whether a session is a classic one, with a JVM within reach."""
+    """Return whether a session is a classic one, with a JVM within reach."""
     return getattr(spark, "_jsparkSession", None) is not None
 
 
@@ -85,7 +85,7 @@ def executor_hosts(spark: SparkSession) -> frozenset[str]:
 
 
 def starts_executors(context: Any) -> bool:
-    """Tell whether Spark starts and stops executors as tasks need them."""
+    """Return whether Spark starts and stops executors as tasks need them."""
     setting: str = context._conf.get("spark.dynamicAllocation.enabled", "false")
     return setting.lower() == "true"
 

@@ -169,7 +169,7 @@ def _check(settings: Mapping[str, str | None], plan: Plan, rules: Mapping[str, _
 
 
 def _applies(name: str, rule: _Rule, plan: Plan) -> bool:
-    """Tell whether a rule is about a plan's table, whichever columns are read."""
+    """Return whether a rule is about a plan's table, whichever columns are read."""
     if (rule.formats and plan.format not in rule.formats) or (rule.by_spark and plan.logged):
         return False
     if name == _INFERENCE:

@@ -32,7 +32,7 @@ class Reach:
     hosts: frozenset[str]
 
     def may_run_on(self, host: str) -> bool:
-        """Tell whether another attempt may run a task on a host."""
+        """Return whether another attempt may run a task on a host."""
         return not self.is_local and (self.is_elastic or host in self.hosts)
 
     def reasons(self, away: Mapping[str, Sequence[Warmed]]) -> list[str]:

@@ -196,7 +196,7 @@ def _answer(
     tails: Sequence[Tail],
     limits: ReadLimits,
 ) -> Answer:
-    """Parse, and return what became of it; memory that does not suffice ends the process.
+    """Parse, and return the outcome; memory that does not suffice ends the process.
 
     Errors are returned as text, as their classes cannot be pickled here.
     """

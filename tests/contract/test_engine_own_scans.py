@@ -244,7 +244,7 @@ def test_published_tables_have_the_rows_that_pyiceberg_plans(
 
 
 def needs_own_planning(site: ScanSite, name: str) -> bool:
-    """Tell whether PyIceberg is refused plans of a table."""
+    """Return whether PyIceberg is refused plans of a table."""
     engine = "PyIceberg/0.12.0"
     answer = site.post(PLAN.format(name), {}, engine=engine)
     assert answer.status_code in (200, 406)

@@ -168,7 +168,7 @@ def paths(tasks: Sequence[FileScanTask]) -> set[str]:
 
 
 def has_rows(table: Table, filter: ice.BooleanExpression, path: str) -> bool:
-    """Tell whether PyIceberg finds a row of a file that a filter wants."""
+    """Return whether PyIceberg finds a row of a file that a filter wants."""
     number = int(Path(path).stem)
     row = {name: values[0] for name, values in rows_of(number).items()}
     row |= {"kind": KINDS[number % 3], "n": NUMBERS[number // 3 % 3]}

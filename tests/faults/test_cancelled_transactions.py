@@ -26,7 +26,7 @@ async def insert(database: Database, name: str) -> None:
 
 
 def may_write(state_dir: Path) -> bool:
-    """Tell whether another process could write now."""
+    """Return whether another process could write now."""
     with closing(sqlite3.connect(database_path(state_dir), timeout=0.5)) as other:
         try:
             other.execute("BEGIN IMMEDIATE")

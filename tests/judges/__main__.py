@@ -1,4 +1,4 @@
-"""Run Spark's own suites, and write what came of them to docs/reference/judges.md.
+"""Run Spark's own suites, and write their results to docs/reference/judges.md.
 
     python -m tests.judges [LABEL...]
 

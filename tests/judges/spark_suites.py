@@ -1,4 +1,4 @@
-"""Spark's own test suites: their jars, a run of them, and what came of their tests."""
+"""Spark's own test suites: their jars, a run of them, and the results of their tests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NODES = "looks for nodes of Spark's own scans in the plan"
 
 @dataclass(frozen=True)
 class Test:
-    """What came of a test.
+    """The result of a test.
 
     Attributes:
         test: Its name.

@@ -26,7 +26,7 @@ TABLE = "sales.events"
 
 
 def main(folder: Path, location: str, *, on_spark: bool) -> None:
-    """Use the table, and print what came of it."""
+    """Use the table, and print the result."""
     with embedded.client(folder / "state", allowed_locations=(location,)) as client:
         client.register_table(TABLE, location)
         try:

@@ -2,7 +2,7 @@
 
 `python -m tests.programs.streams_on_older_spark URL FOLDER`
 
-One line of JSON on stdout has the version of Spark and what came of each stream.
+One line of JSON on stdout has the version of Spark and the outcome of each stream.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.queries import stream_outcomes
 
 
 def main(url: str, folder: Path) -> None:
-    """Run all streams, and print what came of them."""
+    """Run all streams, and print their outcomes."""
     spark = session(folder / "local")
     with windrow.connect(url) as client:
         windrow.register(spark, client)

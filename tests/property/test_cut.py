@@ -90,7 +90,7 @@ def boundaries(size: int, offsets: Sequence[int], suffix: str) -> set[int]:
 
 
 def can_keep_limit(begin: int, end: int, places: set[int], limit: int) -> bool:
-    """Tell whether cutting greedily from `begin` to `end` keeps all pieces within `limit`."""
+    """Return whether cutting greedily from `begin` to `end` keeps all pieces within `limit`."""
     at = begin
     while end - at > limit:
         next_place = max((place for place in places if at < place <= at + limit), default=None)

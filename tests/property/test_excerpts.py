@@ -61,7 +61,7 @@ def in_file_order(file: bytes, names: list[str]) -> list[str]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal; NaN is equal to itself."""
+    """Return whether two values are equal; NaN is equal to itself."""
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):

@@ -42,7 +42,7 @@ def sent(rows: list[tuple[tuple[str, str], str]]) -> pa.Table:
 
 
 def contradict(rows: list[tuple[tuple[str, str], str]]) -> bool:
-    """Tell whether one folder is in another, or two partitions have the same values."""
+    """Return whether one folder is in another, or two partitions have the same values."""
     places = [PurePosixPath(folder) for _, folder in rows]
     return len({values for values, _ in rows}) < len(rows) or any(
         one == other or one in other.parents for one, other in permutations(places, 2)

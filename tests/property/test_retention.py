@@ -137,7 +137,7 @@ def days_kept(now: datetime, keep_days: int, zone: ZoneInfo) -> Keeping:
 
 
 def is_old_enough(day: date, now: datetime, keep_days: int, zone: ZoneInfo) -> bool:
-    """Tell, by the clocks on the walls of a zone, whether the end of a day is so many days ago."""
+    """Return, by the clocks on the walls of a zone, whether the end of a day is so many days ago."""
     wall = now.astimezone(zone).replace(tzinfo=None)
     begin = datetime.combine(day, time())
     return wall - begin >= timedelta(days=keep_days + 1)

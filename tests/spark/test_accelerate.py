@@ -74,7 +74,7 @@ def insert(spark: SparkSession, table: str, rows: int, day: str) -> None:
 
 
 def is_ours(rows: DataFrame) -> bool:
-    """Tell whether Spark's plan of a query has our scan, and none of Spark's."""
+    """Return whether Spark's plan of a query has our scan, and none of Spark's."""
     plan = str(rows._jdf.queryExecution().sparkPlan().toString())
     return "Scan windrow " in plan and "FileScan" not in plan
 
@@ -126,7 +126,7 @@ def test_paths_of_registered_tables_are_read_by_windrow(
 
 
 def is_listed(rows: DataFrame) -> bool:
-    """Tell whether Spark has listed the files of the only path that a DataFrame reads."""
+    """Return whether Spark has listed the files of the only path that a DataFrame reads."""
     leaf = rows._jdf.queryExecution().analyzed().collectLeaves().head()
     index = leaf.relation().location()
     return index.getClass().getSimpleName() != "PathIndex" or bool(index.isListed())

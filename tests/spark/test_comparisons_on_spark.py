@@ -113,7 +113,7 @@ class RowsAsFiles:
 
 
 def is_beyond_spark(condition: str) -> bool:
-    """Tell whether a literal has more than the 38 digits that Spark accepts."""
+    """Return whether a literal has more than the 38 digits that Spark accepts."""
     numbers = parse_sql(condition).positions[0].values
     return any(
         max(0, Decimal(str(number.value)).adjusted() + 1) + number.scale > 38

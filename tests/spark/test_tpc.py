@@ -32,7 +32,7 @@ _LIMIT = re.compile(r"\blimit\s+(\d+)\s*;?\s*$", re.IGNORECASE)
 
 
 class Answers(NamedTuple):
-    """What came of the queries of a benchmark.
+    """The outcomes of the queries of a benchmark.
 
     Attributes:
         planned: How many scans Windrow planned, by query.

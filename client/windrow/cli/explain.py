@@ -85,7 +85,7 @@ def explain(
 
 
 def _is_plan(client: Client, what: str) -> bool:
-    """Tell whether a text is a plan's id or its first digits; a table may be called like these."""
+    """Return whether a text is a plan's id or its first digits; a table may be called like these."""
     if not _DIGITS.fullmatch(what):
         return False
     return len(what) == _ID_DIGITS or any(client.past_plans(plan_id=what))

@@ -61,7 +61,7 @@ def _state(receipt: MaintenanceReceipt, decided_at: datetime) -> str:
 
 
 def _is_past(receipt: MaintenanceReceipt, decided_at: datetime) -> bool:
-    """Tell whether partitions were left alone before the last round, which decided otherwise."""
+    """Return whether partitions were left alone before the last round, which decided otherwise."""
     return receipt.state == "left_alone" and receipt.last_at < decided_at
 
 

@@ -173,7 +173,7 @@ class Drawing:
 
 
 def is_pipe(options: ConsoleOptions) -> bool:
-    """Tell whether output goes where nothing is padded and no line wrapped."""
+    """Return whether output goes where nothing is padded and no line wrapped."""
     return options.max_width >= PIPE_WIDTH
 
 

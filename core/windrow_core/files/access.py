@@ -82,7 +82,7 @@ _ANY_WRITING = "make sure that this process can write there"
 
 
 def is_of_system(error: BaseException) -> TypeGuard[OSError]:
-    """Tell whether the system has refused, so that the content of a file is not at fault.
+    """Return whether the system has refused, so that the content of a file is not at fault.
 
     Arrow's errors about what is in a file are errors of the system too, but have no number.
     """

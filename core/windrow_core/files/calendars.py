@@ -25,7 +25,7 @@ _LAST_DAY = 2_932_896  # 9999-12-31
 
 
 def is_certain(metadata: Mapping[bytes, bytes] | None) -> bool:
-    """Tell whether Spark reads the dates and times of a file as they are, in any session.
+    """Return whether Spark reads the dates and times of a file as they are, in any session.
 
     Args:
         metadata: The footer's key-value metadata.
@@ -39,7 +39,7 @@ def is_certain(metadata: Mapping[bytes, bytes] | None) -> bool:
 
 
 def has_calendar(type_: pa.DataType) -> bool:
-    """Tell whether columns of this type depend on the calendar."""
+    """Return whether columns of this type depend on the calendar."""
     return bool(pt.is_date(type_) or (pt.is_timestamp(type_) and type_.tz is not None))
 
 
@@ -68,7 +68,7 @@ def widened(
 
 
 def is_settled(values: pa.ChunkedArray) -> bool:
-    """Tell whether dates or times mean the same in all calendars and time zones.
+    """Return whether dates or times mean the same in all calendars and time zones.
 
     Times beyond the year 9999 do not count: Arrow may have decoded them wrongly from INT96.
 

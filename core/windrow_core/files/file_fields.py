@@ -29,7 +29,7 @@ _WITHIN = {pt.is_list: ("element",), pt.is_large_list: ("element",), pt.is_map: 
 
 
 def is_mapped(field: pa.Field) -> bool:
-    """Tell whether a field, or one within it, is not found by its name alone."""
+    """Return whether a field, or one within it, is not found by its name alone."""
     return bool(_KEYS & (field.metadata or {}).keys()) or any(map(is_mapped, fields_in(field.type)))
 
 

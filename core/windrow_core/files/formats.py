@@ -33,7 +33,7 @@ def files_of(format: _Format) -> _Format | Literal["parquet"]:
 
 
 def must_be_told(format: str, options: Mapping[str, str]) -> bool:
-    """Tell whether the columns of a table must be declared, because its files do not state them.
+    """Return whether the columns of a table must be declared, because its files do not state them.
 
     Lines of text are one column, unless one of Hive's SerDes divides them.
     """
@@ -41,5 +41,5 @@ def must_be_told(format: str, options: Mapping[str, str]) -> bool:
 
 
 def begins_at_any_line(options: Mapping[str, str]) -> bool:
-    """Tell whether a reader of text can start at any line, given the options of the table."""
+    """Return whether a reader of text can start at any line, given the options of the table."""
     return all(options.get(name, "false").lower() == "false" for name in _OVER_LINES)

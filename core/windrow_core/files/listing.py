@@ -71,7 +71,7 @@ class FolderEntries:
             self.acid_folders.append(folder)
 
     def is_read(self, name: str) -> bool:
-        """Tell whether a hidden file is listed nevertheless."""
+        """Return whether a hidden file is listed nevertheless."""
         return self.acid_folders is not None and name in (METADATA_FILE, VERSION_FILE)
 
 
@@ -81,7 +81,7 @@ ScanFolder: TypeAlias = Callable[[str, str, FolderEntries], None]
 
 
 def is_hidden(name: str, *, is_folder: bool = False) -> bool:
-    """Tell whether Spark ignores a file or folder of this name.
+    """Return whether Spark ignores a file or folder of this name.
 
     A partition folder such as `_col=1` is not hidden, but a file that is being copied is. Spark
     looks for Parquet's summary files, and so into every folder whose name begins like theirs.

@@ -27,7 +27,7 @@ _TRUSTED_FILE_SYSTEMS = frozenset(
 
 
 def keeps_times(location: str) -> bool:
-    """Tell whether a path is on a file system that is known to keep times and inode numbers."""
+    """Return whether a path is on a file system that is known to keep times and inode numbers."""
     real = os.path.realpath(location)
     kind, length = "", -1
     try:

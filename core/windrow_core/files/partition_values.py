@@ -249,7 +249,7 @@ class InvalidValueError(StatedError):
 
 
 def is_partition_type(type_: pa.DataType) -> bool:
-    """Tell whether folder names can hold values of this type."""
+    """Return whether folder names can hold values of this type."""
     return type_ in _PARSERS or bool(pt.is_decimal(type_))
 
 

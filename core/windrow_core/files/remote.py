@@ -207,7 +207,7 @@ def _add_files(
 def _is_shown(
     uri: str, folder: str, name: str, entries: FolderEntries, *, is_location: bool
 ) -> bool:
-    """Tell whether files in a subfolder of this name count."""
+    """Return whether files in a subfolder of this name count."""
     if is_hidden(name, is_folder=True):
         refuse_hidden(uri, name, is_location=is_location)
         return False

@@ -46,10 +46,10 @@ def with_canonical_scheme(uri: str) -> str:
 
 
 def is_remote(location: str) -> bool:
-    """Tell whether a canonical location is a URI, not a path on this machine."""
+    """Return whether a canonical location is a URI, not a path on this machine."""
     return not location.startswith("/")
 
 
 def is_object(location: str) -> bool:
-    """Tell whether a canonical location is on an object store."""
+    """Return whether a canonical location is on an object store."""
     return location.startswith(_OF_OBJECTS)

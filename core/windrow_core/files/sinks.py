@@ -237,7 +237,7 @@ def _below(location: str, log: str, folder: str) -> str:
 
 
 def lies_below(location: str, path: str) -> bool:
-    """Tell whether a path is a location, or lies below it."""
+    """Return whether a path is a location, or lies below it."""
     return path == location or path.startswith(location.rstrip("/") + "/")
 
 

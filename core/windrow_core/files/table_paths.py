@@ -19,7 +19,7 @@ _WHY = (
 
 
 def is_outside(path: str) -> bool:
-    """Tell whether the path of a file or folder is absolute, and so outside the location."""
+    """Return whether the path of a file or folder is absolute, and so outside the location."""
     return path.startswith("/") or "://" in path
 
 

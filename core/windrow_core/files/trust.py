@@ -160,7 +160,7 @@ def orders_of(leaf_count: int) -> bytes:
 
 
 def names_orders(footer: bytes, created_by: str, orders: bytes) -> bool:
-    """Tell whether a footer names the orders of its columns' bounds.
+    """Return whether a footer names the orders of its columns' bounds.
 
     The orders are its last field as a rule, so that its end answers; otherwise it is skimmed.
 
@@ -187,7 +187,7 @@ def names_orders(footer: bytes, created_by: str, orders: bytes) -> bool:
 
 
 def writer_sees_nan(created_by: str | None) -> bool:
-    """Tell whether bounds from this writer prove that no value is NaN.
+    """Return whether bounds from this writer prove that no value is NaN.
 
     parquet-mr 1.10 to 1.17 treats NaN as the largest value, so that it appears as a bound
     (which then counts as unknown). Arrow and others ignore NaN. Later versions of parquet-mr
@@ -214,7 +214,7 @@ def _writer(created_by: str | None) -> tuple[str, tuple[int, int]]:
 
 
 def _is_signed(column: Any) -> bool:
-    """Tell whether deprecated bounds, compared with sign, follow the order of the values."""
+    """Return whether deprecated bounds, compared with sign, follow the order of the values."""
     logical = json.loads(column.logical_type.to_json())
     is_unsigned = logical.get("Type") == "Int" and not logical["isSigned"]
     return column.physical_type in _SIGNED and logical.get("Type") != "Decimal" and not is_unsigned

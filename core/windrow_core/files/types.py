@@ -283,7 +283,7 @@ def spark_type(type_: pa.DataType) -> str:
 
 
 def has_order(type_: pa.DataType) -> bool:
-    """Tell whether columns of this type carry min/max statistics that pruning can use."""
+    """Return whether columns of this type carry min/max statistics that pruning can use."""
     return type_.id in _ORDERED or bool(
         pt.is_decimal(type_) or pt.is_integer(type_) or pt.is_float16(type_)
     )

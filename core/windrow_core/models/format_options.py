@@ -219,7 +219,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def has_no_effect(format: str, name: str) -> bool:
-    """Tell whether an option of Spark has no effect on rows of files whose columns are known.
+    """Return whether an option of Spark has no effect on rows of files whose columns are known.
 
     Args:
         format: Format of the files.

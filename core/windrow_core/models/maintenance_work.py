@@ -107,7 +107,7 @@ class RealisedGain(Answer):
 
 
 class MaintenanceReceipt(Answer):
-    """One decision: partitions to rewrite and what came of it, or why partitions are left alone."""
+    """One decision: partitions to rewrite and the outcome, or why partitions are left alone."""
 
     number: int = Field(description="Higher than that of every earlier receipt.")
     table: str

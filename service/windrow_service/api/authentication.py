@@ -90,7 +90,7 @@ async def checked(
 
 
 def is_open(path: str) -> bool:
-    """Tell whether a path is served to everybody."""
+    """Return whether a path is served to everybody."""
     return path in _OPEN or path.startswith(_OPEN_BELOW)
 
 

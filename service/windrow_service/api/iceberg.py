@@ -174,7 +174,7 @@ async def load_namespace(
 async def namespace_exists(
     namespace: str, services: EnginesDep, principal: PrincipalDep
 ) -> Response:
-    """Tell whether a namespace exists."""
+    """Return whether a namespace exists."""
     await _require(services, principal, levels_of(namespace))
     return Response(status_code=204)
 
@@ -199,7 +199,7 @@ async def list_tables(
 async def table_exists(
     namespace: str, table: str, services: EnginesDep, principal: PrincipalDep
 ) -> Response:
-    """Tell whether a table is listed."""
+    """Return whether a table is listed."""
     for name in names_of(namespace, table.partition(_PART)[0]):
         with suppress(TableNotFoundError):
             principal.require_table("read", name)

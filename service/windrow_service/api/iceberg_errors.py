@@ -35,7 +35,7 @@ _BY_STATUS = {
 
 
 def is_below(path: str) -> bool:
-    """Tell whether a path is one of the catalog's."""
+    """Return whether a path is one of the catalog's."""
     return path.startswith(f"{ROOT}/")
 
 

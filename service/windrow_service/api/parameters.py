@@ -165,7 +165,7 @@ def version_of(if_match: str | None, if_none_match: str | None = None) -> str | 
 
 
 def is_listed(prefer: str | None) -> bool:
-    """Tell whether a plan enters the history."""
+    """Return whether a plan enters the history."""
     return "unlisted" not in _preferences(prefer)
 
 

@@ -43,7 +43,7 @@ async def plan_compaction(
 async def advise_table(
     name: TableNamePath, services: UpkeepDep, target_file_size: TargetQuery = 128 * 2**20
 ) -> TableAdvice:
-    """Tell which writes made the files of a table, what went wrong, and what would have helped.
+    """Return which writes made the files of a table, what went wrong, and what would have helped.
 
     Writes are recognised by the names and times of the files that still exist.
     """

@@ -43,7 +43,7 @@ def cut_shards(keys: Hashes, shards: Sequence[int]) -> list[Hashes]:
 
 
 def _is_among(keys: Hashes, others: Hashes) -> Bools:
-    """Tell which keys are among `others`, which is ascending."""
+    """Return which keys are among `others`, which is ascending."""
     if not len(others):
         return np.zeros(len(keys), np.bool_)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)

@@ -35,7 +35,7 @@ def reader_behind(client: str, reader: str) -> str | None:
 
 
 def misreads_plans(client: str, partition: pa.Schema) -> bool:
-    """Tell whether a client fails on the partition values of plans, unlike on those of manifests.
+    """Return whether a client fails on the partition values of plans, unlike on those of manifests.
 
     PyIceberg 0.12 keeps dates, times and decimals as texts.
 
@@ -50,12 +50,12 @@ def misreads_plans(client: str, partition: pa.Schema) -> bool:
 
 
 def misreads_nulls(client: str) -> bool:
-    """Tell whether a client fails on plans with null among the partition values."""
+    """Return whether a client fails on plans with null among the partition values."""
     return _PYICEBERG.match(client) is not None
 
 
 def misreads_settings(client: str) -> bool:
-    """Tell whether a client takes any settings of a table for credentials, and fails without a region.
+    """Return whether a client takes any settings of a table for credentials, and fails without a region.
 
     DuckDB 1.5 does, and plans by itself unless it is told otherwise.
     """
@@ -63,7 +63,7 @@ def misreads_settings(client: str) -> bool:
 
 
 def asks_for_the_top_alone(client: str) -> bool:
-    """Tell whether a client asks for the namespaces at the top, and for none below them.
+    """Return whether a client asks for the namespaces at the top, and for none below them.
 
     DuckDB 1.5 does, unless its catalog is attached with `SUPPORT_NESTED_NAMESPACES`.
     """

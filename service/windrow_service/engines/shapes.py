@@ -175,7 +175,7 @@ class _Look:
 
 
 def _is_same(own: StoredType, type_: pa.DataType) -> bool:
-    """Tell whether a plain type in a file is the one that Iceberg has for the table's."""
+    """Return whether a plain type in a file is the one that Iceberg has for the table's."""
     return own in (str(type_), f"large_{type_}", f"{type_}_view") and type_ not in _SMALL
 
 
@@ -184,7 +184,7 @@ def _is_struct(own: StoredType) -> bool:
 
 
 def _is_three(group: Shape, name: str) -> bool:
-    """Tell whether a repeated group in a list only holds the element, by the format's rules."""
+    """Return whether a repeated group in a list only holds the element, by the format's rules."""
     _, _, _, *below = group
     is_one = len(below) == 1 and below[0][1] != REPEATED
     return is_one and group[0] not in ("array", f"{name}_tuple")

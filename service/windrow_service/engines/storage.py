@@ -238,7 +238,7 @@ def _has_no_lists(own: StoredType) -> bool:
 def _agree(
     own: StoredType, ids: FieldIds, field: pa.Field | None, all_ids: Collection[int]
 ) -> bool:
-    """Tell whether a column of a file without lists has the ids of the table's column of its name.
+    """Return whether a column of a file without lists has the ids of the table's column of its name.
 
     Columns that the table lacks must not have the id of another one, at any depth.
     """
@@ -258,7 +258,7 @@ def _agree(
 
 
 def _has_type(own: StoredType, beginning: str) -> bool:
-    """Tell whether a type, or one within it, has a name that begins so."""
+    """Return whether a type, or one within it, has a name that begins so."""
     if isinstance(own, str):
         return own.startswith(beginning)
     return any(_has_type(child, beginning) for _, child in own[1:])

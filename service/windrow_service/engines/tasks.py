@@ -182,7 +182,7 @@ def delete_text(file: Mapping[str, Any]) -> bytes:
 
 
 def has_null_value(key: str) -> bool:
-    """Tell whether a partition has null among its values.
+    """Return whether a partition has null among its values.
 
     Args:
         key: A spec, a colon, and the values in JSON.

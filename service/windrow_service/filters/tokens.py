@@ -93,16 +93,16 @@ class Cursor:
         return token.text if token is not None and token.token_type == TokenType.NUMBER else None
 
     def at_end(self) -> bool:
-        """Tell whether no token is left."""
+        """Return whether no token is left."""
         return self.token is None
 
     def precedes_string(self) -> bool:
-        """Tell whether the token after the next one is a string."""
+        """Return whether the token after the next one is a string."""
         following = self._tokens[self._at + 1 : self._at + 2]
         return any(token.token_type == TokenType.STRING for token in following)
 
     def precedes(self, symbol: str) -> bool:
-        """Tell whether the token after the next one is `symbol`."""
+        """Return whether the token after the next one is `symbol`."""
         return any(token.text == symbol for token in self._tokens[self._at + 1 : self._at + 2])
 
     def step(self) -> None:

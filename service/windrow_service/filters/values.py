@@ -84,7 +84,7 @@ def fit(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Tell whether a type is a string type."""
+    """Return whether a type is a string type."""
     if pt.is_dictionary(type_):
         type_ = type_.value_type
     return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))

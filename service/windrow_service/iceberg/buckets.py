@@ -36,7 +36,7 @@ _MAX_INT = 0x7FFFFFFF
 
 
 def matches(task: ManifestTask, keys: Sequence[str], expression: Expression) -> Bools | None:
-    """Tell which partitions may have rows for which a filter is TRUE, by their buckets.
+    """Return which partitions may have rows for which a filter is TRUE, by their buckets.
 
     Args:
         task: The manifest that has files of the partitions.

@@ -31,7 +31,7 @@ Algorithm = Literal[
 
 
 def is_safe_url(url: str) -> bool:
-    """Tell whether answers from a URL can be trusted: by TLS, or because they are local."""
+    """Return whether answers from a URL can be trusted: by TLS, or because they are local."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)

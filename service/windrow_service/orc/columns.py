@@ -86,7 +86,7 @@ class OrcColumn:
 
 
 def has_row_names(footer: Any) -> bool:
-    """Tell whether rows have names, as in transactional tables whose rows can be deleted."""
+    """Return whether rows have names, as in transactional tables whose rows can be deleted."""
     top = footer.types[0] if footer.types else None
     return top is not None and are_named([name.decode() for name in top.names])
 

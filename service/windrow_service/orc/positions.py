@@ -25,12 +25,12 @@ _NAMELESS = "_col"
 
 
 def are_nameless(names: Sequence[str]) -> bool:
-    """Tell whether a file's columns have names for which Spark matches them by position."""
+    """Return whether a file's columns have names for which Spark matches them by position."""
     return bool(names) and all(name.startswith(_NAMELESS) for name in names)
 
 
 def by_position(format_options: Mapping[str, str]) -> bool:
-    """Tell whether the columns of all files are matched by position."""
+    """Return whether the columns of all files are matched by position."""
     return any(
         name.lower() == FORCED_OPTION and value.lower() == "true"
         for name, value in format_options.items()

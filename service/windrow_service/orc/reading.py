@@ -252,7 +252,7 @@ def _are_alike(column: OrcColumn, statistics: Any) -> bool:
 
 
 def _are_wall_times(column: OrcColumn, statistics: Any) -> bool:
-    """Tell whether Arrow reads times as a clock in the writer's time zone showed them."""
+    """Return whether Arrow reads times as a clock in the writer's time zone showed them."""
     top = column.nodes[0]
     return (
         top.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)

@@ -28,7 +28,7 @@ _INTEGERS = {Kind.BYTE, Kind.SHORT, Kind.INT, Kind.LONG}
 
 
 def are_certain(postscript: Any, footer: Any) -> bool:
-    """Tell whether the statistics of a footer belong to its columns."""
+    """Return whether the statistics of a footer belong to its columns."""
     is_late = footer.writer or postscript.writer_version >= _HIVE_8732
     return bool(is_late and len(footer.statistics) == len(footer.types))
 
@@ -75,13 +75,13 @@ def arrow_bounds(node: Node, raw: Sequence[Any], *, upper: bool) -> pa.Array:
 
 
 def proves_no_nan(statistics: Any) -> bool:
-    """Tell whether statistics of a column of floats rule out NaN, which would make the sum NaN."""
+    """Return whether statistics of a column of floats rule out NaN, which would make the sum NaN."""
     doubles = statistics.doubles
     return bool(doubles.HasField("sum") and math.isfinite(doubles.sum))
 
 
 def are_alike(node: Node, statistics: Any) -> bool:
-    """Tell whether Arrow reads the values of a type that is `alike` as Spark's ORC reader does.
+    """Return whether Arrow reads the values of a type that is `alike` as Spark's ORC reader does.
 
     Args:
         node: One type in a column.
@@ -107,7 +107,7 @@ def are_alike(node: Node, statistics: Any) -> bool:
 
 
 def fit_nanoseconds(statistics: Any) -> bool:
-    """Tell whether the times of a column are certain to fit 64 bits of nanoseconds."""
+    """Return whether the times of a column are certain to fit 64 bits of nanoseconds."""
     if statistics is None:
         return False
     if statistics.HasField("value_count") and not statistics.value_count:

@@ -199,7 +199,7 @@ def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa
 
 
 def _without(lists: pa.Array, columns: Collection[str]) -> pa.Array:
-    """Tell which lists of names have none of the columns; null where they are null."""
+    """Return which lists of names have none of the columns; null where they are null."""
     lower_names = pa.array([name.lower() for name in columns], pa.string())
     without = np.ones(len(lists), np.bool_)
     is_requested = pc.is_in(lists.flatten(), lower_names)

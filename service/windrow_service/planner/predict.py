@@ -112,7 +112,7 @@ def _dense(bucket: Ints) -> Ints:
 
 
 def _locality(plan: GroupedSplits) -> tuple[Bools, Bools, Bools]:
-    """Tell which splits are local to a preferred host, local to its rack, and located at all."""
+    """Return which splits are local to a preferred host, local to its rack, and located at all."""
     hosts, group = plan.splits.hosts, run_numbers(plan.host_offsets)
     located = hosts.counts > 0
     at_host = _at(plan, hosts, group, plan.host_codes)
@@ -126,7 +126,7 @@ def _locality(plan: GroupedSplits) -> tuple[Bools, Bools, Bools]:
 
 
 def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bools:
-    """Tell which splits have a host that their group prefers.
+    """Return which splits have a host that their group prefers.
 
     Args:
         plan: The groups.

@@ -179,7 +179,7 @@ def believed(note: Note | None, run: Run, machine: datetime) -> datetime:
 
 
 def is_worth_noting(note: Note | None, run: Run, at: datetime) -> bool:
-    """Tell whether an earlier note leads to another time, or is old."""
+    """Return whether an earlier note leads to another time, or is old."""
     if note is None or note.run.name != run.name:
         return True
     elapsed_s = run.seconds - note.run.seconds

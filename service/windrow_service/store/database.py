@@ -159,7 +159,7 @@ class Database:
         return Moment(at, began_s)
 
     async def has_room(self) -> bool:
-        """Tell whether the embedded database's disk has room; always true for a database server."""
+        """Return whether the embedded database's disk has room; always true for a database server."""
         if self._engine.url.database is None or self.is_postgresql:
             return True
         return await asyncio.to_thread(_has_room_in, Path(self._engine.url.database).parent)

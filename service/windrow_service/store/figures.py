@@ -80,7 +80,7 @@ def reads_of_tables(since: datetime) -> sa.CTE:
 def is_worthwhile(
     excess: sa.ColumnElement[int], reads: sa.ColumnElement[int], each: int, daily: int
 ) -> sa.ColumnElement[bool]:
-    """Tell in SQL whether reads lose so much to excess files; see `planner.upkeep.health`."""
+    """Return, in SQL, whether reads lose so much to excess files; see `planner.upkeep.health`."""
     return (excess >= each) | (excess * reads >= daily * READ_DAYS)
 
 

@@ -20,7 +20,7 @@ class Names:
     below: frozenset[str] = frozenset()
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether a name is in the set; case matters, as in the names of tables.
+        """Return whether a name is in the set; case matters, as in the names of tables.
 
         A pattern (a name followed by `.*`, or `*`) is in the set if all of its names are.
         """
@@ -32,7 +32,7 @@ class Names:
         return any(".".join(parts[:count]) + "." in self.below for count in range(1, len(parts)))
 
     def meet(self, pattern: str) -> bool:
-        """Tell whether a pattern may describe a name of the set."""
+        """Return whether a pattern may describe a name of the set."""
         if pattern in self:
             return True
         if pattern == "*":
@@ -43,5 +43,5 @@ class Names:
         return any(one.startswith(prefix) for one in (*self.exact, *self.below))
 
     def __bool__(self) -> bool:
-        """Tell whether the set contains any name."""
+        """Return whether the set contains any name."""
         return self.every or bool(self.exact or self.below)

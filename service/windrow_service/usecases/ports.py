@@ -14,7 +14,7 @@ NO_VERSION = "no version"
 
 
 def is_expected(version: str, if_match: str | None) -> bool:
-    """Tell whether something has the version that a caller expects.
+    """Return whether something has the version that a caller expects.
 
     Args:
         version: Its version; `NO_VERSION` if it does not exist.

@@ -170,7 +170,7 @@ def _texts_of(name: str) -> dict[str, str]:
 
 
 def _is_usual(text: str, type_: str) -> bool:
-    """Tell whether a text is the one that Spark writes for its value."""
+    """Return whether a text is the one that Spark writes for its value."""
     try:
         if type_ == "date":
             return date.fromisoformat(text).isoformat() == text

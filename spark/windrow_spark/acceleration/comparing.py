@@ -119,7 +119,7 @@ def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) 
 
 
 def is_of_serde(request: Mapping[str, Any]) -> bool:
-    """Tell whether Spark reads a table through one of Hive's SerDes."""
+    """Return whether Spark reads a table through one of Hive's SerDes."""
     return _class_name(request) == _OF_SERDES
 
 

@@ -79,5 +79,5 @@ def columns_of_path(
 
 
 def _is_text(values: pa.ChunkedArray) -> bool:
-    """Tell whether Spark, too, infers text: one such value makes all the others text."""
+    """Return whether Spark, too, infers text: one such value makes all the others text."""
     return bool(pc.any(pc.match_substring_regex(values, _TEXT)).as_py())

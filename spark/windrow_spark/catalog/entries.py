@@ -215,7 +215,7 @@ def _catalog_errors_of(entry: CatalogEntry) -> Iterator[None]:
 
 
 def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:
-    """Tell whether a table's name matches one of the patterns."""
+    """Return whether a table's name matches one of the patterns."""
     return any(
         fnmatch.fnmatchcase(database.lower(), one) and fnmatch.fnmatchcase(table.lower(), other)
         for one, other in patterns

@@ -172,7 +172,7 @@ class _Import:
     def _is_trusted(
         self, entry: CatalogEntry, definition: TableDefinition, before: TableInfo | None
     ) -> bool:
-        """Tell whether a table still has the same partitions, judged by their values alone."""
+        """Return whether a table still has the same partitions, judged by their values alone."""
         if not self.trust_partitions or before is None or before.partition_count is None:
             return False
         if definition != before.definition:

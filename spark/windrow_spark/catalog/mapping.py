@@ -179,7 +179,7 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
 
 
 def reads_columns_of_partitions(entry: CatalogEntry) -> bool:
-    """Tell whether each partition is read by its own columns, as Spark reads Hive's text tables."""
+    """Return whether each partition is read by its own columns, as Spark reads Hive's text tables."""
     return entry.serde in _TEXT_SERDES and not _is_sparks(entry)
 
 
@@ -202,7 +202,7 @@ def _as_registered(location: str) -> str:
 
 
 def _is_sparks(entry: CatalogEntry) -> bool:
-    """Tell whether Spark wrote the table as one of its own data sources."""
+    """Return whether Spark wrote the table as one of its own data sources."""
     return (entry.provider or "hive").lower() != "hive"
 
 
@@ -384,7 +384,7 @@ def _require_alike_in_avro(entry: CatalogEntry) -> None:
 
 
 def _has_avro_default(literal: str) -> bool:
-    """Tell whether a schema of Avro may state a default other than null."""
+    """Return whether a schema of Avro may state a default other than null."""
     defaults = re.findall(r'"default"\s*:\s*(.)', literal)
     return any(one != "n" for one in defaults)
 

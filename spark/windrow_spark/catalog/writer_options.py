@@ -19,5 +19,5 @@ _NAMES = re.compile(
 
 
 def is_of_writers(name: str) -> bool:
-    """Tell whether an option of Spark, or a property of Hive, concerns only the writing of files."""
+    """Return whether an option of Spark, or a property of Hive, concerns only the writing of files."""
     return _NAMES.fullmatch(name.lower()) is not None

@@ -172,7 +172,7 @@ class Commit:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Tell whether the coordinator would refuse the same request again."""
+    """Return whether the coordinator would refuse the same request again."""
     if isinstance(error, WriteLostError | WriteInProgressError):
         return False
     return isinstance(error, InventoryError | InvalidRequestError) or (

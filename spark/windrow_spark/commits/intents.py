@@ -183,7 +183,7 @@ def _why_no_folder(folder: str) -> str | None:
 
 
 def _is_outside(path: str) -> bool:
-    """Tell whether a path may lead out of the folder that it is relative to, or names the folder."""
+    """Return whether a path may lead out of the folder that it is relative to, or names the folder."""
     try:
         return not path or "://" in path or not parts_of("", path)
     except OutsideError:

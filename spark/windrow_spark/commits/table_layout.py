@@ -160,7 +160,7 @@ def _settled(
 
 
 def is_a_change(table: TableInfo, mode: WriteMode, inventory: FileInventory) -> bool:
-    """Tell whether new files can be added to a table's snapshot without changing its columns.
+    """Return whether new files can be added to a table's snapshot without changing its columns.
 
     Args:
         table: The table.

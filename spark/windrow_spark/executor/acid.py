@@ -263,7 +263,7 @@ class _Deletes:
 
 
 def has_row_names(schema: pa.Schema) -> bool:
-    """Tell whether the rows of a file with these columns have names."""
+    """Return whether the rows of a file with these columns have names."""
     return bool(
         are_named(schema.names) and schema.types[:-1] == _TYPES and pt.is_struct(schema.types[-1])
     )

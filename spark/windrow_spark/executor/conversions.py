@@ -42,12 +42,12 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def is_same(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether values of one type are values of the other, field by field."""
+    """Return whether values of one type are values of the other, field by field."""
     return bool(source == target) and not any(map(is_mapped, fields_in(target)))
 
 
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether every value of `source` can be read as `target` without loss."""
+    """Return whether every value of `source` can be read as `target` without loss."""
     source = stored_type(source)
     if is_same(source, target) or pt.is_null(source):
         return True

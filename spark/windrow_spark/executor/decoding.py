@@ -115,7 +115,7 @@ class Decoder:
         self._pieces = Pieces(spec, whole=files.takes_whole_files)
 
     def is_small(self, split: Split) -> bool:
-        """Tell whether a split is decoded in one go."""
+        """Return whether a split is decoded in one go."""
         first, *more = self._pieces.of(split)
         return not more and self._is_small(first)
 
@@ -285,7 +285,7 @@ class Decoder:
         )
 
     def _is_held(self, piece: Piece) -> bool:
-        """Tell whether a piece is read into memory as a whole before it is decoded."""
+        """Return whether a piece is read into memory as a whole before it is decoded."""
         return self._by_footer or piece.size_bytes <= self._spec.limits.max_buffered_file_bytes
 
     def _fetch(self, split: Split) -> bytes:

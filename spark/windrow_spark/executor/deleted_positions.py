@@ -117,7 +117,7 @@ class DeletedPositions:
 
 
 def kept_rows(positions: _Ints, first: int, count: int) -> pa.BooleanArray | None:
-    """Tell which of `count` rows from position `first` on are not deleted; None if all are kept."""
+    """Return which of `count` rows from position `first` on are not deleted; None if all are kept."""
     begin, end = np.searchsorted(positions, (first, first + count))
     if begin == end:
         return None

@@ -132,7 +132,7 @@ class DeletedRows:
         self._pending, self._pending_count = [], 0
 
     def hold(self, names: RowNames) -> _Bools:
-        """Tell which of n rows are in the set."""
+        """Return which of n rows are in the set."""
         self._sort()
         mask = np.zeros(len(names.write), np.bool_)
         for run in self._runs:

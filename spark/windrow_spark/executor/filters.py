@@ -32,7 +32,7 @@ _EXACT = Context(prec=400)
 
 
 def matching(tree: Mapping[str, Any], rows: pa.Table) -> pa.ChunkedArray:
-    """Tell which rows a filter is TRUE for.
+    """Return which rows a filter is TRUE for.
 
     Args:
         tree: A filter tree as JSON.

@@ -93,7 +93,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def describes(self, layout: Layout, reader: Any) -> bool:
-        """Tell whether an open file may have a layout; `Layout.fits` makes sure after decoding."""
+        """Return whether an open file may have a layout; `Layout.fits` makes sure after decoding."""
 
     @abstractmethod
     def find_layout(self, path: str, reader: Any) -> Layout:

@@ -41,7 +41,7 @@ class Layout:
     rules: Sequence[Sequence[Rule | None]]
 
     def fits(self, schema: pa.Schema) -> bool:
-        """Tell whether decoded columns have the types of this layout."""
+        """Return whether decoded columns have the types of this layout."""
         return bool(schema.equals(self.decoded))
 
     def apply(self, tables: Sequence[pa.Table], row_count: int) -> pa.Table:

@@ -68,6 +68,6 @@ def in_type(values: pa.Array, type_: pa.DataType, zone: str) -> pa.Array:
 
 
 def is_resolved(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether values of one type are local times, and those of the other one instants."""
+    """Return whether values of one type are local times, and those of the other one instants."""
     is_instant = pt.is_timestamp(target) and target.tz is not None
     return is_instant and pt.is_timestamp(source) and source.tz is None

@@ -113,7 +113,7 @@ class OrcFormat(FileFormat):
 
 
 def _is_readable_as(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether a file's type can be the table's; Spark stores times without zone as numbers."""
+    """Return whether a file's type can be the table's; Spark stores times without zone as numbers."""
     if source == target:
         return True
     if not pt.is_nested(source):

@@ -16,7 +16,7 @@ _NONE = -1
 
 
 def is_packable(type_: pa.DataType) -> bool:
-    """Tell whether a column of this type can be packed."""
+    """Return whether a column of this type can be packed."""
     is_table_type = not (pt.is_unsigned_integer(type_) or pt.is_float16(type_))
     return is_table_type and has_order(type_) and not pt.is_decimal256(type_)
 

@@ -347,7 +347,7 @@ def _leaf_targets(type_: pa.DataType, target: pa.DataType) -> Iterator[pa.DataTy
 
 
 def _has_no_leaves(type_: pa.DataType) -> bool:
-    """Tell whether a type is, or holds, a struct without fields."""
+    """Return whether a type is, or holds, a struct without fields."""
     children = _children(type_)
     if not children:
         return bool(pt.is_struct(stored_type(type_)))

@@ -150,7 +150,7 @@ def rule_of(
 
 
 def may_be_rebased(type_: pa.DataType) -> bool:
-    """Tell whether values of a type, or in it, depend on the calendar."""
+    """Return whether values of a type, or in it, depend on the calendar."""
     if pt.is_nested(type_):
         return any(may_be_rebased(type_.field(at).type) for at in range(type_.num_fields))
     return bool(pt.is_date(type_) or pt.is_timestamp(type_))

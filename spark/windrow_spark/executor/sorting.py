@@ -53,7 +53,7 @@ class Keys:
         return KeyAt(tuple(column[row].as_py() for column in self.columns), self.descending)
 
     def falls(self) -> Bools:
-        """Tell for each row but the first whether it belongs before the row above it.
+        """Return for each row but the first whether it belongs before the row above it.
 
         Returns:
             n - 1 booleans.
@@ -111,7 +111,7 @@ def joined(keys: Sequence[Keys]) -> Keys:
 
 
 def is_sortable(type_: pa.DataType) -> bool:
-    """Tell whether columns of a type can be sort columns."""
+    """Return whether columns of a type can be sort columns."""
     return not pt.is_nested(type_)
 
 

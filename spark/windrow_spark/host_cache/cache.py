@@ -103,11 +103,11 @@ class FileCache:
         return connection
 
     def fits(self, size_bytes: int) -> bool:
-        """Tell whether a file may be kept; one over half the capacity would evict most others."""
+        """Return whether a file may be kept; one over half the capacity would evict most others."""
         return size_bytes <= self.folder.capacity_bytes // 2
 
     def holds(self, key: str) -> bool:
-        """Tell whether there is an entry."""
+        """Return whether there is an entry."""
         with self.translated():
             question = "SELECT 1 FROM Entries WHERE key = ?"
             return self.connection.execute(question, (key,)).fetchone() is not None

@@ -36,7 +36,7 @@ def calendars_of(spark: SparkSession) -> Calendars:
 
 
 def converts_int96(spark: SparkSession) -> bool:
-    """Tell whether a session takes INT96 for local times, unless parquet-mr wrote the file."""
+    """Return whether a session takes INT96 for local times, unless parquet-mr wrote the file."""
     return str(spark.conf.get(_CONVERSION)).strip().lower() == "true"
 
 

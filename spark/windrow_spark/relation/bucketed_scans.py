@@ -28,7 +28,7 @@ _SPARKS_NAME = r"(^|/)part-[^/]*$"
 
 
 def are_buckets_certain(plan: SplitPlan, count: int) -> bool:
-    """Tell whether all files are Spark's, and each is known to be in one of `count` buckets.
+    """Return whether all files are Spark's, and each is known to be in one of `count` buckets.
 
     Args:
         plan: A plan of all files of a snapshot with the options `WHOLE_BUCKETS`.

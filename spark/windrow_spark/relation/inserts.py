@@ -119,7 +119,7 @@ def _local_views(spark: SparkSession) -> list[str]:
 
 
 def _shows(spark: SparkSession, view: str, pin: Pin) -> bool:
-    """Tell whether a view is such a relation of any snapshot, without further steps.
+    """Return whether a view is such a relation of any snapshot, without further steps.
 
     The view is not analysed: one of a table that is gone would fail what has been written.
     """

@@ -136,7 +136,7 @@ def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
 
 
 def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
-    """Tell whether it is certain in which bucket each file is."""
+    """Return whether it is certain in which bucket each file is."""
     pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS})
     return are_buckets_certain(_plan(source, pin, [], [], {}), request["count"])
 

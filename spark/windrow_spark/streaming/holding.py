@@ -24,7 +24,7 @@ class Holding:
     def is_due(
         self, *, age_s: float, write_s: float, size_bytes: int, partitions: int, recent_files: int
     ) -> bool:
-        """Tell whether the waiting batches make files now.
+        """Return whether the waiting batches make files now.
 
         Args:
             age_s: Age of the oldest of them.

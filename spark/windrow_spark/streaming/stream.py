@@ -95,7 +95,7 @@ class Stream:
         self._is_current = True
 
     def has(self, batch_id: int) -> bool:
-        """Tell whether a batch is in the table, or waits."""
+        """Return whether a batch is in the table, or waits."""
         newest = self._waiting[-1].batch_id if self._waiting else self._newest
         return newest is not None and batch_id <= newest
 

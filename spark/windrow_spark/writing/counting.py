@@ -160,7 +160,7 @@ def unhashed_columns(df: DataFrame) -> list[str]:
 
 
 def is_hashable(type_: DataType) -> bool:
-    """Tell whether Spark's `xxhash64` takes a column of this type."""
+    """Return whether Spark's `xxhash64` takes a column of this type."""
     if isinstance(type_, MapType) or type_.typeName() in _HASHLESS:
         return False
     if isinstance(type_, ArrayType):

@@ -35,7 +35,7 @@ class FileOptions:
         return cls(own, as_spark=True)
 
     def follows_files(self, spark: SparkSession) -> bool:
-        """Tell whether files have the codec of the table's newest file."""
+        """Return whether files have the codec of the table's newest file."""
         if self.as_spark or not _CODECS.isdisjoint(map(str.lower, self.options)):
             return False
         jvm_settings = spark._jsparkSession.sessionState().conf()
@@ -43,5 +43,5 @@ class FileOptions:
 
 
 def is_of_files(name: str) -> bool:
-    """Tell whether a writer's option says how files are made."""
+    """Return whether a writer's option says how files are made."""
     return name.lower() in _NAMES or name.lower().startswith("parquet.")

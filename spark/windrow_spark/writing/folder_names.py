@@ -85,7 +85,7 @@ def refuse_two_spellings(column: Column, texts: Sequence[str | None]) -> None:
 
 
 def is_instant(column: Column) -> bool:
-    """Tell whether a partition column holds instants, whose text must have an offset."""
+    """Return whether a partition column holds instants, whose text must have an offset."""
     return bool(partition_type(column.type) == TIMESTAMP)
 
 

@@ -216,7 +216,7 @@ def _add_node(
 
 
 def _chooses_rows(node: Any, kind: str, has_children: bool, unstable: _Reasons) -> bool:
-    """Tell whether a node may choose other rows when it runs again, whatever their values."""
+    """Return whether a node may choose other rows when it runs again, whatever their values."""
     if kind in ("Filter", "Join"):
         return any(_reason(one, unstable) is not None for one in _items(node.expressions()))
     if kind == "LogicalRelation":
@@ -246,7 +246,7 @@ def _source_of_cache(node: Any) -> Any:
 
 
 def _is_own_reader(node: Any) -> bool:
-    """Tell whether a node is Windrow's reader of a split plan, whose rows are always the same."""
+    """Return whether a node is Windrow's reader of a split plan, whose rows are always the same."""
     if not _kind(node).startswith(("MapInArrow", "PythonMapInArrow")):
         return False
     # The field that holds the function has different names in Spark 3.5 and 4.

@@ -1,4 +1,4 @@
-"""The latest writes by statements of Spark's: what was asked for, and what came of it."""
+"""The latest writes by Spark's statements: what was asked for, and the result."""
 
 from __future__ import annotations
 

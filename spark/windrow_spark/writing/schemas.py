@@ -156,7 +156,7 @@ def _data_columns(
 
 
 def _names_folders(type_: DataType, column: Column) -> bool:
-    """Tell whether values of a type can name the folders of a partition column."""
+    """Return whether values of a type can name the folders of a partition column."""
     if not isinstance(type_, _FOLDER_TYPES):
         return False
     # The text of dates and local times never has an offset.
@@ -185,7 +185,7 @@ def _conflict(name: str, type_: DataType, column: Column) -> str:
 
 
 def _goes_into(type_: DataType, target: DataType) -> bool:
-    """Tell whether every value of a type also has the wanted type, without any change."""
+    """Return whether every value of a type also has the wanted type, without any change."""
     if type_.simpleString() == target.simpleString() or isinstance(type_, NullType):
         return True
     if isinstance(type_, _INTEGERS) and isinstance(target, _INTEGERS):

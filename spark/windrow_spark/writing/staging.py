@@ -234,7 +234,7 @@ def _tidy(root: Root, bucket: str | None) -> None:
 
 
 def _is_empty(name: str, file: str) -> bool:
-    """Tell whether a file of the first task has only a footer, and so no rows."""
+    """Return whether a file of the first task has only a footer, and so no rows."""
     if not name.startswith(_FIRST_TASK):
         return False
     with open(file, "rb") as content:

@@ -229,6 +229,6 @@ class _Rows:
                 yield part
 
     def more(self) -> bool:
-        """Tell whether there are further rows."""
+        """Return whether there are further rows."""
         rest = [self._rest] if self._rest is not None else []
         return any(len(table) for table in (*rest, *self._tables))

@@ -65,7 +65,7 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a piece.
+    """The outcome of a piece.
 
     Attributes:
         piece: Its number.
@@ -149,7 +149,7 @@ def _merged_there(job: Job, attempt: str, number: int, home: str, paths: Sequenc
 def _merged(
     job: Job, attempt: str, copies: str, number: int, home: str, paths: Sequence[str]
 ) -> tuple[Outcome, dict[str, Access | None]]:
-    """Merge files; return what became of them, and who may use each new file."""
+    """Merge files; return the outcome, and who may use each new file."""
     sources, vanished, left = _sources(job, copies, paths)
     access: dict[str, Access | None] = {}
     new_files: list[tuple[str, int, int]] = []

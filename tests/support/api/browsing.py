@@ -58,7 +58,7 @@ class Clicks:
 
 
 def fits(page: Page) -> bool:
-    """Tell whether a page is no wider than its window, and no table or chart than its region."""
+    """Return whether a page is no wider than its window, and no table or chart than its region."""
     # The script runs once the whole page has come, and lays out tables anew before the frame after
     # the window has its size.
     page.wait_for_load_state()

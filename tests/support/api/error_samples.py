@@ -89,7 +89,7 @@ def error_types(package_prefix: str = "windrow") -> Iterator[type[Exception]]:
 
 
 def _takes_anything(error_type: type[Exception]) -> bool:
-    """Tell whether a class leaves its arguments to Python's own exceptions."""
+    """Return whether a class leaves its arguments to Python's own exceptions."""
     return not inspect.isfunction(error_type.__init__)
 
 

@@ -193,7 +193,7 @@ def _follow_intent(world: World, path: str) -> None:
 
 
 def _is_plain(path: str) -> bool:
-    """Tell whether a path may be one of the table's, as far as its text tells."""
+    """Return whether a path may be one of the table's, as far as its text tells."""
     return not path or (
         "://" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
     )
@@ -465,7 +465,7 @@ def put_elsewhere(world: World, path: Path) -> None:
 
 
 def is_own(case: Case, world: World, path: Path) -> bool:
-    """Tell whether everything there is the case's own."""
+    """Return whether everything there is the case's own."""
     return re.fullmatch(case.own, path.relative_to(world.home).as_posix()) is not None
 
 

@@ -48,7 +48,7 @@ class State:
     filled_s: float = 0.0
 
     def admits(self) -> bool:
-        """Tell whether the limit lets one more request through."""
+        """Return whether the limit lets one more request through."""
         if self.limit is None:
             return True
         now = time.monotonic()

@@ -76,7 +76,7 @@ def problems(
 
 
 def is_ours(rows: DataFrame) -> bool:
-    """Tell whether Spark's plan of a query has our scan, and none of Spark's."""
+    """Return whether Spark's plan of a query has our scan, and none of Spark's."""
     plan = str(rows._jdf.queryExecution().sparkPlan().toString())
     # A limit may take the first rows with a scan of Spark's over our files.
     return "windrow " in plan and "FileScan" not in plan.replace("FileScan windrow", "")

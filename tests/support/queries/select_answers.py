@@ -57,7 +57,7 @@ _CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 @dataclass
 class Counts:
-    """What has come of queries.
+    """The outcomes of queries.
 
     Attributes:
         queries: Number of queries.
@@ -249,7 +249,7 @@ def drawn_settings(site: Site, number: int) -> Mapping[str, str]:
 
 
 def ask(site: Site, number: int, counts: Counts) -> str:
-    """Ask a query of a site in the session's settings, and count what comes of it.
+    """Ask a query of a site in the session's settings, and count its outcome.
 
     Returns:
         What differs; empty if nothing does.

@@ -165,7 +165,7 @@ REFUSALS: dict[str, tuple[Callable[[SparkSession], Any], str]] = {
 def outcomes(
     spark: SparkSession, client: windrow.Client, folder: Path, *, every: bool = True
 ) -> dict[str, str]:
-    """Return what came of each statement: `same` rows as Spark's own writer leaves, or an error.
+    """Return the outcome of each statement: `same` rows as Spark's own writer leaves, or an error.
 
     Args:
         spark: A classic session whose catalog `windrow` has the tables of the client.
@@ -214,7 +214,7 @@ def outcomes(
 
 
 def _created(spark: SparkSession, folder: Path) -> dict[str, str]:
-    """Return what came of statements that create tables."""
+    """Return the outcomes of statements that create tables."""
     rows = _rows(spark, range(4), "2026-12-06")
     spark.conf.set("spark.windrow.warehouse", str(folder / "created"))
     results = {}

@@ -34,7 +34,7 @@ _TIMEOUT_S = 120.0
 
 
 def outcomes(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
-    """Return what came of each use: `same` rows as were given, `refused`, or something else.
+    """Return the outcome of each use: `same` rows as were given, `refused`, or something else.
 
     Args:
         spark: A classic session whose format `windrow` has the tables of the client.

@@ -23,7 +23,7 @@ _DELETES = st.lists(st.tuples(_KINDS, _KEYS, _SEQUENCES, st.none() | st.integers
 
 
 def applies(delete: dict[str, Any], file: dict[str, Any], others: list[dict[str, Any]]) -> bool:
-    """Tell by the specification whether a delete applies to a file."""
+    """Return, by the specification, whether a delete applies to a file."""
     is_partition = delete["partition_key"] == file["partition_key"]
     if delete["kind"] == "equality":
         is_wide = delete["partition_key"] == "0:"

@@ -119,7 +119,7 @@ class FileFolders:
 
 
 def file_folders(paths: pa.Array) -> FileFolders:
-    """Tell where files lie, by their paths relative to the table's location."""
+    """Return where files lie, by their paths relative to the table's location."""
     parts = pc.extract_regex(paths, _IN_FOLDER)
     root, name = pc.struct_field(parts, [0]), pc.struct_field(parts, [1])
     beside = pc.struct_field(pc.extract_regex(paths, _ORIGINAL_ROOT), [0])
@@ -143,7 +143,7 @@ def buckets_of(paths: pa.Array) -> pa.Array:
 
 
 def are_named(columns: Sequence[str]) -> bool:
-    """Tell whether the rows of files with these columns have identities."""
+    """Return whether the rows of files with these columns have identities."""
     return [name.lower() for name in columns] == _NAMED
 
 

@@ -80,7 +80,7 @@ class WriteIds:
         return cls(highest, least_open, open_ids, aborted)
 
     def are_valid(self, ids: _Ints) -> npt.NDArray[np.bool_]:
-        """Tell which ids are seen."""
+        """Return which ids are seen."""
         valid: npt.NDArray[np.bool_] = ids <= self.highest
         for left_out in (self.open, self.aborted):
             if len(left_out):
@@ -89,11 +89,11 @@ class WriteIds:
         return valid
 
     def is_valid(self, write_id: int) -> bool:
-        """Tell whether one id is seen."""
+        """Return whether one id is seen."""
         return bool(self.are_valid(np.array([write_id], np.int64))[0])
 
     def share_of(self, least: int, most: int) -> Share:
-        """Tell whether all, some or none of a range of ids are seen."""
+        """Return whether all, some or none of a range of ids are seen."""
         width = min(most, self.highest) - least + 1
         if width <= 0:
             return "none"
@@ -107,11 +107,11 @@ class WriteIds:
         return "all" if left == most - least + 1 else "some"
 
     def has_unfinished(self, least: int, most: int) -> bool:
-        """Tell whether a range has ids whose transactions may still commit or abort."""
+        """Return whether a range has ids whose transactions may still commit or abort."""
         return most > self.highest or _count(self.open, least, most) > 0
 
     def fits_base(self, write_id: int) -> bool:
-        """Tell whether all rows that a compaction put into a base up to this id are seen."""
+        """Return whether all rows that a compaction put into a base up to this id are seen."""
         return write_id < self.least_open and write_id <= self.highest
 
 

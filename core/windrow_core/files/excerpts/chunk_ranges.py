@@ -134,7 +134,7 @@ def require_possible(groups: Ints, size_bytes: int) -> None:
 
 
 def are_possible(groups: Ints, ends: Ints) -> npt.NDArray[np.bool_]:
-    """Tell for n files whether chunks lie inside of them and do not overlap.
+    """Return for n files whether chunks lie inside of them and do not overlap.
 
     Args:
         groups: Numbers as in plans, n x row groups x numbers; each row group has rows.

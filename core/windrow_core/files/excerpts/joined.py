@@ -32,7 +32,7 @@ class JoinedFiles:
         self.footer = MAGIC + tail_of(footer)
 
     def are_separable(self) -> Mask:
-        """Tell which files have the same rows when they are read one after the other at once.
+        """Return which files have the same rows when they are read one after the other at once.
 
         That is where chunks have as many values in their pages as the row group has rows: a reader
         of several chunks goes on with what one of them has too much, or with the next one where it

@@ -261,7 +261,7 @@ def _entries(metadata: Any) -> dict[bytes, bytes | None]:
 
 
 def _counts_all(created_by: str) -> bool:
-    """Tell whether the writer counts all the bytes of a chunk."""
+    """Return whether the writer counts all the bytes of a chunk."""
     match = _MR.match(created_by)
     return match is None or (
         match[1] is not None and tuple(map(int, match.groups())) >= _MR_COUNTS_SINCE

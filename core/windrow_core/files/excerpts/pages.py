@@ -18,7 +18,7 @@ _VALUES = 1
 
 
 def hold_their_values(data: Bytes, begins: Ints, lengths: Ints, values: Ints) -> Mask:
-    """Tell which chunks have pages with as many values as the footer says.
+    """Return which chunks have pages with as many values as the footer says.
 
     A reader of several chunks would go on with what one of them has too much, or with the next one
     where it has too little.

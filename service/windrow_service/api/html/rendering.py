@@ -54,7 +54,7 @@ class MenuItem:
 
 
 def is_page(path: str) -> bool:
-    """Tell whether a path is that of a page."""
+    """Return whether a path is that of a page."""
     return path == ROOT or path.startswith(f"{ROOT}/")
 
 

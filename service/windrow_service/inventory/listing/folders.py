@@ -69,7 +69,7 @@ def read_stamp(location: str, folder: str) -> Stamp:
 
 
 def can_be_trusted(stamp: Stamp, read_at_ns: int, device: int) -> bool:
-    """Tell whether any later change of a folder is certain to change its stamp.
+    """Return whether any later change of a folder is certain to change its stamp.
 
     Args:
         stamp: Stamp of the folder.

@@ -69,7 +69,7 @@ def canonical_location(location: str) -> str:
 
 
 def lies_under(location: str, prefix: str) -> bool:
-    """Tell whether a canonical location equals a canonical prefix or is under it."""
+    """Return whether a canonical location equals a canonical prefix or is under it."""
     return location == prefix or location.startswith(prefix.rstrip("/") + "/")
 
 

@@ -33,7 +33,7 @@ _INSTEAD = "give its address there, such as 'hdfs://host:port/path'"
 
 
 def stands_for_another(scheme: str, authority: str) -> bool:
-    """Tell whether only Hadoop's settings say what an address means.
+    """Return whether only Hadoop's settings say what an address means.
 
     Args:
         scheme: Its canonical scheme.

@@ -70,7 +70,7 @@ _NONE = FileStamps(np.empty(0, np.uint64), np.empty(0, np.uint64))
 def compare_stamps(
     files: pa.Table, earlier: FileStamps, began_ns: int, known_at_ns: int | None = None
 ) -> tuple[Bools, FileStamps]:
-    """Tell which of n files may be others than before, and return the current stamps.
+    """Return which of n files may be others than before, and return the current stamps.
 
     Args:
         files: `LISTING_SCHEMA` and `CHANGE_FIELDS`.

@@ -107,7 +107,7 @@ def seen_files(
     folders: Sequence[str],
     transactional: Transactional,
 ) -> SeenFiles:
-    """Tell which of a table's files are read.
+    """Return which of a table's files are read.
 
     Args:
         location: Absolute path or URI of the table.

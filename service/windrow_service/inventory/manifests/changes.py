@@ -44,7 +44,7 @@ def worth_merging(manifests: Sequence[Manifest], manifest_files: int) -> list[in
 
 
 def is_worn(file_count: int, removed_count: int) -> bool:
-    """Tell whether so many rows are removed that the rest is worth rewriting."""
+    """Return whether so many rows are removed that the rest is worth rewriting."""
     return 4 * removed_count > file_count + removed_count
 
 
@@ -161,7 +161,7 @@ class _Gone:
 def plan_change(
     manifests: Sequence[Manifest], change: FileChange, *, manifest_files: int = MANIFEST_FILES
 ) -> ChangePlan:
-    """Tell which manifests must be read to apply a change.
+    """Return which manifests must be read to apply a change.
 
     Args:
         manifests: Manifests of the snapshot that the change changes.
@@ -330,7 +330,7 @@ def _rebuild(
 
 
 def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
-    """Tell which rows of one inventory, and which of the next, are missing in the other one."""
+    """Return which rows of one inventory, and which of the next, are missing in the other one."""
     matches = pc.index_in(after["path"], value_set=before["path"].combine_chunks())
     comes = mask(matches.is_null())
     goes = np.ones(len(before), np.bool_)

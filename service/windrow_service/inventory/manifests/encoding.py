@@ -187,7 +187,7 @@ def decode_manifest(
 
 
 def follows_rules(data: bytes) -> bool:
-    """Tell whether the files of a manifest were read under `trust.RULES`.
+    """Return whether the files of a manifest were read under `trust.RULES`.
 
     Raises:
         CorruptManifestError: The bytes are not a manifest.

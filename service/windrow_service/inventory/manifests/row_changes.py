@@ -12,7 +12,7 @@ from windrow_service.planner.pruning.bounds import Bools
 
 
 def differing(one: pa.Table, other: pa.Table) -> Bools:
-    """Tell which of n pairs of rows differ; NaN equals NaN.
+    """Return which of n pairs of rows differ; NaN equals NaN.
 
     Args:
         one: n rows of an inventory.

@@ -28,7 +28,7 @@ class MarkingRule:
     first_path: str = ""
 
     def marks(self, files: pa.Table) -> Bools:
-        """Tell which files of an inventory the rule marks."""
+        """Return which files of an inventory the rule marks."""
         if not len(files):
             return np.zeros(0, np.bool_)
         possible = truth_values(
@@ -41,7 +41,7 @@ class MarkingRule:
 
 
 def cacheable_by(files: pa.Table, rules: Sequence[MarkingRule]) -> Bools:
-    """Tell which files are marked by at least one of the rules."""
+    """Return which files are marked by at least one of the rules."""
     cacheable = np.zeros(len(files), np.bool_)
     for rule in rules:
         cacheable |= rule.marks(files)

@@ -89,7 +89,7 @@ class Caching:
     holdings: Sequence[Holding] = ()
 
     def of(self, files: pa.Table, rows: Ints) -> Cached:
-        """Tell which of the files at `rows` are cacheable, and where they are read."""
+        """Return which of the files at `rows` are cacheable, and where they are read."""
         if not self.rules or not len(rows):
             return Cached.nothing(len(rows))
         table = files.select(_COLUMNS)
@@ -191,7 +191,7 @@ def _holders(keys: Hashes, holdings: Sequence[Holding], hosts: tuple[str, ...]) 
 
 
 def _holds(keys: Hashes, candidate: Ints, holding_keys: Hashes, host: Ints) -> Bools:
-    """Tell which keys are held by their candidate; `holding_keys` is sorted, equal keys by `host`."""
+    """Return which keys are held by their candidate; `holding_keys` is sorted, equal keys by `host`."""
     at = np.searchsorted(holding_keys, keys)
     holds = np.zeros(len(keys), np.bool_)
     left = np.arange(len(keys))
@@ -228,7 +228,7 @@ def _loads(worker: Ints, sizes: Ints, count: int) -> Ints:
 
 
 def _fitting(host: Ints, sizes: Ints, room: Ints) -> Bools:
-    """Tell which files, taken in order, fit into the room of the host that they want."""
+    """Return which files, taken in order, fit into the room of the host that they want."""
     fits = np.zeros(len(host), np.bool_)
     # Skip a file too large for the whole host, so that later files can still fit.
     rows = np.flatnonzero(sizes <= room[host])

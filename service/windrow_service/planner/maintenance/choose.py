@@ -249,7 +249,7 @@ def _affordable(
 def _within_share(
     table: Ints, cost: Floats, size_bytes: Ints, policies: TablePolicies, budget: Budget
 ) -> Bools:
-    """Tell which of some ranked rewrites begin while their table has something of its share."""
+    """Return which of some ranked rewrites begin while their table has something of its share."""
     by_table = np.argsort(table, kind="stable")
     share = budget.share_of(cost, size_bytes)[by_table]
     before = np.concatenate(([0.0], np.cumsum(share)[:-1]))[: len(share)]

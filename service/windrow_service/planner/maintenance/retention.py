@@ -83,7 +83,7 @@ def keeping(now: datetime, keep_days: int, oldest: date, zone: tzinfo) -> Keepin
 
 
 def ages(values: pa.Array, span: Keeping) -> Ages:
-    """Tell which values are dates, and which lie before the days that are kept.
+    """Return which values are dates, and which lie before the days that are kept.
 
     Args:
         values: Of type date, timestamp, timestamp_ntz or string; values of other types are not
@@ -132,7 +132,7 @@ def last_day(text: str) -> date | None:
 
 
 def is_whole(text: str) -> bool:
-    """Tell whether a text names one day, not a year or a month, which may be any code."""
+    """Return whether a text names one day, not a year or a month, which may be any code."""
     return _PART.fullmatch(text.strip(_BLANKS)) is None and last_day(text) is not None
 
 

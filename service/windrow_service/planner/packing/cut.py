@@ -44,7 +44,7 @@ _STREAM = r"(?i)\.(gz|gzip|zst|zstd|snappy|sz|lz4|lzo|lzo_deflate|lzma|xz|br|def
 
 
 def is_stream(paths: pa.ChunkedArray) -> Bools:
-    """Tell which files are compressed as a whole, so that they cannot be cut.
+    """Return which files are compressed as a whole, so that they cannot be cut.
 
     `x.gz` and `x.csv.zst` are; `x.snappy.parquet` is not, because Parquet compresses its pages.
     """
@@ -52,7 +52,7 @@ def is_stream(paths: pa.ChunkedArray) -> Bools:
 
 
 def is_lines(paths: pa.ChunkedArray, table_format: str) -> Bools:
-    """Tell which files hold one record per line, so that a reader can start from any byte.
+    """Return which files hold one record per line, so that a reader can start from any byte.
 
     A bzip2 reader also finds the next block from any byte. The suffix decides; if it is
     inconclusive, the table's format does.
@@ -197,7 +197,7 @@ class _Cutter:
 
 
 def _are_boundaries(lists: pa.ListArray, size: Ints) -> Bools:
-    """Tell which lists name at least two positions inside their file, in ascending order."""
+    """Return which lists name at least two positions inside their file, in ascending order."""
     counts = _counts(lists)
     offset = _ints(pc.list_flatten(lists))
     source = np.repeat(np.arange(len(size)), counts)

@@ -127,7 +127,7 @@ class _Stream:
         self._next = 0
 
     def has_more(self, key: int) -> bool:
-        """Tell whether splits of this key are left."""
+        """Return whether splits of this key are left."""
         return bool(self._next < self._ends[key])
 
     def take(self, key: int, limits: tuple[int, ...], least: int) -> tuple[int, int, int]:

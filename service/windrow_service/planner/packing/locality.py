@@ -136,7 +136,7 @@ class _Level:
         return key if self._known is None else np.searchsorted(self._known, key)
 
     def _within(self, key: Ints, fill: Floats, most: Floats, part: float) -> Bools:
-        """Tell which splits, taken in order, have the given part of themselves within `most`."""
+        """Return which splits, taken in order, have the given part of themselves within `most`."""
         inside: Bools = most[key] == np.inf
         rows = np.flatnonzero(~inside & (most[key] > 0))
         rows = rows[stable_order(key[rows])]

@@ -69,7 +69,7 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
 
 
 def _enough_together(local: Floats, least: Floats) -> Bools:
-    """Tell which hosts are among the first of a group, if the first together hold enough.
+    """Return which hosts are among the first of a group, if the first together hold enough.
 
     Args:
         local: Bytes of each group that each host holds.

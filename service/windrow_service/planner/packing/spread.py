@@ -131,7 +131,7 @@ class Items:
         levels.add(group[rows], work)
 
     def _faults(self, group: Ints, count: Ints, policy: Policy) -> tuple[Bools, Bools]:
-        """Tell which keys have a group over a limit, and which have an empty one."""
+        """Return which keys have a group over a limit, and which have an empty one."""
         total, begin = int(count.sum()), np.cumsum(count) - count
         members = np.bincount(group, minlength=total)
         over = (np.bincount(group, self.length, total) > policy.max_split_size) & (members > 1)

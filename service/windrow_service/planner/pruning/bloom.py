@@ -53,7 +53,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 def can_filter(type_: pa.DataType) -> bool:
-    """Tell whether there can be Bloom filters for columns of this type."""
+    """Return whether there can be Bloom filters for columns of this type."""
     return has_order(type_) or bool(pt.is_date(type_)) or _is_bytes(type_)
 
 
@@ -88,7 +88,7 @@ class BloomColumn:
         self._type = type_
 
     def may_hold(self, literals: Sequence[Scalar], first: Ints, last: Ints) -> Bools:
-        """Tell, for each file, whether it may hold any of `literals[first:last]`.
+        """Return, for each file, whether it may hold any of `literals[first:last]`.
 
         Args:
             literals: At least one, of the column's kind.
@@ -131,7 +131,7 @@ class _Filters:
         self.known = np.asarray(valid & (self._count > 0), np.bool_)
 
     def hold(self, rows: Ints, hashes: Hashes) -> Bools:
-        """Tell whether the filters at `rows`, all known, may hold one hash each, or one for all."""
+        """Return whether the filters at `rows`, all known, may hold one hash each, or one for all."""
         bits = _bits(hashes)
         blocks = self._blocks[self._first[rows] + _blocks(hashes, self._count[rows])]
         return np.asarray(((blocks & bits) == bits).all(axis=1))

@@ -70,23 +70,23 @@ class SortKeys:
         return isinstance(self.values, np.ndarray) and self.values.dtype.kind in "iu"
 
     def less(self, literal: Scalar) -> Bools:
-        """Tell where `key < literal`."""
+        """Return where `key < literal`."""
         if isinstance(self.values, np.ndarray):
             return np.asarray(self.values < self._key(literal))
         return mask(pc.less(self.values, self._arrow([literal])[0]))
 
     def less_equal(self, literal: Scalar) -> Bools:
-        """Tell where `key <= literal`."""
+        """Return where `key <= literal`."""
         if isinstance(self.values, np.ndarray):
             return np.asarray(self.values <= self._key(literal))
         return mask(pc.less_equal(self.values, self._arrow([literal])[0]))
 
     def less_bytes(self, literal: bytes) -> Bools:
-        """Tell where `key < literal`, for keys that are text."""
+        """Return where `key < literal`, for keys that are text."""
         return mask(pc.less(self.values, pa.scalar(literal, pa.large_binary())))
 
     def equal(self, other: SortKeys) -> Bools:
-        """Tell where two columns of keys have the same key."""
+        """Return where two columns of keys have the same key."""
         if isinstance(self.values, np.ndarray):
             return np.asarray(self.values == other.values)
         return mask(pc.equal(self.values, other.values))

@@ -139,7 +139,7 @@ def columns_of(expression: Expression) -> tuple[str, ...]:
 
 
 def asks_for_values(expression: Expression) -> bool:
-    """Tell whether some condition compares with single values, which a Bloom filter can answer."""
+    """Return whether some condition compares with single values, which a Bloom filter can answer."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()

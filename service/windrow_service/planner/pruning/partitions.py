@@ -150,7 +150,7 @@ class Numbering:
         return int(self.partitions.nbytes) + sum(numbers.nbytes for numbers in self.numbers)
 
     def flags(self, ranges: Sequence[tuple[int, int]]) -> Bools:
-        """Tell which partitions are in ranges of their numbers.
+        """Return which partitions are in ranges of their numbers.
 
         Args:
             ranges: Each `(first, end)`, ascending, without overlaps, within the numbers there are.
@@ -163,7 +163,7 @@ class Numbering:
         return np.asarray(np.cumsum(steps)[:-1] > 0)
 
     def manifests(self, flags: Bools) -> Bools:
-        """Tell which manifests have live files of some partitions.
+        """Return which manifests have live files of some partitions.
 
         Args:
             flags: For each partition, whether it is meant.
@@ -171,7 +171,7 @@ class Numbering:
         return np.array([_among(numbers, flags).any() for numbers in self.numbers], np.bool_)
 
     def files(self, at: int, code: npt.NDArray[np.unsignedinteger], flags: Bools) -> Bools:
-        """Tell which rows of a manifest are in some partitions.
+        """Return which rows of a manifest are in some partitions.
 
         Args:
             at: Position of the manifest in the snapshot.

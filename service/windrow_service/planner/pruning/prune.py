@@ -68,7 +68,7 @@ def prune(
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
 ) -> Pruning:
-    """Tell which files may hold a row for which `expression` is TRUE.
+    """Return which files may hold a row for which `expression` is TRUE.
 
     Args:
         files: n files, with the schema of `columns.inventory_schema`, in any order. If there is a

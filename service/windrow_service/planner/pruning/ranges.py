@@ -74,7 +74,7 @@ def prune_manifests(
     unsure: Collection[str] = (),
     among: Bools | None = None,
 ) -> tuple[Bools, Pruned]:
-    """Tell which manifests may hold a row for which `expression` is TRUE.
+    """Return which manifests may hold a row for which `expression` is TRUE.
 
     Args:
         ranges: One row for each of n manifests of one table.

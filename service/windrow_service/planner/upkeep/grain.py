@@ -39,7 +39,7 @@ class Grain:
 def find_grain(
     files: pa.Table, folders: FolderBuckets, levels: int, target_bytes: int
 ) -> Grain | None:
-    """Tell whether most partitions cannot fill half a file; None if they can, or if there are few.
+    """Return whether most partitions cannot fill half a file; None if they can, or if there are few.
 
     Args:
         files: n files, with the schema of `columns.inventory_schema`.

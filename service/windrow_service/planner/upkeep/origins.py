@@ -215,7 +215,7 @@ def _troubles(writes: Writes, folders: FolderBuckets, target_bytes: int) -> Ints
 
 
 def _appended(writes: Writes, folders: FolderBuckets, little: Bools) -> bool:
-    """Tell whether small writes repeatedly add to the same partitions."""
+    """Return whether small writes repeatedly add to the same partitions."""
     if np.count_nonzero(little) < _APPENDS:
         return False
     of_little = little[writes.of_file]

@@ -67,13 +67,13 @@ class Homes:
         return cls(of_folder=order[begins][group].astype(np.int64), names=coded.dictionary)
 
     def away(self, files: pa.Table) -> Bools:
-        """Tell which of the inventory's files lie in another folder than their home."""
+        """Return which of the inventory's files lie in another folder than their home."""
         folder = numbered_folders(files).indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.asarray(self.of_folder[folder] != folder, np.bool_)
 
 
 def has_layout(folders: pa.StringArray, partition: pa.Schema) -> Bools:
-    """Tell from which folders rows can be written anew so that they are found in the same ones.
+    """Return the folders from which rows can be rewritten into folders of the same names.
 
     A write finds a folder by its values, which are those of the texts after decoding, but Spark
     does not decode the texts of binary columns.
@@ -86,7 +86,7 @@ def has_layout(folders: pa.StringArray, partition: pa.Schema) -> Bools:
 
 
 def is_spelled_by_spark(folders: pa.StringArray, partition: pa.Schema) -> Bools:
-    """Tell which folders have keys and escapes as Spark would write them."""
+    """Return which folders have keys and escapes as Spark would write them."""
     return _matches(folders, "/".join(f"{re.escape(name)}={_VALUE}" for name in partition.names))
 
 

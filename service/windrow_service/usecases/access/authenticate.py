@@ -115,7 +115,7 @@ class Principal:
             raise TableNotFoundError(table)
 
     def may_use(self, maker: str, table: str) -> bool:
-        """Tell whether the caller may use a plan that `maker` made of a table."""
+        """Return whether the caller may use a plan that `maker` made of a table."""
         if table in self.grants.of("admin"):
             return True
         return maker == self.name and table in self.tables
@@ -218,7 +218,7 @@ def caller_of(token: Token) -> IdentifiedCaller:
 
 
 def is_ours(token: str) -> bool:
-    """Tell whether a token looks like one of Windrow's own."""
+    """Return whether a token looks like one of Windrow's own."""
     return _TOKEN.fullmatch(token) is not None
 
 

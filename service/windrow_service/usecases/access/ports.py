@@ -33,7 +33,7 @@ class Token:
     grants: tuple[str, ...] = ()
 
     def is_valid(self, now: datetime) -> bool:
-        """Tell whether the token has neither expired nor been revoked."""
+        """Return whether the token has neither expired nor been revoked."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 

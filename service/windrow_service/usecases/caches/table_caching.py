@@ -38,7 +38,7 @@ class _Placement:
     result: Cached
 
     def is_of(self, holdings: Sequence[Holding]) -> bool:
-        """Tell whether workers still hold the same files."""
+        """Return whether workers still hold the same files."""
         return len(holdings) == len(self.holdings) and all(
             (one.host, one.capacity_bytes) == (other.host, other.capacity_bytes)
             and np.array_equal(one.keys, other.keys)

@@ -437,7 +437,7 @@ def _as_json(metadata: Mapping[str, Any]) -> bytes:
 
 
 def is_iceberg(table: StoredTable) -> bool:
-    """Tell whether a table has Iceberg's metadata of its own."""
+    """Return whether a table has Iceberg's metadata of its own."""
     return table.info.definition.format == _ICEBERG
 
 

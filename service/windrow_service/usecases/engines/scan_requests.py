@@ -194,7 +194,7 @@ class SnapshotFiles(Protocol):
         """Return the files of a part as those of tasks."""
 
     def has_null(self, part: NeededFiles) -> bool:
-        """Tell whether a file of a part has null among its partition values."""
+        """Return whether a file of a part has null among its partition values."""
 
 
 def pages_of(parts: Sequence[NeededFiles], most: int) -> Iterator[list[Run]]:

@@ -82,7 +82,7 @@ class DefinePolicy:
 
 
 def applies(pattern: str, table: str) -> bool:
-    """Tell whether a policy for a pattern applies to a table."""
+    """Return whether a policy for a pattern applies to a table."""
     if pattern.endswith(_BELOW):
         return table.startswith(pattern[:-1])
     return pattern in (_EVERY, table)

@@ -119,7 +119,7 @@ def daily_reads(reads: Iterable[Read], parts: SmallParts, now: datetime) -> npt.
 
 
 def wanted(filter: str | None, parts: SmallParts) -> Bools:
-    """Tell which partitions may hold rows that a filter wants; all, if it cannot be understood.
+    """Return which partitions may hold rows that a filter wants; all, if it cannot be understood.
 
     Args:
         filter: A filter as the history has it: SQL, a tree as JSON, or None.

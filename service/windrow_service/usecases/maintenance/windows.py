@@ -47,7 +47,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def is_open(windows: Sequence[str], now: datetime) -> bool:
-    """Tell whether `now` is in one of the windows, or whether there are none.
+    """Return whether `now` is in one of the windows, or whether there are none.
 
     A window contains its beginning but not its end, and goes past midnight if it ends earlier than
     it begins. On days when clocks change, it begins and ends by the clock.

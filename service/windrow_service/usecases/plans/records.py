@@ -32,7 +32,7 @@ def info_of(plan: PlanRecord) -> Plan:
 
 
 def may_refresh(request: PlanRequest) -> bool:
-    """Tell whether the table may have to be refreshed first."""
+    """Return whether the table may have to be refreshed first."""
     return request.max_staleness is not None and not request.snapshot_id and request.version is None
 
 

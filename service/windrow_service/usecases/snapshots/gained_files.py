@@ -131,7 +131,7 @@ def _key(manifest: Manifest) -> tuple[str, bytes]:
 
 
 def _same_rows(before: pa.Table | None, after: pa.Table | None) -> bool:
-    """Tell whether two lists of files certainly have the same number of rows."""
+    """Return whether two lists of files certainly have the same number of rows."""
     counts = [one[_ROWS] for one in (before, after) if one is not None]
     if any(one.null_count for one in counts):
         return False

@@ -31,7 +31,7 @@ class Choice(Protocol):
     """Partitions of a snapshot that a caller names."""
 
     def manifests(self) -> Bools:
-        """Tell which of the snapshot's manifests have files in these partitions."""
+        """Return which of the snapshot's manifests have files in these partitions."""
 
     def marked(self, at: int, files: pa.Table) -> pa.Table:
         """Return a manifest's rows with a column that tells which are in these partitions.

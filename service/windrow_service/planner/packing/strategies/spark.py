@@ -73,7 +73,7 @@ class _Filling:
         self._end = buckets[1:][run_numbers(buckets)]
 
     def starts(self, size: int) -> Bools:
-        """Tell which splits begin a partition; partitions of free splits weigh at most `size`."""
+        """Return which splits begin a partition; partitions of free splits weigh at most `size`."""
         policy, nth = self._policy, np.arange(len(self._length))
         limit = np.where(self.free, size, policy.max_split_size)
         # The size of a partition does not include the open cost after its last split.

@@ -82,7 +82,7 @@ def _group_count(splits: Splits, size: int, count: int, policy: Policy) -> int:
 
 
 def _is_local(hosts: Hosts) -> bool:
-    """Tell whether every split is on this machine, where groups cost little."""
+    """Return whether every split is on this machine, where groups cost little."""
     return hosts.names == (LOCALHOST,) and bool((hosts.counts > 0).all())
 
 
