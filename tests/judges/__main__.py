@@ -46,6 +46,24 @@ def _counted(test: Test, kind: str) -> tuple[int, int]:
     return test.planned.get(kind, 0), left
 
 
+def _writes(runs: Sequence[tuple[Suite, Run]]) -> str:
+    """Return the part about statements that write, of suites that run with accelerated writes."""
+    text = "\n## Writes\n\nThese suites ran with `writes=True`.\n\n"
+    text += (
+        "| suite | tests with planned writes | of these passed | writes planned | left to Spark |\n"
+    )
+    text += "|---|---|---|---|---|\n"
+    for suite, run in runs:
+        if suite.mode == "writes":
+            ours = [test for test in run.tests if test.planned.get("write")]
+            passed = sum(test.outcome == "passed" for test in ours)
+            planned, left = (
+                sum(n) for n in zip(*(_counted(one, "write") for one in run.tests), strict=True)
+            )
+            text += f"| {suite.label} | {len(ours)} | {passed} | {planned} | {left} |\n"
+    return text
+
+
 def page(runs: Sequence[tuple[Suite, Run]]) -> str:
     """Return the page about the newest runs of all suites."""
     text = _HEAD.format(version=VERSION)
@@ -66,6 +84,7 @@ def page(runs: Sequence[tuple[Suite, Run]]) -> str:
         excluded += [f"| {suite.label} | {name} | {why} |" for name, why in suite.excluded.items()]
     minutes = sum(run.seconds for _, run in runs) / 60
     text += f"| all | {_row([sums[at] for at in range(6)])} | | {minutes:.0f} |\n"
+    text += _writes(runs)
     text += "\n## Why Spark planned the others\n\n| reason | scans or writes |\n|---|---|\n"
     for reason, count in reasons.most_common(_REASONS):
         text += f"| {reason.replace('|', '/')} | {count:,} |\n"

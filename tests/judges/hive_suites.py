@@ -1,8 +1,10 @@
-"""Suites of Spark's module `spark-hive`."""
+"""Suites of Spark's module `spark-hive`, and those that write to tables of Spark's catalog."""
 
 from __future__ import annotations
 
 from tests.judges.spark_suites import NODES, SQL, Suite
+
+_COMMANDS = "looks for Spark's own commands in the plan"
 
 SUITES = (
     Suite(f"{SQL}.hive.orc.OrcHadoopFsRelationSuite"),
@@ -14,4 +16,12 @@ SUITES = (
             "which has all files of a table that Windrow plans",
         },
     ),
+    Suite(
+        f"{SQL}.FileSourceSQLInsertTestSuite",
+        "writes",
+        excluded={"SPARK-48817: test multi inserts": _COMMANDS},
+    ),
+    Suite(f"{SQL}.hive.InsertSuite", "writes"),
+    # Hive's own queries, with what Hive answered, on its tables of text.
+    Suite(f"{SQL}.hive.execution.HiveCompatibilitySuite", part="join[0-9].*"),
 )
