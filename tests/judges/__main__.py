@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.judges import histories, hive_suites, spark_suites, sql_suites
+from tests.judges import histories, hive_suites, spark_suites, sql_suites, verdicts
 from tests.judges.spark_suites import VERSION, Run, Suite, Test, newest_run
 
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judges.md"
@@ -117,7 +117,8 @@ def main(labels: list[str]) -> int:
         sys.stdout.flush()
     runs = [(suite, run) for suite in SUITES if (run := newest_run(suite))]
     if len(runs) == len(SUITES):
-        _PAGE.write_text(f"{page(runs)}\n{histories.section()}", encoding="utf-8")
+        sections = f"{page(runs)}\n{histories.section()}{verdicts.section()}"
+        _PAGE.write_text(sections, encoding="utf-8")
     else:
         sys.stdout.write(f"No page yet: {len(SUITES) - len(runs)} suites have not run\n")
     return int(failures > 0)

@@ -70,7 +70,8 @@ def test_so_do_those_of_a_folder(tmp_path: Path) -> None:
         shutil.copy(file, folder / "f.parquet")
         try:
             all_violations[str(file)] = violations(folder)
-        except (InventoryError, TaskReadError):
+        except (InventoryError, TaskReadError, OverflowError):
+            # Python has no days after the year 9999.
             continue
 
     assert all_violations
