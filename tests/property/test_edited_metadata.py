@@ -6,7 +6,9 @@ Footers of Parquet files have a law of their own: see `test_edited_footers.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from random import Random
 
@@ -26,6 +28,7 @@ from tests.support.laws import is_nightly
 from tests.support.tables.acid_tables import AcidTable
 from tests.support.tables.iceberg import new_table
 from tests.support.tables.iceberg_deletes import delete_positions
+from tests.support.tables.peers import found_by_delta_rs
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.errors import (
     DuplicateColumnError,
@@ -73,6 +76,8 @@ class Told:
         suffix: How names of their format end, if theirs do not.
         take: Takes the inventory as a refresh does.
         good: A file that is not edited, if it has a number of rows of its own.
+        theirs: The files as another reader of such metadata finds them; None if it refuses the
+            table, or there is none.
     """
 
     location: Path
@@ -80,6 +85,7 @@ class Told:
     take: Callable[[IsolatedExecutor], Inventory]
     suffix: str = ""
     good: str = ""
+    theirs: Callable[[], set[str] | None] = lambda: None
 
 
 def _avro(folder: Path) -> Told:
@@ -135,6 +141,7 @@ def _of_delta(folder: Path) -> Told:
         folder,
         sorted((folder / "_delta_log").iterdir()),
         lambda executor: take_version(table, None, None, ProgressMeter(), executor),
+        theirs=partial(found_by_delta_rs, str(folder)),
     )
 
 
@@ -198,23 +205,32 @@ def executor() -> Iterator[IsolatedExecutor]:
         yield executor
 
 
+@contextmanager
+def _edited(told: Told, seed: int) -> Iterator[Path]:
+    """Edit a file until the end of the block."""
+    random = Random(seed)
+    path = random.choice(told.edited)
+    kept = path.read_bytes()
+    try:
+        edit_at_random(path, random, told.suffix)
+        yield path
+    finally:
+        path.write_bytes(kept)
+
+
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=3_500 if is_nightly() else 30, deadline=None)
 @given(seed=st.integers(0, 2**63))
 def test_edited_metadata_is_refused_by_name_or_makes_a_snapshot(
     seed: int, told: Told, executor: IsolatedExecutor
 ) -> None:
-    random = Random(seed)
-    path = random.choice(told.edited)
-    kept = path.read_bytes()
-    edit_at_random(path, random, told.suffix)
-    try:
-        inventory, refusal = told.take(executor), None
-        next_after_inventory(inventory, None, [])
-    except InventoryError as error:
-        refusal = error
-    finally:
-        path.write_bytes(kept)
+    refusal = None
+    with _edited(told, seed) as path:
+        try:
+            inventory = told.take(executor)
+            next_after_inventory(inventory, None, [])
+        except InventoryError as error:
+            refusal = error
 
     if refusal is not None:
         # Callers are answered in UTF-8.
@@ -231,3 +247,21 @@ def test_edited_metadata_is_refused_by_name_or_makes_a_snapshot(
         assert all(count is None or count >= 0 for count in counts.values())
     # Whatever it declares, nothing is reserved for it.
     assert peak_bytes(executor) < MOST_BYTES
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("told", ["delta", "vectors"], indirect=True)
+@settings(max_examples=1_500, deadline=None)
+@given(seed=st.integers(0, 2**63))
+def test_another_reader_finds_the_same_files_in_edited_metadata_or_one_refuses_it(
+    seed: int, told: Told, executor: IsolatedExecutor
+) -> None:
+    with _edited(told, seed):
+        try:
+            files = told.take(executor).files
+        except InventoryError:
+            return
+        theirs = executor.submit(told.theirs).result()
+
+    assert theirs is None or set(files["path"].to_pylist()) == theirs
