@@ -22,6 +22,7 @@ _FOLDERS = {
 }
 # Its log has 300,000 files, none of which is there.
 _LARGE = "300k-add-files"
+_IN_PACIFIC_TIME = "data-reader-partition-values"
 # What delta-rs 1.6.6 returns otherwise than the files have it.
 _MISREAD = {"table_with_edge_timestamps": "the year 9999, as 1816"}
 
@@ -62,8 +63,8 @@ def _verdicts(client: windrow.Client, locations: Sequence[Path]) -> Iterator[Ver
 
 
 def _ours(client: windrow.Client, name: str, location: Path) -> pa.Table:
-    # Writers of times in partitions have used the zone of their session.
-    zone = "America/Los_Angeles" if "kernel-timestamp" in str(location) else "UTC"
+    # Times in partitions are of the zone in which the rows that the tests expect were read.
+    zone = "America/Los_Angeles" if location.parent.name == _IN_PACIFIC_TIME else "UTC"
     client.register_table(name, str(location), "delta", format_options={"timeZone": zone})
     client.refresh(name)
     return client.scan(name).to_table()

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly]
     [
         (duckdb_iceberg, "duckdb-iceberg", 60),
         (delta_tables, "delta-rs", 2),
-        (delta_tables, "delta-kernel-rs", 6),
+        (delta_tables, "delta-kernel-rs", 2),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
