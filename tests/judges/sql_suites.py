@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from tests.judges.spark_suites import NODES, SQL, Suite
 
-_PARQUET = f"{SQL}.execution.datasources.parquet"
+_FILES = f"{SQL}.execution.datasources"
+_PARQUET = f"{_FILES}.parquet"
 
 SUITES = (
     Suite(f"{SQL}.sources.ParquetHadoopFsRelationSuite"),
     Suite(f"{_PARQUET}.ParquetV1PartitionDiscoverySuite"),
     Suite(f"{_PARQUET}.ParquetV1QuerySuite", excluded={"returning batch for wide table": NODES}),
+    Suite(f"{_FILES}.CSVReadSchemaSuite"),
+    Suite(f"{_FILES}.JsonReadSchemaSuite"),
+    Suite(f"{_FILES}.MergedParquetReadSchemaSuite"),
+    Suite(f"{_FILES}.OrcReadSchemaSuite"),
+    Suite(f"{_FILES}.ParquetReadSchemaSuite"),
+    Suite(f"{_FILES}.text.TextV1Suite"),
 )
