@@ -16,6 +16,7 @@ SUITES = (
     Suite(f"{_PARQUET}.ParquetV1PartitionDiscoverySuite"),
     Suite(f"{_PARQUET}.ParquetV1QuerySuite", excluded={"returning batch for wide table": NODES}),
     Suite(f"{_FILES}.CSVReadSchemaSuite"),
+    Suite(f"{_FILES}.HeaderCSVReadSchemaSuite"),
     Suite(f"{_FILES}.JsonReadSchemaSuite"),
     Suite(f"{_FILES}.MergedParquetReadSchemaSuite"),
     Suite(f"{_FILES}.OrcReadSchemaSuite"),
