@@ -33,10 +33,10 @@ def jar_of(artifact: str) -> Path:
     """Return one jar, without those that it depends on; the test is skipped if it cannot be had.
 
     Args:
-        artifact: `group:name:version`.
+        artifact: `group:name:version`, or `group:name:version:jar:tests` for the jar of its tests.
     """
-    _, name, version = artifact.split(":")
-    jar = _CACHE / f"{name}-{version}.jar"
+    _, name, version, *kind = artifact.split(":")
+    jar = _CACHE / f"{'-'.join((name, version, *kind[1:]))}.jar"
     with _turn():
         if not jar.exists():
             _copy(artifact, ["dependency:copy", f"-Dartifact={artifact}"], _CACHE)
